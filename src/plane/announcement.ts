@@ -1,25 +1,25 @@
 import { Fault } from '../shared/fault.ts'
 
-/** Says that there is a new Snapshot, to everybody at once. */
+/** Tells all proxies at once that there is a new Snapshot. */
 export interface Announcement {
   readonly number: number
   readonly hash: string
   readonly madeAtMs: number
-  /** SHA-256 of the Snapshot as it is packed, in hexadecimal; its name where packages are kept. */
+  /** SHA-256 of the packed Snapshot, in hexadecimal. Package stores use it as the name. */
   readonly digest: string
-  /** Of the package. */
+  /** Size of the package. */
   readonly bytes: number
-  /** For who has the one before; `null`: it would be hardly smaller than all of it. */
+  /** For proxies that have the previous Snapshot; `null`: a delta would save little. */
   readonly delta: { readonly from: string; readonly bytes: Buffer } | null
 }
 
-/** A line of JSON, and after it the bytes of the delta. */
+/** One line of JSON, followed by the bytes of the delta. */
 export function writeAnnouncement({ delta, ...said }: Announcement): Buffer {
   const line = JSON.stringify({ format: FORMAT, ...said, from: delta?.from ?? null })
   return Buffer.concat([Buffer.from(`${line}\n`), delta?.bytes ?? NOTHING])
 }
 
-/** Throws a Fault where these bytes are none. */
+/** Throws a Fault if the bytes are not an announcement. */
 export function readAnnouncement(message: Buffer): Announcement {
   const end = message.indexOf(LINE_FEED)
   const said = parsed(message.toString('utf8', 0, Math.max(end, 0)))

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { Fault } from '../shared/fault.ts'
 
-/** Where what opens NATS is found: in files, which may change, or in the settings themselves. */
+/** Where the NATS credentials are: in files, which may change, or in the settings themselves. */
 export interface BusCredentialSettings {
-  /** With a JWT and its seed. */
+  /** Contains a JWT and its seed. */
   readonly credentialsFile: string | null
   readonly user: string | null
   readonly password: string | null
   readonly token: string | null
-  /** Files that user, password and token came from, and come from again. */
+  /** The files of user, password and token. They are read again for each new connection. */
   readonly secretFiles?: { readonly [Name in 'user' | 'password' | 'token']: string | null }
   readonly tls: {
     readonly caFile: string | null
@@ -18,7 +18,7 @@ export interface BusCredentialSettings {
   }
 }
 
-/** What opens NATS. */
+/** The NATS credentials. */
 export interface BusCredentials {
   readonly jwt: string | null
   readonly user: string | null
@@ -29,7 +29,7 @@ export interface BusCredentials {
   readonly key: string | null
 }
 
-/** Throws a Fault where a file cannot be read, or certificate and key do not belong together. */
+/** Throws a Fault if a file cannot be read, or if certificate and key do not match. */
 export function readBusCredentials(settings: BusCredentialSettings): BusCredentials {
   const { credentialsFile, user, password, token, secretFiles, tls } = settings
   const { caFile, certificateFile, keyFile } = tls
@@ -47,7 +47,7 @@ export function readBusCredentials(settings: BusCredentialSettings): BusCredenti
   return credentials
 }
 
-/** The files that it reads, in an order that stays. */
+/** The files that readBusCredentials reads, in a stable order. */
 export function busCredentialFiles(settings: BusCredentialSettings): readonly string[] {
   const { credentialsFile, secretFiles, tls } = settings
   const { caFile, certificateFile, keyFile } = tls

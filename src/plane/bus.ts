@@ -1,31 +1,36 @@
 import type { Sighting } from './sighting.ts'
 import type { SnapshotDocument } from './snapshot.ts'
 
-/** What a proxy holds of the connection between the planes: Snapshots come down, Sightings go up. */
+/**
+ * A proxy's end of the bus between the planes: Snapshots go to proxies, Sightings to the management plane.
+ */
 export interface ProxyBus {
-  /** As many are best sent at once: a message costs what hundreds of Sightings do, and all of it is made in one go. */
+  /**
+   * Best batch size. One message costs as much as hundreds of Sightings, but a batch is encoded in one
+   * blocking step.
+   */
   readonly batchMax: number
   /**
-   * Calls with the newest Snapshot as soon as there is one, then with each newer one; numbers only rise, and some may
-   * be left out. One listener.
+   * Calls the listener with the newest Snapshot once there is one, then with each newer one. Numbers only
+   * rise; some may be skipped. One listener.
    */
   onSnapshot(listener: (document: SnapshotDocument) => void): void
   /**
-   * Resolves when the management plane has the batch. Rejects when it has not or may not have: sent again, it may
-   * arrive twice, which the Sightings' ids make harmless.
+   * Resolves when the management plane has the batch. Rejects if it does not have it or may not have it. A
+   * batch that is sent again may arrive twice, which is harmless because Sightings have ids.
    */
   sendSightings(batch: readonly Sighting[]): Promise<void>
-  /** Whatever is under way is rejected. */
+  /** Rejects everything in progress. */
   close(): void
 }
 
-/** What the management plane holds of it. */
+/** The management plane's end of the bus. */
 export interface ManageBus {
-  /** For the proxies there are and those that come later. A number that is not above the last one is a bug. */
+  /** Publishes to current and future proxies. A number that does not rise is a bug. */
   publish(document: SnapshotDocument): void
   /**
-   * Every batch, each proxy's in the order sent. A listener that throws or rejects makes the proxy keep the batch and
-   * send it again. One listener; without one, batches are taken and forgotten.
+   * Receives every batch, in the order sent by each proxy. If the listener throws or rejects, the proxy keeps
+   * the batch and sends it again. One listener; without one, batches are accepted and dropped.
    */
   onSightings(listener: (batch: readonly Sighting[]) => void | Promise<void>): void
   close(): void

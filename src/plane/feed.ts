@@ -13,39 +13,39 @@ import { timestampMs } from '../policy/policy.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 
 /**
- * A list of Software that somebody publishes, signed.
+ * A published, signed list of Software.
  *
- * On its way it is a DSSE envelope: the payload's bytes in base64, and Ed25519 signatures over exactly these bytes and
- * their type. What is signed is what is read, so nothing has to be brought into one canonical form first, and nothing is
- * parsed before somebody who is trusted has vouched for it. The type in what is signed keeps a signature that was made
- * for something else from being one of a feed.
+ * It travels as a DSSE envelope: the payload in base64, and Ed25519 signatures over exactly these bytes and
+ * their type. The signed bytes are the parsed bytes, so no canonical form is needed, and nothing is parsed
+ * before a trusted key has signed it. Because the type is signed, a signature made for another purpose cannot
+ * pass as a feed signature.
  */
 export interface Feed {
-  /** Also signed: a feed cannot be passed off as another one of the same key. */
+  /** Signed too: a feed cannot pass as another feed of the same key. */
   readonly name: string
-  /** Rises with each that is published. */
+  /** Rises with each published version. */
   readonly version: number
   readonly createdMs: number
   /** `Infinity`: never. */
   readonly expiresMs: number
   readonly software: readonly Software[]
-  /** What was signed. */
+  /** The signed bytes. */
   readonly payload: Buffer
 }
 
-/** All but what is in it. */
+/** A Feed without its software. */
 export type FeedFacts = Omit<Feed, 'software'>
 
-/** A public key, as configurations have it. */
+/** A public key as written in settings. */
 export interface FeedKey {
-  /** The first 128 bits of the SHA-256 of the key. Only says which key to try. */
+  /** The first 128 bits of the SHA-256 of the key. It only tells which key to try. */
   readonly id: string
   /** `ed25519:` and the 32 bytes in base64. */
   readonly text: string
   readonly key: KeyObject
 }
 
-/** Why a feed was not taken. */
+/** Why a feed was rejected. */
 export type FeedReason = (typeof FEED_REASONS)[number]
 
 export class FeedFault extends Fault {
@@ -58,7 +58,7 @@ export class FeedFault extends Fault {
   }
 }
 
-/** What a feed says. Throws a FeedFault unless one of the keys has signed it, whole, for this name. */
+/** Opens a feed. Throws a FeedFault unless one of the keys signed it, complete and for this name. */
 export function openFeed(envelope: Uint8Array, name: string, keys: readonly FeedKey[]): Feed {
   const { payload, signatures } = readEnvelope(envelope)
   const signed = signedBytes(payload)
@@ -72,14 +72,14 @@ export function openFeed(envelope: Uint8Array, name: string, keys: readonly Feed
   throw new FeedFault('signature', `no key of the configuration has signed it: ${why}`)
 }
 
-/** The software of a Feed, given what was signed. */
+/** The software of a Feed, from its signed bytes. */
 export function softwareInFeed(payload: Uint8Array): readonly Software[] {
   return softwareIn((json(payload, 'the payload') as { software?: unknown }).software)
 }
 
 /**
- * Whether a feed that was fetched may follow the newest one there was: `same` bytes or a `newer` version. Throws a
- * FeedFault on an older one, on other bytes under the same version, and on one that has expired.
+ * Whether a fetched feed may replace the newest known one: `same` bytes or a `newer` version. Throws a
+ * FeedFault for an older version, for different bytes under the same version, and for an expired feed.
  */
 export function succession(next: FeedFacts, newest: FeedFacts | null, nowMs: number): 'same' | 'newer' {
   refuseExpired(next, nowMs)
@@ -98,19 +98,19 @@ export function refuseExpired({ version, expiresMs }: FeedFacts, nowMs: number):
   throw new FeedFault('expired', `version ${version} expired on ${new Date(expiresMs).toISOString()}`)
 }
 
-/** What a publisher gives. Times are RFC 3339. */
+/** The publisher's input. Times are RFC 3339. */
 export interface FeedContent {
   readonly name: string
   readonly version: number
   readonly created: string
   readonly expires: string | null
-  /** In the form of the files. */
+  /** In the format of signature files. */
   readonly software: readonly unknown[]
 }
 
 /**
- * The envelope as text, signed with each of the keys: with the old and the new one while a key is being changed. Throws
- * a FeedFault where nobody would take it.
+ * The envelope as text, signed with each key: with the old and the new one during a key change. Throws a
+ * FeedFault if no consumer would accept it.
  */
 export function signFeed(content: FeedContent, privateKeys: readonly KeyObject[]): string {
   const { expires, ...always } = content
@@ -138,7 +138,7 @@ export function parseFeedKey(text: string): FeedKey {
   return { id, text, key }
 }
 
-/** The public key of a private one, or of itself. */
+/** The public key of a private or public key. */
 export function feedKeyOf(key: KeyObject): FeedKey {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key
   const bytes = publicKey.export({ format: 'der', type: 'spki' }).subarray(SPKI_START.length)
@@ -168,7 +168,7 @@ interface Envelope {
   readonly signatures: readonly { readonly keyId: string | null; readonly bytes: Buffer }[]
 }
 
-/** Members that we do not know are nobody's promise, and left alone (DSSE). */
+/** Ignores unknown members, as DSSE requires. */
 function readEnvelope(bytes: Uint8Array): Envelope {
   const value = json(bytes, 'the envelope')
   if (typeof value !== 'object' || value === null) throw malformed(`the envelope is ${shown(value)}`)
@@ -188,7 +188,7 @@ function readSignature(value: unknown): Envelope['signatures'][number] {
   return { keyId: isNamed ? keyid : null, bytes: base64(sig, 'sig') }
 }
 
-/** DSSE's pre-authentication encoding: lengths first, so that nothing can be read in two ways. */
+/** DSSE's pre-authentication encoding: it puts lengths first, so that it has one reading only. */
 function signedBytes(payload: Buffer): Buffer {
   const head = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `
   return Buffer.concat([Buffer.from(head), payload])
@@ -240,12 +240,12 @@ function json(bytes: Uint8Array, what: string): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
-    // What the parser says of it quotes it.
+    // The parser's own message quotes the text.
     throw malformed(`${what} is no JSON in UTF-8`, { cause: error })
   }
 }
 
-/** Either alphabet, as DSSE has it. */
+/** Either base64 alphabet, as DSSE allows. */
 function base64(value: unknown, name: string): Buffer {
   if (typeof value === 'string' && BASE64.test(value)) return Buffer.from(value, 'base64')
   throw malformed(`${name} is no base64`)
@@ -273,10 +273,10 @@ export const FEED_REASONS = [
 ] as const
 const PAYLOAD_TYPE = 'application/vnd.gatehouse.signature-feed.v1+json'
 const PAYLOAD_MEMBERS = ['name', 'version', 'created', 'expires', 'software']
-/** More keys at once than anybody changes between. */
+/** More keys than any key change needs. */
 const SIGNATURES_MAX = 16
 const KEY_ID_LENGTH = 32
 const KEY = /^ed25519:([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)$/
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/
-/** What stands before the 32 bytes of an Ed25519 key in DER (RFC 8410 §4). */
+/** The DER prefix of a 32-byte Ed25519 key (RFC 8410 §4). */
 const SPKI_START = Buffer.from('302a300506032b6570032100', 'hex')

@@ -16,7 +16,7 @@ import type { WorkerStatus } from './worker-status.ts'
 export interface FleetProxySettings {
   readonly bus: BusSettings
   readonly dataFolder: string
-  /** `null`: nothing waits on disk. */
+  /** `null`: Sightings are not spooled to disk. */
   readonly spoolBytesMax: number | null
   readonly version: string
   /** SHA-256 of the settings, in hexadecimal. */
@@ -27,8 +27,8 @@ export interface FleetProxySettings {
 }
 
 /**
- * What makes a proxy one of a fleet: Snapshots come from managers elsewhere, Sightings go there, and every few seconds it
- * says how it is. While nobody can be reached it serves by what it has.
+ * Makes a proxy part of a fleet: it receives Snapshots from remote managers, sends Sightings to them, and
+ * sends a heartbeat every few seconds. While no manager is reachable, it serves with the Snapshot it has.
  */
 export class FleetProxy {
   readonly #settings: FleetProxySettings
@@ -40,14 +40,14 @@ export class FleetProxy {
   readonly #startedAtMs = Date.now()
   #source: SnapshotOrigin = 'none'
   readonly #first = Promise.withResolvers<void>()
-  /** Why `bus.bootstrap_file` is not in use; `null`: it is, or there is none. */
+  /** Why `bus.bootstrap_file` is not in use; `null`: it is in use or not configured. */
   #bootstrapFailure: string | null = null
   #beat: NodeJS.Timeout | null = null
   #draining: Promise<void> | null = null
   #isSpooling = false
   #isClosed = false
 
-  /** Rejects with a Fault where a file of the settings cannot be used. */
+  /** Rejects with a Fault if a file named in the settings is unusable. */
   static async open(
     settings: FleetProxySettings,
     workers: () => readonly WorkerStatus[],
@@ -84,7 +84,7 @@ export class FleetProxy {
     return this.#bus.connection.isUp
   }
 
-  /** Takes the newer of the copy on disk and the bootstrap file into use; `false`: there is neither. */
+  /** Uses the newer of the copy on disk and the bootstrap file; `false`: there is neither. */
   async restore(): Promise<boolean> {
     if (await this.#bus.restore()) this.#source = 'disk'
     const { bootstrapFile = null } = this.#settings
@@ -92,7 +92,7 @@ export class FleetProxy {
     return this.#source !== 'none'
   }
 
-  /** Serves with what comes with Gatehouse until there is a Snapshot of the fleet. */
+  /** Serves with the bundled signatures until the fleet has a Snapshot. */
   useBuiltin(): void {
     this.#source = 'builtin'
   }
@@ -116,16 +116,16 @@ export class FleetProxy {
     return { code: 'first_snapshot', detail: `waits for the first Snapshot of its fleet: ${why}${bootstrap}` }
   }
 
-  /** From now on `use` gets each Snapshot, and managers are told how this one is. */
+  /** From now on `use` gets each Snapshot, and managers get heartbeats. */
   start(use: (document: SnapshotDocument) => void): void {
-    // The listener is called at once with the Snapshot that was restored.
+    // The listener is called at once with the restored Snapshot.
     let isRestored = this.#source === 'disk' || this.#source === 'bootstrap'
     this.#bus.onSnapshot((document) => {
       if (!isRestored) this.#source = 'bus'
       isRestored = false
       use(document)
       this.#first.resolve()
-      // Workers have it in a moment, and who waits for it hears of it.
+      // Wait until the workers have it, then report it: someone may be waiting for the rollout.
       setTimeout(() => this.#sayHow(false), SETTLED_MS).unref()
     })
     const { heartbeatMs = HEARTBEAT_MS } = this.#settings
@@ -136,7 +136,7 @@ export class FleetProxy {
     })
   }
 
-  /** Resolves when they are on their way, or on disk; rejects where the workers have to keep them. */
+  /** Resolves when the batch is sent or on disk. Rejects if the workers must keep it. */
   async take(batch: readonly Sighting[]): Promise<void> {
     const spool = this.#spool
     if (spool === null) return this.#bus.sendSightings(batch)
@@ -151,7 +151,7 @@ export class FleetProxy {
     this.#drain()
   }
 
-  /** Says good-bye; what is on disk waits for the next start. */
+  /** Sends a last heartbeat. Sightings on disk wait for the next start. */
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#beat !== null) clearInterval(this.#beat)
@@ -222,7 +222,7 @@ export class FleetProxy {
       startedAtMs: this.#startedAtMs,
       everyMs: heartbeatMs,
       snapshot: inUse === null ? null : { number, hash, madeAtMs },
-      // Managers of earlier versions know these three only.
+      // Managers of earlier versions know only these three values.
       source: this.#source === 'bootstrap' ? 'disk' : this.#source === 'none' ? 'builtin' : this.#source,
       refused,
       workers,
@@ -234,7 +234,7 @@ export class FleetProxy {
   #drain(): void {
     const spool = this.#spool
     if (spool === null || this.#isClosed || !this.#bus.connection.isUp || this.#draining !== null) return
-    // Not all of a fleet at once.
+    // Jitter: the proxies of a fleet must not start at the same time.
     const pause = new Promise((resolve) => setTimeout(resolve, Math.random() * SPREAD_MS).unref())
     this.#draining = pause
       .then(() => spool.drain((batch) => this.#bus.sendSightings(batch)))
@@ -253,7 +253,10 @@ export class FleetProxy {
   }
 }
 
-/** One that stays for as long as the data folder does; where that cannot be written, for as long as this process. */
+/**
+ * The proxy's id. It is stored in the data folder; if that is not writable, the id lasts as long as the
+ * process.
+ */
 async function idIn(folder: string, log: Log): Promise<string> {
   const file = join(folder, 'proxy.id')
   try {
@@ -273,7 +276,7 @@ async function idIn(folder: string, log: Log): Promise<string> {
   return id
 }
 
-/** Neither name nor password. */
+/** Removes user name and password. */
 export function withoutUser(url: string): string {
   return url.replace(/\/\/[^/@]*@/, '//')
 }
@@ -282,11 +285,11 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, each) => all + each, 0)
 }
 
-/** Where the Snapshot in use is from; `none`: there is none yet. */
+/** Where the Snapshot in use comes from; `none`: not received yet. */
 type SnapshotOrigin = (typeof SNAPSHOT_ORIGINS)[number]
 
 const SNAPSHOT_ORIGINS = ['none', 'builtin', 'disk', 'bootstrap', 'bus'] as const
-/** In the data folder: the newest Snapshot of the fleet. */
+/** The folder for the fleet's newest Snapshot, in the data folder. */
 export const FLEET_FOLDER = 'fleet'
 const ID = /^[0-9a-f]{16}$/
 const NONE = { number: 0, hash: '', madeAtMs: 0 }

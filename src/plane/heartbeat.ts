@@ -1,30 +1,30 @@
 import { Fault } from '../shared/fault.ts'
 import type { WorkerStatus } from './worker-status.ts'
 
-/** What a proxy says of itself every few seconds. */
+/** What a proxy reports about itself every few seconds. */
 export interface Heartbeat {
-  /** Its own for as long as its data folder lasts. */
+  /** Stable as long as its data folder exists. */
   readonly id: string
   readonly host: string
   readonly version: string
-  /** SHA-256 of its settings, in hexadecimal: equal on two that are set alike. */
+  /** SHA-256 of its settings, in hexadecimal: equal for proxies with equal settings. */
   readonly configHash: string
   readonly startedAtMs: number
-  /** How often it says so. */
+  /** Interval between heartbeats. */
   readonly everyMs: number
-  /** The newest it has; `null`: none yet. */
+  /** The newest Snapshot that the proxy has; `null`: none yet. */
   readonly snapshot: { readonly number: number; readonly hash: string; readonly madeAtMs: number } | null
-  /** Where that is from: what comes with Gatehouse, the disk, or the bus. */
+  /** Where the Snapshot comes from: bundled with Gatehouse, the disk, or the bus. */
   readonly source: 'builtin' | 'disk' | 'bus'
-  /** Newer, and no good for it. */
+  /** A newer Snapshot that the proxy cannot use. */
   readonly refused: { readonly number: number; readonly why: string } | null
   readonly workers: readonly WorkerStatus[]
   readonly sightings: {
-    /** On their way, or on its disk until there is one. */
+    /** In transit, or on disk while the bus is down. */
     readonly waiting: number
     readonly dropped: number
   }
-  /** It leaves, and is not to be missed. */
+  /** The proxy shuts down; do not report it as missing. */
   readonly isLast: boolean
 }
 
@@ -32,7 +32,7 @@ export function writeHeartbeat(heartbeat: Heartbeat): Buffer {
   return Buffer.from(JSON.stringify({ format: FORMAT, ...heartbeat }))
 }
 
-/** Throws a Fault where these bytes are none. What a later version says beside it is left behind. */
+/** Throws a Fault if the bytes are not a heartbeat. Drops members of later versions. */
 export function readHeartbeat(bytes: Uint8Array): Heartbeat {
   if (bytes.length > BYTES_MAX) throw unreadable('is too long')
   let value: unknown
@@ -132,9 +132,9 @@ function unreadable(what: string, cause?: unknown): Fault {
   return new Fault('HEARTBEAT_INVALID', `what a proxy says of itself ${what}`, { cause })
 }
 
-/** Rises when versions before can no longer read it. */
+/** Increased when earlier versions can no longer read the format. */
 const FORMAT = 1
-/** A part of a subject. */
+/** Usable as a part of a NATS subject. */
 const ID = /^[0-9a-z-]{1,64}$/
 const HASH = /^[0-9a-f]{64}$/
 const BYTES_MAX = 262_144

@@ -5,7 +5,10 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { SignatureIndex } from '../classify/known/index/signature-index.ts'
 import { Fault } from '../shared/fault.ts'
 
-/** What is said of an index to those who load it: the bytes stay in their file, for messages of that size stall both sides. */
+/**
+ * Describes an index to the processes that load it. The bytes stay in the file, because messages of that size
+ * block both sides.
+ */
 export interface IndexFile {
   readonly path: string
   readonly bytes: number
@@ -14,8 +17,8 @@ export interface IndexFile {
 }
 
 /**
- * Whoever reads `path` finds what was there or all of this, also when the machine stops half-way; unless `isLasting`,
- * the machine's stop may take it away.
+ * Writes atomically: a reader of `path` finds the old or the new content. With `isLasting`, this holds even
+ * after a crash of the machine.
  */
 export async function writeIndexFile(path: string, bytes: Uint8Array, isLasting = true): Promise<IndexFile> {
   const unfinished = `${path}.${randomUUID()}.tmp`
@@ -42,9 +45,9 @@ export async function writeIndexFile(path: string, bytes: Uint8Array, isLasting 
 }
 
 /**
- * Reads indexes while the thread goes on with its work. Memory of this size is asked for as shared, though nobody shares
- * it: any other makes V8 collect garbage there and then, in pauses that a large heap makes long. Shared memory in turn
- * is given back only when garbage is collected for other reasons; until then the next index is read into it.
+ * Reads indexes without blocking the thread. The buffer is a SharedArrayBuffer, although no thread shares it:
+ * with any other buffer of this size, V8 collects garbage at once, with long pauses on a large heap. V8 frees
+ * shared memory only when it collects for other reasons, so the next index reuses the buffer.
  */
 export class IndexLoader {
   #spare: WeakRef<ArrayBufferLike> | null = null
@@ -67,7 +70,7 @@ export class IndexLoader {
     }
   }
 
-  /** After the next has taken its place: nobody is found in it any more. */
+  /** Call this after the next index has replaced it and no lookup uses it. */
   retire(index: SignatureIndex): void {
     this.#spare = new WeakRef(index.close())
   }
@@ -76,12 +79,12 @@ export class IndexLoader {
     const spare = this.#spare?.deref()
     this.#spare = null
     if (spare !== undefined && spare.byteLength >= bytes) return spare
-    // Room that is never written to takes no memory, and the next index is likely to be a little larger.
+    // Untouched memory costs nothing, and the next index is likely to be a little larger.
     return new SharedArrayBuffer(Math.ceil((bytes * ROOM) / CHUNK_BYTES) * CHUNK_BYTES)
   }
 }
 
-/** Reads into the beginning of `buffer` what was said, and nothing else. */
+/** Reads the described bytes into the start of `buffer`. Rejects any other content. */
 export async function readIndexFile(said: IndexFile, buffer: ArrayBufferLike): Promise<void> {
   checkSize(said)
   const { path, bytes } = said
@@ -131,7 +134,7 @@ async function readAll(
     throw unusable(path, 'INDEX_FILE_WRONG', 'does not have the SHA-256 that was said: write it again')
 }
 
-/** The name is as lasting as the bytes. Where a folder cannot be synced, it is as the file system has it. */
+/** Makes the file name durable, too. Ignores folders that cannot be synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path).catch(() => null)
   await folder?.sync().catch(() => undefined)
@@ -146,8 +149,8 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : error
 }
 
-/** Read and hashed in one go, with no other work in between. */
+/** Bytes read and hashed per step, without other work in between. */
 const CHUNK_BYTES = 256 * 1024
 const ROOM = 1.25
-/** The largest index of the most signatures has less. */
+/** Larger than any index of the maximum number of signatures. */
 const INDEX_BYTES_MAX = 1024 ** 3

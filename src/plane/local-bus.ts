@@ -6,13 +6,13 @@ import { fromColumns, type SightingColumns, toColumns } from './sighting-columns
 import type { SnapshotDocument } from './snapshot.ts'
 
 /**
- * One end of a line on which messages arrive in order, or no more after it broke: the IPC channel between the primary
- * and a worker, or nothing but function calls. Others may use the same line: each takes the kinds it knows.
+ * One end of a line that delivers messages in order until it breaks: the IPC channel between the primary and
+ * a worker, or plain function calls. Others may use the same line: each end ignores kinds it does not know.
  */
 export interface Channel {
-  /** Messages become bytes, and objects again: who sends much says it shortly. */
+  /** Messages are serialized, so large batches use a compact form. */
   readonly isWire: boolean
-  /** `false` when the line is broken. */
+  /** `false` if the line is broken. */
   send(message: ChannelMessage): boolean
   onMessage(listener: (message: ChannelMessage) => void): void
   onClose(listener: () => void): void
@@ -25,11 +25,11 @@ export interface ChannelMessage {
 type LocalBusMessage =
   | { readonly kind: 'bus:snapshot'; readonly document: SnapshotDocument }
   | { readonly kind: 'bus:sightings'; readonly number: number; readonly batch: readonly Sighting[] }
-  /** The same on a wire. */
+  /** The same in compact form, for a wire. */
   | { readonly kind: 'bus:columns'; readonly number: number; readonly columns: SightingColumns }
   | { readonly kind: 'bus:answer'; readonly number: number; readonly taken: boolean }
 
-/** The management plane's end, on which any number of proxies hang. */
+/** The management plane's end. Any number of proxies can attach. */
 export class LocalManageBus implements ManageBus {
   readonly #channels = new Set<Channel>()
   #newest: SnapshotDocument | null = null
@@ -66,7 +66,7 @@ export class LocalManageBus implements ManageBus {
       await this.#take(batch)
       taken = true
     } catch {
-      // The proxy keeps them, and whoever threw has said why.
+      // The proxy keeps the batch, and the listener has logged why.
     }
     if (this.#channels.has(channel)) send(channel, { kind: 'bus:answer', number, taken })
   }
@@ -134,7 +134,7 @@ export class LocalProxyBus implements ProxyBus {
   }
 }
 
-/** Both ends of a line within this process. A message arrives after the caller's turn, as it does over a wire. */
+/** Both ends of a line within this process. Messages arrive asynchronously, as over a wire. */
 export function channelPair(): [Channel, Channel] {
   const left = new LocalChannel()
   const right = new LocalChannel()
@@ -162,7 +162,7 @@ class LocalChannel implements Channel {
   }
 
   onClose(): void {
-    // It lasts as long as the process.
+    // Nothing to do: it lasts as long as the process.
   }
 }
 
@@ -174,7 +174,10 @@ function closed(): Fault {
   return new Fault('BUS_CLOSED', 'the management plane cannot be reached')
 }
 
-/** Said in half a millisecond, between some 70 ms of requests; the primary, which wakes for it, takes 0.2 ms each time. */
+/**
+ * Encoding takes 0.5 ms for some 70 ms of requests. The primary wakes up for each message, which takes 0.2
+ * ms.
+ */
 const ON_WIRE_MAX = 2048
-/** Taken in well under a millisecond, for which requests wait. */
+/** Processing takes well under a millisecond, which delays requests. */
 const HERE_MAX = 512

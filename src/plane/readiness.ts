@@ -31,7 +31,7 @@ export const STARTING: UnreadyReason = { code: 'starting', detail: 'it has not f
 export const DRAINING: UnreadyReason = { code: 'draining', detail: 'it was told to stop' }
 export const NO_WORKER: UnreadyReason = { code: 'no_worker', detail: 'no worker is running' }
 
-/** Of what its state alone says. */
+/** Reasons that follow from the state alone. */
 export function reasonsOfState(state: 'starting' | 'serving' | 'draining'): readonly UnreadyReason[] {
   if (state === 'serving') return []
   return [state === 'starting' ? STARTING : DRAINING]

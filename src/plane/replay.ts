@@ -6,31 +6,31 @@ import type { Policy } from '../policy/policy.ts'
 import { proofIn } from './sighting-document.ts'
 import type { Sighting } from './sighting.ts'
 
-/** What a policy would have made of requests that are over, and what was made of them. */
+/** Compares what a policy would decide for past requests with what was decided. */
 export interface ReplayReport {
   readonly sightings: number
   readonly unchanged: number
   readonly changed: number
-  /** Neither: it hangs on what Sightings do not keep. */
+  /** Neither: the result depends on data that Sightings do not keep. */
   readonly unjudged: number
-  /** Decided by settings of the proxy, whatever the policy. */
+  /** Decided by proxy settings, independent of the policy. */
   readonly bySettings: number
   /** Most frequent first, here and below. */
   readonly transitions: readonly { readonly from: string; readonly to: string; readonly count: number }[]
   readonly rules: readonly RuleCount[]
-  /** Of the changed ones. */
+  /** Agents of the changed Sightings. */
   readonly agents: readonly Share[]
   readonly paths: readonly Share[]
-  /** Rules that ask for what Sightings do not keep, and how often that made a difference. */
+  /** Rules that need data that Sightings do not keep, and how often that made a difference. */
   readonly open: readonly OpenRule[]
 }
 
 export interface RuleCount {
   readonly rule: string
-  /** How often it decided; `null` where the policy has no such rule. */
+  /** How often it decided; `null`: the policy has no such rule. */
   readonly before: number | null
   readonly after: number | null
-  /** How often it holds in the new policy, and does nothing as it is on trial (`dry_run`). */
+  /** How often it matches in the new policy but has no effect because it is on trial (`dry_run`). */
   readonly onTrial: number
 }
 
@@ -48,10 +48,10 @@ export interface OpenRule {
   readonly sightings: number
 }
 
-/** Tries one policy after another on Sightings: the new one against the old one, or against what was done. */
+/** Evaluates a new policy on Sightings and compares it with an old policy, or with what was done. */
 export class Replay {
   readonly #after: Side
-  /** `null`: what was done. */
+  /** `null`: compare with what was done. */
   readonly #before: Side | null
   readonly #nowMs: number
   readonly #recordedRules = new Tally()
@@ -104,7 +104,7 @@ export class Replay {
     }
   }
 
-  /** Where a rule on trial held, only what it would have done was kept. */
+  /** `null` for a trial rule: the Sighting keeps only what it would have done. */
   #recorded({ rule, action, dryRun }: Sighting): string | null {
     if (dryRun) this.#recordedTrials.add(rule)
     else this.#recordedRules.add(rule)
@@ -132,7 +132,7 @@ export class Replay {
   }
 }
 
-/** A policy and what it has decided so far. */
+/** A policy and its decisions so far. */
 class Side {
   readonly counts: Map<string, number>
   readonly trials = new Map<string, number>()
@@ -145,7 +145,7 @@ class Side {
     this.counts = new Map(names.map((name) => [name, 0]))
   }
 
-  /** What it does; `null` where that cannot be known. */
+  /** The action; `null`: unknown. */
   decide(facts: Facts, nowMs: number): string | null {
     const { outcome, open, trials } = this.#policy.decide(facts, nowMs)
     for (const rule of open) this.#open.set(rule, (this.#open.get(rule) ?? 0) + 1)
@@ -162,7 +162,7 @@ class Side {
   }
 }
 
-/** Counts of what peers have sent: however much that is, it takes so much memory and no more. */
+/** Counts values from clients. Memory is bounded for any input. */
 class Tally {
   readonly #counts = new Map<string, { readonly key: readonly string[]; count: number }>()
 
@@ -213,7 +213,7 @@ function factsOf(sighting: Sighting): Facts {
   }
 }
 
-/** Actions that differ for a client have different texts. */
+/** Text of an action. Actions that differ for a client have different texts. */
 function actionText(action: Action): string {
   switch (action.kind) {
     case 'pass':
@@ -232,7 +232,7 @@ function actionText(action: Action): string {
   }
 }
 
-/** All that is recorded of an action. */
+/** The part of an action that Sightings record. */
 function kindOf(action: string): string {
   return action.split(' ', 1)[0]!
 }
@@ -241,7 +241,7 @@ const TOP = 10
 const OPEN_MAX = 1000
 const KEYS_MAX = 100_000
 const WHAT_WAS_DONE = 'what was done: only what this rule, on trial, would have done was recorded'
-/** What stands in the place of a rule where no rule was asked. */
+/** Rule names of decisions made by settings, without evaluating a rule. */
 const OF_SETTINGS: ReadonlySet<string> = new Set([
   ...['proxy.fail', 'proxy.hosts', 'proxy.tls.require_sni', 'proxy.tls.sni_mismatch'],
   'proxy.odd_header_names',

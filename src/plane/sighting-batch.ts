@@ -3,7 +3,10 @@ import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
 import { Fault } from '../shared/fault.ts'
 import type { Sighting } from './sighting.ts'
 
-/** Messages of `bytesMax` at most that have all of the batch, in its order. What does not fit into one by itself is left out. */
+/**
+ * Packs the batch, in order, into messages of at most `bytesMax`. Drops a Sighting that does not fit into a
+ * message alone.
+ */
 export async function packSightings(
   batch: readonly Sighting[],
   bytesMax: number,
@@ -24,7 +27,7 @@ export interface Packed {
   readonly bytes: Buffer
 }
 
-/** What is in it is anybody's: whoever takes it looks at each. Throws a Fault where it is no batch at all. */
+/** Unpacks untrusted data: the caller must validate each item. Throws a Fault if it is not a batch. */
 export async function unpackSightings(bytes: Uint8Array): Promise<readonly unknown[]> {
   try {
     const text = await decompress(Buffer.from(bytes), { maxOutputLength: BATCH_BYTES_MAX })
@@ -39,5 +42,5 @@ export async function unpackSightings(bytes: Uint8Array): Promise<readonly unkno
 const compress = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
-/** 512 Sightings, each with the longest head that a proxy takes, are less. */
+/** More than 512 Sightings, each with the longest head that a proxy accepts. */
 const BATCH_BYTES_MAX = 256 * 1024 ** 2

@@ -1,25 +1,27 @@
 import type { Sighting, SightingId } from './sighting.ts'
 
 /**
- * Many Sightings, field by field. What requests of one client have in common, which is nearly all of it, is a row that is
- * said once: between two processes it takes a sixth of the time that a list of objects takes, and of the bytes.
+ * Many Sightings as columns. Nearly all fields are equal for the requests of one client, so they form a row
+ * that is sent once. Between processes this takes a sixth of the time and of the bytes of a list of objects.
  */
 export interface SightingColumns {
   readonly own: { readonly [Field in Own]: Column<Sighting[Field]> }
   readonly rowCount: number
-  /** Of each Sighting, which row it has; `null`: there is one. */
+  /** The row number of each Sighting; `null`: there is one row. */
   readonly places: Places | null
   readonly common: {
     readonly [Field in Common]: Column<Sighting[Field] extends readonly string[] ? string : Sighting[Field]>
   }
 }
 
-/** What is another from one request of a client to the next. */
+/** Fields that differ between requests of one client. */
 type Own = 'id' | 'seenAtMs' | 'method' | 'path'
 type Common = Exclude<keyof Sighting, Own>
 type Places = Uint16Array | Uint32Array
 
-/** One value that all have; or some, and for each its place among them; or, without places, one for each. */
+/**
+ * One value for all; or distinct values and an index for each item; or, without `places`, one value per item.
+ */
 interface Column<T> {
   readonly values: readonly T[]
   readonly places: Places | null
@@ -30,7 +32,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
   const rows = rowsOf(batch, places)
   return {
     own: {
-      id: { values: batch.map(({ id }) => id), places: null }, // no two have the same
+      id: { values: batch.map(({ id }) => id), places: null }, // all distinct
       seenAtMs: column(batch, ({ seenAtMs }) => seenAtMs),
       method: column(batch, ({ method }) => method),
       path: column(batch, ({ path }) => path),
@@ -118,8 +120,8 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
 }
 
 /**
- * The rows there are, and for each Sighting its own. One that is like the newest with its address has the same; another one
- * may be said again.
+ * Collects the rows and sets the row number of each Sighting. A Sighting equal to the newest row of its
+ * address shares that row. Otherwise a row may be sent more than once.
  */
 function rowsOf(batch: readonly Sighting[], places: Places): readonly Sighting[] {
   const rows: Sighting[] = []
@@ -198,7 +200,7 @@ function column<T>(batch: readonly Sighting[], of: (sighting: Sighting) => T): C
     }
     places[i] = place
   }
-  // All differ, or nearly: places would only be more to send.
+  // All or nearly all differ, so an index would only add bytes.
   return found.size > batch.length >> 1
     ? { values: batch.map(of), places: null }
     : { values: [...found.keys()], places }
@@ -213,7 +215,7 @@ function placesFor(count: number): Places {
   return count > 0x1_0000 ? new Uint32Array(count) : new Uint16Array(count)
 }
 
-/** Names of headers and kinds of evidence: no line's end is in any of them. */
+/** Joins header names or kinds of evidence: neither contains a line break. */
 function joined(list: readonly string[]): string {
   return list.length === 0 ? '' : list.join('\n')
 }
@@ -223,5 +225,5 @@ function lists({ values, places }: Column<string>): Column<readonly string[]> {
 }
 
 const NONE: readonly string[] = []
-/** Takes the place of what is own, so that all objects are of one form. */
+/** Placeholder for own fields, so that all objects have the same shape. */
 const NOBODY: Pick<Sighting, Own> = { id: '' as SightingId, seenAtMs: 0, method: '', path: '' }

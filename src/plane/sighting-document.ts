@@ -1,7 +1,7 @@
 import { PROOF_METHODS, type Proof } from '../classify/verdict/proof.ts'
 import type { Sighting } from './sighting.ts'
 
-/** A Sighting from a line of JSON that anybody may have written; else what is wrong with it. */
+/** Parses a Sighting from an untrusted line of JSON; otherwise returns what is wrong with it. */
 export function parseSighting(line: string): Sighting | string {
   let value: unknown
   try {
@@ -12,7 +12,7 @@ export function parseSighting(line: string): Sighting | string {
   return readSighting(value)
 }
 
-/** A Sighting from a value that anybody may have made; else what is wrong with it. */
+/** Reads a Sighting from an untrusted value; otherwise returns what is wrong with it. */
 export function readSighting(value: unknown): Sighting | string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no object'
   const members = value as Record<string, unknown>
@@ -20,13 +20,13 @@ export function readSighting(value: unknown): Sighting | string {
     const member = Object.hasOwn(members, name) ? members[name] : LATER[name]
     if (!takes(member)) return member === undefined ? `has no ${name}` : `${name} is not what it should be`
   }
-  // What is more than that, from a later version, is left behind; what an earlier one did not know was not so.
+  // Drop members of later versions. Members that an earlier version did not send get their default.
   return Object.fromEntries(
     MEMBERS.map(([name]) => [name, members[name] ?? LATER[name] ?? null]),
   ) as unknown as Sighting
 }
 
-/** How its sender has proven who it is, as far as it is kept. */
+/** How the client has proven its identity, as far as it is stored. */
 export function proofIn({ verified, signer, software, key }: Sighting): Proof | null {
   const method = PROOF_METHODS.find((each) => each === verified)
   return method === undefined ? null : { method, agent: signer ?? software ?? '', key }
@@ -54,7 +54,7 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
   return (value) => choices.includes(value as string | null)
 }
 
-/** What was not there from the beginning, as it is where nothing is said of it. */
+/** Defaults of members that were added later. */
 const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
   ...{ limited: false, signer: null, key: null, signatureFault: null, allegedSigner: null },
 }

@@ -5,14 +5,15 @@ import { packSightings, unpackSightings } from './sighting-batch.ts'
 import type { Sighting } from './sighting.ts'
 
 /**
- * Sightings that wait on disk until the management plane can be reached: in files of some size, oldest first. What was
- * being written or sent when the process died may be there twice, which their ids make harmless.
+ * Sightings waiting on disk until the management plane is reachable, in files of limited size, oldest first.
+ * If the process dies while writing or sending, Sightings may arrive twice, which is harmless because they
+ * have ids.
  */
 export class SightingSpool {
   readonly counts = { written: 0, sent: 0, unreadable: 0 }
   readonly #folder: string
   readonly #bytesMax: number
-  /** Numbers of files that are full, or were there at the start; oldest first. */
+  /** Numbers of files that are full or existed at the start; oldest first. */
   readonly #full: number[] = []
   readonly #sizes = new Map<number, number>()
   #open: { readonly number: number; readonly file: FileHandle; size: number } | null = null
@@ -20,7 +21,7 @@ export class SightingSpool {
   #bytes = 0
   #writing: Promise<unknown> = Promise.resolve()
 
-  /** With what an earlier process has left behind. */
+  /** Opens the spool, including files of an earlier process. */
   static async open(folder: string, bytesMax: number): Promise<SightingSpool> {
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const spool = new SightingSpool(folder, bytesMax)
@@ -39,7 +40,7 @@ export class SightingSpool {
     this.#bytesMax = bytesMax
   }
 
-  /** On disk. */
+  /** Bytes on disk. */
   get bytes(): number {
     return this.#bytes
   }
@@ -48,14 +49,16 @@ export class SightingSpool {
     return this.#full.length === 0 && this.#open === null
   }
 
-  /** Resolves when it is written. Rejects with a Fault where there is no room, or the disk cannot take it. */
+  /** Resolves when the batch is written. Rejects with a Fault if there is no room or the disk fails. */
   append(batch: readonly Sighting[]): Promise<void> {
     const writing = this.#writing.then(() => this.#append(batch))
     this.#writing = writing.catch(() => undefined)
     return writing
   }
 
-  /** Gives the oldest to `send`, file by file; where that rejects, what is left stays. Who appends meanwhile does not wait. */
+  /**
+   * Passes batches to `send`, oldest file first. If `send` rejects, the rest stays. Does not block append.
+   */
   async drain(send: (batch: readonly Sighting[]) => Promise<void>): Promise<void> {
     while (!this.isEmpty) {
       if (this.#full.length === 0) await this.#finish()
@@ -103,7 +106,7 @@ export class SightingSpool {
     return { number, file, size: 0 }
   }
 
-  /** In turn with whoever appends. */
+  /** Runs after pending appends. */
   #finish(): Promise<void> {
     const finishing = this.#writing.then(() => this.#close())
     this.#writing = finishing.catch(() => undefined)
@@ -127,7 +130,7 @@ export class SightingSpool {
     const batches: (readonly Sighting[])[] = []
     for (const bytes of records(await readFile(this.#path(number)))) {
       try {
-        // Ours, if the disk has kept it: whoever stores them looks at each.
+        // Gatehouse wrote it, but the disk may have damaged it: the receiver validates each item.
         batches.push((await unpackSightings(bytes)) as readonly Sighting[])
       } catch {
         this.counts.unreadable++
@@ -147,7 +150,7 @@ function record(bytes: Buffer): Buffer {
   return Buffer.concat([length, bytes])
 }
 
-/** All that are whole: the last one may have been cut by a crash. */
+/** All complete records: a crash may have cut the last one. */
 function* records(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at + LENGTH_BYTES <= bytes.length; ) {
     const end = at + LENGTH_BYTES + bytes.readUInt32BE(at)

@@ -2,10 +2,13 @@ import type { Brand } from '../shared/brand.ts'
 
 export type SightingId = Brand<string, 'SightingId'>
 
-/** Of what clients make as long as they like: what comes behind that tells nobody anything. */
+/** Maximum length of texts from clients. What follows is of no use. */
 export const SIGHTING_TEXT_MAX = 1_024
 
-/** One request as one proxy saw it: the only thing the data plane says to the management plane. No cookie, token or body. */
+/**
+ * One request as one proxy saw it: the only data that proxies send to the management plane. No cookies,
+ * tokens or bodies.
+ */
 export interface Sighting {
   readonly id: SightingId
   readonly seenAtMs: number
@@ -27,30 +30,33 @@ export interface Sighting {
   readonly http2: string | null
   readonly verdict: string
   readonly agent: string | null
-  /** The agent's. */
+  /** Category of the agent. */
   readonly category: string | null
   readonly software: string | null
   readonly confidence: number
   /** How the identity was proven. */
   readonly verified: string | null
-  /** Who has signed it, as a URL, and the thumbprint of the key; `null` where nobody has proven to. */
+  /** The proven signer as a URL, and the thumbprint of its key; `null`: no proven signature. */
   readonly signer: string | null
   readonly key: string | null
-  /** Why its signature does not hold, or could not be checked, as identity/ calls it; `null` where it does, or there is none. */
+  /**
+   * Why the signature is invalid or could not be checked, in the terms of identity/; `null`: valid or
+   * unsigned.
+   */
   readonly signatureFault: string | null
-  /** Who that one is said to be of: nobody's word. */
+  /** The claimed signer. Unverified. */
   readonly allegedSigner: string | null
-  /** Its kinds, strongest first. */
+  /** Kinds of evidence, strongest first. */
   readonly evidence: readonly string[]
   readonly rule: string
   readonly action: string
-  /** The rule only says what it would have done. */
+  /** The rule is on trial and has no effect. */
   readonly dryRun: boolean
-  /** What was done: another than `action` where `dryRun`. */
+  /** The action taken; differs from `action` if `dryRun`. */
   readonly done: string
-  /** It was over the limit of a rule (`rate_limit`), and did not get what it asked for. */
+  /** The request exceeded a rule's `rate_limit` and was refused. */
   readonly limited: boolean
-  /** Headers of ours that the client sent: an attempt to tag itself. */
+  /** Headers of Gatehouse that the client sent: an attempt to tag itself. */
   readonly forged: readonly string[]
   readonly snapshot: number
 }

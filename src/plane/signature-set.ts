@@ -12,36 +12,36 @@ import { parseWeights } from '../classify/known/weights.ts'
 import { Fault } from '../shared/fault.ts'
 import { type IndexFile, IndexLoader, writeIndexFile } from './index-file.ts'
 
-/** What knowledge is made from, in the form that travels. */
+/** Signatures in the form that travels. Knowledge is compiled from them. */
 export interface SignatureSet {
-  /** SHA-256 of all the rest, in hexadecimal. */
+  /** SHA-256 of everything else, in hexadecimal. */
   readonly hash: string
   /**
-   * JSON, each a list of some Software as files of signatures have it, less what nobody is judged by: read piece by
-   * piece, it holds nobody up.
+   * JSON texts, each a list of Software as in signature files, without what no verdict uses. Reading one
+   * piece at a time does not block the process.
    */
   readonly pieces: readonly string[]
   readonly weights: unknown
-  /** SHA-256 of the fingerprints in the index: its own is another each time it is built. */
+  /** SHA-256 of the fingerprints in the index: the hash of the index itself differs with each build. */
   readonly fingerprints: string
   readonly index: IndexFile
 }
 
-/** What a set is made from. */
+/** Input of a set. */
 export interface SetContent {
   readonly list: readonly Software[]
-  /** All there are of this list, with the numbers of the Software in it. */
+  /** All fingerprints of this list, with indexes into it. */
   readonly fingerprints: IndexBuilder
   readonly weights: unknown
 }
 
-/** A set whose index has no place yet. */
+/** A set whose index is not stored yet. */
 export interface SetDraft extends Omit<SignatureSet, 'index'> {
-  /** What the pieces say. */
+  /** The software in the pieces. */
   readonly list: readonly Software[]
 }
 
-/** Throws a Fault at weights that are none. */
+/** Throws a Fault for invalid weights. */
 export function draftSet({ list, fingerprints, weights }: SetContent): SetDraft {
   parseWeights(weights)
   const judgedBy = list.map(judged)
@@ -60,9 +60,9 @@ export function placedSet({ list, ...said }: SetDraft, index: IndexFile): Signat
 }
 
 /**
- * Makes a set, and keeps its file in a folder, with that of the `newest` one before, which a proxy may still be reading;
- * `null`: it is the same as that. Takes seconds for a million signatures. Throws a Fault at weights that are none, and
- * where the file of the index cannot be written.
+ * Makes a set and stores its index in a folder. Keeps the index of the `newest` set, which a proxy may still
+ * read; `null`: the set is unchanged. Takes seconds for a million signatures. Throws a Fault for invalid
+ * weights, and if the index file cannot be written.
  */
 export async function makeSignatureSet(
   content: SetContent,
@@ -81,15 +81,15 @@ export async function makeSignatureSet(
 
 export interface IndexPlace {
   readonly folder: string
-  /** The first of this process: whatever is there was left by one before it, and nobody reads it any more. */
+  /** First use in this process: existing files belong to an earlier process, and no process reads them. */
   readonly isFirst: boolean
   /** See writeIndexFile. */
   readonly isLasting: boolean
 }
 
 /**
- * Writes the index of the set with that hash. Where a disk is full, those that one before has left make room, so that
- * whoever ran on it can start on it again.
+ * Writes the index of the set with that hash. If the disk is full, it deletes indexes of an earlier process
+ * first, so that a gateway that ran on this disk can start on it again.
  */
 export async function placeIndex(
   hash: string,
@@ -108,10 +108,10 @@ export async function placeIndex(
   }
 }
 
-/** `isFirst`: see IndexPlace. Throws a Fault where it cannot be made. */
+/** `isFirst`: see IndexPlace. Throws a Fault if the folder cannot be created. */
 export async function prepareFolder(folder: string, isFirst: boolean): Promise<void> {
   await makeFolder(folder)
-  if (isFirst) await removeAll(folder, (name) => name.endsWith('.tmp')) // whoever wrote them was killed
+  if (isFirst) await removeAll(folder, (name) => name.endsWith('.tmp')) // left by a killed process
 }
 
 /** Removes the files of all other sets. */
@@ -135,12 +135,12 @@ async function removeAll(folder: string, isMeant: (name: string) => boolean): Pr
   await Promise.all(names.map((name) => rm(join(folder, name), { force: true })))
 }
 
-/** Makes knowledge from sets as they come: in pieces, so that requests are answered in between. */
+/** Compiles Knowledge from sets, in steps, so that requests are answered in between. */
 export class KnowledgeReader {
   readonly #loader = new IndexLoader()
   #newest: { readonly hash: string; readonly knowledge: Knowledge } | null = null
 
-  /** Throws a Fault at what cannot be used. What is made of the same set is made once. */
+  /** Throws a Fault for an unusable set. The same set is compiled once. */
   async read(set: SignatureSet): Promise<Knowledge> {
     if (this.#newest?.hash === set.hash) return this.#newest.knowledge
     if (hashOf(set) !== set.hash) throw new Fault('SNAPSHOT_INVALID', 'the signatures are not whole')
@@ -157,13 +157,13 @@ export class KnowledgeReader {
     return knowledge
   }
 
-  /** Nobody judges by it any more: its memory serves for the next. */
+  /** Call this when no verdict uses the knowledge: its memory is reused for the next. */
   retire(knowledge: Knowledge): void {
     if (knowledge !== this.#newest?.knowledge) this.#loader.retire(knowledge.fingerprints)
   }
 }
 
-/** In pieces, as it may be asked while requests are served. `isWanted`: of which pieces, where they have to be read. */
+/** Parses in steps, because requests may be served meanwhile. `isWanted`: which pieces to parse. */
 export async function softwareOf(
   { pieces }: Pick<SignatureSet, 'pieces'>,
   isWanted: (piece: string) => boolean = () => true,
@@ -172,7 +172,7 @@ export async function softwareOf(
   if (made !== undefined) return made
   const list: Software[] = []
   for (const piece of pieces) {
-    // A manager may be of a version that says more of software than this one knows of.
+    // A newer manager may send members that this version does not know.
     if (isWanted(piece)) list.push(...parseSoftwareList(jsonIn(piece), true))
     await turn()
   }
@@ -194,8 +194,8 @@ export function isSignatureSet(value: unknown): value is SignatureSet {
 }
 
 /**
- * Fingerprints are in the index, but for those asked for by Software (what is foreign to who signs, hangs on its own) and
- * those that decide; the rest is for people to read.
+ * Removes what no verdict uses. Most fingerprints are in the index. Those that a Software needs itself stay:
+ * to detect a foreign client behind a signature, and decisive ones.
  */
 function judged(software: Software): Software {
   const isSigning = software.verification.signatureAgent !== null
@@ -208,7 +208,7 @@ function judged(software: Software): Software {
       isDecisive(signature) ||
       isSeenAnswer(signature),
   )
-  // By its other names a client may name itself. With a key of its vendor another agent of his may sign.
+  // An agent's vendor stays: the vendor's key may sign for its other agents.
   const vendor = software.kind === 'agent' ? software.vendor : null
   return { ...software, description: null, homepage: null, vendor, signatures }
 }
@@ -227,10 +227,10 @@ function hashOf({ pieces, weights, fingerprints }: Omit<SignatureSet, 'hash' | '
   return hash.digest('hex')
 }
 
-/** What the pieces of sets say that were made in this process, which need not be read for it. */
+/** The software of pieces made in this process, which need not be parsed. */
 const MADE_HERE = new WeakMap<readonly string[], readonly Software[]>()
-/** A millisecond of parsing. */
+/** Software per piece: about a millisecond of parsing. */
 const PIECE = 32
 const SUFFIX = '.index'
-/** The disk is full, or what one may have of it. */
+/** The disk is full, or the quota is used up. */
 const NO_ROOM: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT'])

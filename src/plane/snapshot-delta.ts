@@ -3,8 +3,8 @@ import { promisify } from 'node:util'
 import { Fault } from '../shared/fault.ts'
 
 /**
- * What makes `to` of `from`: each block of it compressed with what is about the same place in `from` as the dictionary.
- * Where little has changed, little is left.
+ * A delta that turns `from` into `to`. Each block of `to` is compressed with the bytes around the same place
+ * in `from` as dictionary, so a small change gives a small delta.
  */
 export async function makeDelta(from: Buffer, to: Buffer): Promise<Buffer> {
   const parts: Buffer[] = []
@@ -20,7 +20,7 @@ export async function makeDelta(from: Buffer, to: Buffer): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-/** The `bytes` bytes that the delta was made to. Throws a Fault where it does not fit. */
+/** Applies a delta; the result has `bytes` bytes. Throws a Fault if the delta does not match. */
 export async function applyDelta(from: Buffer, delta: Buffer, bytes: number): Promise<Buffer> {
   if (bytes > PACKAGE_BYTES_MAX) throw unfit('is too large')
   const to = Buffer.alloc(bytes)
@@ -38,12 +38,12 @@ export async function applyDelta(from: Buffer, delta: Buffer, bytes: number): Pr
   return to
 }
 
-/** All of it by itself. */
+/** Compresses the whole. */
 export function shrink(whole: Buffer): Promise<Buffer> {
   return compress(whole)
 }
 
-/** Throws a Fault where that gives anything but `bytes` bytes. */
+/** Throws a Fault unless the result has `bytes` bytes. */
 export async function grow(shrunk: Buffer, bytes: number): Promise<Buffer> {
   if (bytes > PACKAGE_BYTES_MAX) throw unfit('is too large')
   return expanded(shrunk, null, bytes)
@@ -77,14 +77,14 @@ const compress = promisify(zstdCompress) as (
 ) => Promise<Buffer>
 const decompress = promisify(zstdDecompress) as typeof compress
 
-/** A million signatures make some 40 MB. */
+/** A million signatures take some 40 MB. */
 const PACKAGE_BYTES_MAX = 1024 ** 3
-/** With a larger one, or a longer dictionary, zstd no longer remembers where all of it stands. */
+/** With larger blocks or dictionaries, zstd no longer finds all matches. */
 const BLOCK_BYTES = 256 * 1024
-/** What was added before a place moves all that follows. */
+/** An insertion shifts all bytes behind it, so the dictionary extends beyond the block. */
 const MARGIN_BYTES = BLOCK_BYTES / 2
-/** Of a block and all of its dictionary. */
+/** Covers a block and its whole dictionary. */
 const WINDOW_LOG = 20
-/** Of a whole one: compressed as it is by default, it asks for no more than 8 MiB. */
+/** For a whole package: zstd's default level needs a window of at most 8 MiB. */
 const WINDOW_LOG_MAX = 23
 const LENGTH_BYTES = 4

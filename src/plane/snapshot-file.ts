@@ -10,9 +10,9 @@ import { digestOf, documentIn, packSnapshot } from './snapshot-package.ts'
  * writes such a file, and a proxy reads it as `bus.bootstrap_file`.
  */
 export interface SnapshotFile {
-  /** Without its index. */
+  /** Without the index. */
   readonly document: SnapshotDocument
-  /** As `packSnapshot` made it. */
+  /** From `packSnapshot`. */
   readonly package: Buffer
   /** SHA-256 of the package, in hexadecimal. */
   readonly digest: string
@@ -22,7 +22,7 @@ export async function packSnapshotFile(document: SnapshotDocument): Promise<Buff
   return packedFile(await packSnapshot(document))
 }
 
-/** The same of a package that exists already. */
+/** The same for an existing package. */
 export async function packedFile(whole: Buffer): Promise<Buffer> {
   const packed = await shrink(whole)
   const head = { format: FORMAT, sha256: digestOf(packed), packed_bytes: packed.length, bytes: whole.length }
@@ -60,7 +60,7 @@ export async function parseSnapshotFile(file: Buffer): Promise<SnapshotFile> {
 }
 
 interface Head {
-  /** Of all that follows the line, in hexadecimal. */
+  /** Hash of the bytes after the head line, in hexadecimal. */
   readonly sha256: string
   readonly bytes: number
   readonly packedBytes: number
@@ -92,14 +92,14 @@ function isSize(value: unknown): value is number {
 async function bytesIn(path: string): Promise<Buffer> {
   let file: FileHandle
   try {
-    // Opening a pipe would wait for its writer.
+    // O_NONBLOCK: opening a pipe would wait for its writer.
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     throw unreadable(path, error)
   }
   try {
     const stats = await file.stat()
-    // Reading a device could last for ever.
+    // Reading a device might never end.
     if (!stats.isFile()) throw new Fault('SNAPSHOT_INVALID', `${path} is not a file`)
     if (stats.size > SNAPSHOT_FILE_BYTES_MAX)
       throw new Fault(
@@ -125,12 +125,12 @@ function invalid(what: string, fix: string, cause?: unknown): Fault {
 }
 
 const MAGIC = 'gatehouse-snapshot'
-/** Rises when versions before can no longer read it. */
+/** Increased when earlier versions can no longer read the format. */
 const FORMAT = 1
-/** Of the file, and of the package in it. A million signatures make some 40 MB. */
+/** For the file and for the package in it. A million signatures take some 40 MB. */
 export const SNAPSHOT_FILE_BYTES_MAX = 256 * 1024 ** 2
 const HEAD_BYTES_MAX = 1_024
-/** The latest that a Date holds. */
+/** Largest value of Date. */
 const TIME_MS_MAX = 8.64e15
 const LINE_FEED = 0x0a
 const DIGEST = /^[0-9a-f]{64}$/

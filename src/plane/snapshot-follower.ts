@@ -13,29 +13,29 @@ import { parseSnapshot, type SnapshotDocument } from './snapshot.ts'
 
 /** Where Snapshots come from. */
 export interface SnapshotSource {
-  /** What was announced last; `null`: nothing was yet. */
+  /** The last announcement; `null`: none yet. */
   announced(): Promise<Buffer | null>
-  /** A package as it is kept; `null`: it is not there any more. */
+  /** A stored package; `null`: deleted. */
   whole(digest: string): Promise<Buffer | null>
 }
 
 export interface FollowerStatus {
-  /** The one in use; `null`: none yet. */
+  /** The Snapshot in use; `null`: none yet. */
   readonly inUse: SnapshotDocument | null
-  /** Newer, and no good for this version. */
+  /** A newer Snapshot that this version cannot use. */
   readonly refused: { readonly number: number; readonly why: string } | null
 }
 
 export interface FollowerOptions {
-  /** Where the newest is kept. */
+  /** The folder that keeps the newest Snapshot. */
   readonly folder: string
-  /** Who needs all of a Snapshot does not ask for it at once, as many others may, too. */
+  /** Random delay before a full Snapshot is requested, so that not all proxies request it at once. */
   readonly spreadMs?: number
 }
 
 /**
- * Has the newest Snapshot of those that are announced, by way of the change from the one before where that can be had,
- * and keeps it on disk for the next start. One that cannot be used leaves the one before in use.
+ * Follows announcements and uses the newest Snapshot: through a delta if possible, else as a whole. Keeps it
+ * on disk for the next start. If a Snapshot is unusable, the previous one stays in use.
  */
 export class SnapshotFollower {
   readonly #source: SnapshotSource
@@ -45,7 +45,7 @@ export class SnapshotFollower {
   readonly #log: Log
   readonly #stop = new AbortController()
   #inUse: SnapshotDocument | null = null
-  /** The package of the one in use; `null`: there is none that can be relied upon. */
+  /** The package of the Snapshot in use; `null`: not reliably available. */
   #package: Package | null = null
   #keeping: Promise<void> = Promise.resolve()
   #refused: FollowerStatus['refused'] = null
@@ -70,7 +70,7 @@ export class SnapshotFollower {
     return { inUse: this.#inUse, refused: this.#refused }
   }
 
-  /** Takes what was in use last into use again; `false`: there is none. Never rejects. */
+  /** Uses the Snapshot that was last in use; `false`: no copy exists. Never rejects. */
   async restore(): Promise<boolean> {
     try {
       const bytes = await this.#onDisk()
@@ -85,25 +85,25 @@ export class SnapshotFollower {
   }
 
   /**
-   * Takes the Snapshot of a file into use if it is newer than the one in use; `false`: it is not. No copy is kept: the
-   * next start reads the file again. Throws a Fault if it is invalid.
+   * Uses the Snapshot in a file if it is newer than the one in use; `false`: it is not. Stores no copy: the
+   * next start reads the file again. Throws a Fault if the Snapshot is invalid.
    */
   async bootstrap(file: SnapshotFile): Promise<boolean> {
     const { document, digest, package: bytes } = file
     if (document.number <= (this.#inUse?.number ?? 0)) return false
-    // No Snapshot of the fleet would ever be newer.
+    // With a number in the future, no Snapshot of the fleet would ever be newer.
     if (document.number > Date.now() + CLOCKS_APART_MS)
       throw new Fault(
         'SNAPSHOT_INVALID',
         `the number ${document.number} is a time in the future: set the clock`,
       )
     await this.#put(bytes)
-    // A large package is read from the copy on disk, and there is none of this one.
+    // Large packages are read from the copy on disk, and this one has no copy.
     this.#package = bytes.length <= MEMORY_BYTES_MAX ? { digest, bytes } : null
     return true
   }
 
-  /** The package of the one in use; `null`: it could not be kept. */
+  /** The package of the Snapshot in use; `null`: not available. */
   async kept(): Promise<Buffer | null> {
     if (this.#package === null) return null
     if (this.#package.bytes !== null) return this.#package.bytes
@@ -111,7 +111,7 @@ export class SnapshotFollower {
     return this.#onDisk()
   }
 
-  /** Somebody has announced a Snapshot. */
+  /** Handles an announcement. */
   take(message: Buffer): void {
     try {
       const announcement = readAnnouncement(message)
@@ -123,7 +123,7 @@ export class SnapshotFollower {
     this.#run()
   }
 
-  /** Asks for what was announced last, and takes it; never rejects. */
+  /** Requests and handles the last announcement; never rejects. */
   async ask(): Promise<void> {
     try {
       const message = await this.#source.announced()
@@ -135,7 +135,7 @@ export class SnapshotFollower {
     await this.#running
   }
 
-  /** Nothing is taken any more; resolves when nothing is under way. */
+  /** Stops following; resolves when nothing is in progress. */
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#running
@@ -163,7 +163,7 @@ export class SnapshotFollower {
         this.#failure = ''
       } catch (error) {
         this.#say(error as Error)
-        if (!isRefusal(error)) return // it is asked for again
+        if (!isRefusal(error)) return // it is requested again later
         this.#refused = { number: announcement.number, why: (error as Error).message }
       }
     }
@@ -175,10 +175,10 @@ export class SnapshotFollower {
     await this.#put(bytes)
     const { digest } = announcement
     this.#package = packageOf(bytes, digest)
-    this.#keeping = this.#keeping.then(() => this.#keep(bytes, digest)) // nobody waits for the disk
+    this.#keeping = this.#keeping.then(() => this.#keep(bytes, digest)) // do not wait for the disk
   }
 
-  /** `null`: what was changed is not here, or no longer whole. */
+  /** `null`: there is no delta for the package here, or applying it failed. */
   async #changed({ delta, digest, bytes }: Announcement): Promise<Buffer | null> {
     if (delta === null || delta.from !== this.#package?.digest) return null
     try {
@@ -193,7 +193,7 @@ export class SnapshotFollower {
     }
   }
 
-  /** `null`: there is a newer one meanwhile. */
+  /** `null`: a newer announcement came first. */
   async #whole(announcement: Announcement): Promise<Buffer | null> {
     const { digest, bytes } = announcement
     if (this.#inUse !== null) {
@@ -213,7 +213,7 @@ export class SnapshotFollower {
     const document = await unpackSnapshot(bytes, this.#folder, this.#inUse === null)
     if (document.number <= (this.#inUse?.number ?? 0))
       throw new Fault('SNAPSHOT_INVALID', 'a Snapshot has a number that was there before')
-    parseSnapshot(document) // before anybody else has to: its policy may be of a later version
+    parseSnapshot(document) // reject it before the workers see it: its policy may need a later version
     this.#inUse = document
     this.#use(document)
     const { signatures } = document
@@ -229,9 +229,9 @@ export class SnapshotFollower {
     }
   }
 
-  /** Whoever reads it finds the one before or all of this one. */
+  /** Writes atomically: a reader finds the old or the new file. */
   async #keep(bytes: Buffer, digest: string): Promise<void> {
-    if (this.#package?.digest !== digest) return // there is a newer one by now
+    if (this.#package?.digest !== digest) return // a newer one has replaced it
     const unfinished = join(this.#folder, `${NEWEST_FILE}.${randomUUID()}.tmp`)
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 })
@@ -244,7 +244,7 @@ export class SnapshotFollower {
     }
   }
 
-  /** The same once, until something has gone well. */
+  /** Logs the same failure once, until something succeeds. */
   #say(error: Error): void {
     if (error.message === this.#failure || this.#stop.signal.aborted) return
     this.#failure = error.message
@@ -254,7 +254,7 @@ export class SnapshotFollower {
 
 interface Package {
   readonly digest: string
-  /** `null`: a large one, which is on disk only. */
+  /** `null`: a large package, on disk only. */
   readonly bytes: Buffer | null
 }
 
@@ -262,15 +262,15 @@ function packageOf(bytes: Buffer, digest: string): Package {
   return { digest, bytes: bytes.length <= MEMORY_BYTES_MAX ? bytes : null }
 }
 
-/** It would be no better if it came again. */
+/** Receiving the same Snapshot again would not help. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Fault && (error.code === 'SNAPSHOT_INVALID' || error.code === 'POLICY_INVALID')
 }
 
 /** In the folder of the follower. */
 export const NEWEST_FILE = 'newest.snapshot'
-/** All that comes with Gatehouse is half a MiB. */
+/** A package with only the bundled signatures has half a MiB. */
 const MEMORY_BYTES_MAX = 4 * 1024 ** 2
 const SPREAD_MS = 1_000
-/** Numbers are times of day in milliseconds; clocks of two machines may differ by this. */
+/** Numbers are timestamps in milliseconds. The clocks of two machines may differ by this much. */
 const CLOCKS_APART_MS = 86_400_000

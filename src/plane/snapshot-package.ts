@@ -5,8 +5,8 @@ import { placeIndex, type SignatureSet } from './signature-set.ts'
 import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
 
 /**
- * A Snapshot as it goes from machine to machine: a line of JSON, then the bytes of its index, which on one machine stay
- * in their file.
+ * A Snapshot in the form sent between machines: a line of JSON, then the bytes of its index. On one machine
+ * the index stays in its file.
  */
 export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> {
   const { number, hash, madeAtMs, policy, signatures } = document
@@ -16,7 +16,9 @@ export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> 
   return Buffer.concat([Buffer.from(`${head}\n`), index])
 }
 
-/** Its index goes into a file in `folder`. Throws a Fault that says what is wrong. `isFirst`: see placeIndex. */
+/**
+ * Stores the index as a file in `folder`. Throws a Fault that says what is wrong. `isFirst`: see placeIndex.
+ */
 export async function unpackSnapshot(
   bytes: Buffer,
   folder: string,
@@ -29,12 +31,12 @@ export async function unpackSnapshot(
   if (index.length !== said.bytes || digestOf(index) !== said.sha256)
     throw unreadable('has another index than it says')
   if (!HASH.test(signatures.hash)) throw unreadable('has signatures with no hash')
-  // Lasting it need not be: the next start takes it out of its package.
+  // It need not survive a crash: the next start extracts it from the package again.
   const file = await placeIndex(signatures.hash, index, { folder, isFirst, isLasting: false })
   return { ...document, signatures: { ...signatures, index: file } }
 }
 
-/** What a package says, without its index. Throws a Fault. */
+/** The Snapshot in a package, without its index. Throws a Fault. */
 export function documentIn(bytes: Buffer): SnapshotDocument {
   return split(bytes).document
 }
@@ -61,7 +63,7 @@ function split(bytes: Buffer): { readonly document: SnapshotDocument; readonly i
   return { document: { number, hash, madeAtMs, policy, signatures }, index: bytes.subarray(end + 1) }
 }
 
-/** Without where its index lies here. */
+/** Without the local path of the index. */
 function saidOf(signatures: SignatureSet): SignatureSet {
   const { hash, pieces, weights, fingerprints, index } = signatures
   return { hash, pieces, weights, fingerprints, index: { ...index, path: '' } }
@@ -71,7 +73,7 @@ function unreadable(what: string, cause?: unknown): Fault {
   return new Fault('SNAPSHOT_INVALID', `a Snapshot ${what}`, { cause })
 }
 
-/** Rises when versions before can no longer read it. What is only added needs no other. */
+/** Increased when earlier versions can no longer read the format. Additions need no increase. */
 const FORMAT = 1
 const NOTHING = Buffer.alloc(0)
 const LINE_FEED = 0x0a

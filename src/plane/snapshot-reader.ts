@@ -2,8 +2,8 @@ import { KnowledgeReader } from './signature-set.ts'
 import { parseSnapshot, type Snapshot, type SnapshotDocument } from './snapshot.ts'
 
 /**
- * Makes Snapshots of documents as they come, in their order. One with signatures that are new takes its time, in which
- * requests are judged by the one before; what has been overtaken meanwhile is left out.
+ * Turns documents into Snapshots, in order. Compiling new signatures takes time, during which requests use
+ * the previous Snapshot. Skips documents that a newer one has replaced meanwhile.
  */
 export class SnapshotReader {
   readonly #knowledge = new KnowledgeReader()
@@ -12,12 +12,12 @@ export class SnapshotReader {
   #newest: SnapshotDocument | null = null
   #reading: Promise<void> = Promise.resolve()
 
-  /** `use` has the Snapshot in use when it returns. */
+  /** When `use` returns, the Snapshot is in use. */
   constructor(use: (snapshot: Snapshot) => void) {
     this.#use = use
   }
 
-  /** Rejects with a Fault where the document cannot be used; the Snapshot before stays in use. */
+  /** Rejects with a Fault if the document is unusable; the previous Snapshot stays in use. */
   read(document: SnapshotDocument): Promise<void> {
     this.#newest = document
     const reading = this.#reading.then(() => this.#read(document))
@@ -27,7 +27,7 @@ export class SnapshotReader {
 
   async #read(document: SnapshotDocument): Promise<void> {
     if (this.#newest !== document && this.#inUse !== null) return
-    parseSnapshot(document) // its policy first: a bad one is not worth the rest
+    parseSnapshot(document) // check the policy first: if it is invalid, the rest is not needed
     const { signatures } = document
     const knowledge = signatures === null ? null : await this.#knowledge.read(signatures)
     const before = this.#inUse?.knowledge ?? null

@@ -4,19 +4,19 @@ import { Fault } from '../shared/fault.ts'
 import { type Policy, parsePolicy } from '../policy/policy.ts'
 import { isSignatureSet, type SignatureSet } from './signature-set.ts'
 
-/** What proxies judge by. Never changed: the next one takes its place whole. */
+/** The data that proxies decide with. Immutable: the next Snapshot replaces it as a whole. */
 export interface Snapshot {
-  /** Rises with each. */
+  /** Rises with each Snapshot. */
   readonly number: number
-  /** SHA-256 of what it was made from, in hexadecimal: equal on two machines that judge alike. */
+  /** SHA-256 of its input, in hexadecimal: equal on machines that decide alike. */
   readonly hash: string
   readonly madeAtMs: number
   readonly policy: Policy
-  /** What clients are known by; `null` where nobody has said anything of them, and every verdict is unknown. */
+  /** Signatures of clients; `null`: without signatures, every verdict is unknown. */
   readonly knowledge: Knowledge | null
 }
 
-/** The same in the form that travels: `policy` is as its author wrote it, and compiled where it arrives. */
+/** The form that travels: `policy` is as its author wrote it, and the receiver compiles it. */
 export interface SnapshotDocument {
   readonly number: number
   readonly hash: string
@@ -25,7 +25,7 @@ export interface SnapshotDocument {
   readonly signatures: SignatureSet | null
 }
 
-/** Throws a Fault with every problem the policy has, so that a bad one is never sent. */
+/** Throws a Fault with every problem of the policy, so that an invalid one is never sent. */
 export function makeSnapshot(
   number: number,
   policy: unknown,
@@ -38,7 +38,7 @@ export function makeSnapshot(
   return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures }
 }
 
-/** `knowledge` is what has been made of the document's signatures: the policy is compiled with the names in it. */
+/** `knowledge` is compiled from the document's signatures. The policy is compiled with its names. */
 export function parseSnapshot(document: unknown, knowledge: Knowledge | null = null): Snapshot {
   if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is no Snapshot')
   const { number, hash, madeAtMs } = document

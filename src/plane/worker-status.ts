@@ -1,16 +1,16 @@
-/** How one worker of the data plane is, as far as it has said so. */
+/** The last known status of one worker of the data plane. */
 export interface WorkerStatus {
-  /** Its place: whoever takes it after it has died has the same. */
+  /** Its slot. The replacement of a dead worker has the same number. */
   readonly number: number
-  /** `null`: there is none now; another one is on its way. */
+  /** `null`: not running; a replacement is starting. */
   readonly pid: number | null
   readonly state: 'starting' | 'serving' | 'gone'
-  /** Since when it serves. */
+  /** When it began to serve. */
   readonly sinceMs: number | null
-  /** The number of the Snapshot it judges by; `null`: it has not said yet. */
+  /** The number of its Snapshot; `null`: not reported yet. */
   readonly snapshot: number | null
-  /** Sightings that it had no room for. */
+  /** Sightings dropped for lack of room. */
   readonly dropped: number
-  /** Why no traffic should come to it, in words. */
+  /** Why it should get no traffic, in words. */
   readonly unready: readonly string[]
 }

@@ -22,7 +22,7 @@ import type { FollowerStatus } from '../snapshot-follower.ts'
 import type { SnapshotFile } from '../snapshot-file.ts'
 import { digestOf } from '../snapshot-package.ts'
 
-/** A proxy's end. It asks NATS for little, so that there may be thousands of them. */
+/** A proxy's end. It makes few requests to NATS, so that thousands of proxies are possible. */
 export class JetStreamProxyBus implements ProxyBus {
   readonly batchMax = 512
   readonly connection: JetStreamConnection
@@ -32,7 +32,7 @@ export class JetStreamProxyBus implements ProxyBus {
   #sending: Promise<unknown> = Promise.resolve()
   #isClosed = false
 
-  /** `id`: which proxy this is. */
+  /** `id`: the id of this proxy. */
   constructor(settings: BusSettings, id: string, options: ProxyBusOptions, log: Log) {
     this.#names = streamNames(settings.name)
     this.#shard = Number.parseInt(digestOf(Buffer.from(id)).slice(0, 8), 16) % SHARDS
@@ -44,7 +44,7 @@ export class JetStreamProxyBus implements ProxyBus {
     return this.#snapshots.status
   }
 
-  /** Takes what was in use last into use again; `false`: there is none. */
+  /** Uses the Snapshot that was last in use; `false`: no copy exists. */
   restore(): Promise<boolean> {
     return this.#snapshots.restore()
   }
@@ -58,14 +58,14 @@ export class JetStreamProxyBus implements ProxyBus {
     this.#snapshots.listen(listener)
   }
 
-  /** Resolves when NATS has them. */
+  /** Resolves when NATS has stored the batch. */
   sendSightings(batch: readonly Sighting[]): Promise<void> {
     const sending = this.#sending.then(() => this.#send(batch))
     this.#sending = sending.catch(() => undefined)
     return sending
   }
 
-  /** Nobody waits for it, and the next one comes soon. */
+  /** Drops the heartbeat while disconnected: the next one comes soon. */
   sendHeartbeat(heartbeat: Heartbeat): void {
     if (!this.connection.isUp) return
     this.connection.client.publish(`${this.#names.heartbeat}.${heartbeat.id}`, writeHeartbeat(heartbeat))
@@ -75,10 +75,10 @@ export class JetStreamProxyBus implements ProxyBus {
     void this.closed()
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in progress. */
   async closed(): Promise<void> {
     this.#isClosed = true
-    await inTime(this.#snapshots.close()) // else what asks for one is left behind, and keeps the process
+    await inTime(this.#snapshots.close()) // otherwise an open request would keep the process alive
     await this.connection.close()
   }
 
@@ -90,7 +90,7 @@ export class JetStreamProxyBus implements ProxyBus {
     try {
       const js = jetstream(client, { timeout: ANSWER_MS })
       for (const { sightings, bytes } of packed) {
-        // What is sent again because no answer came is known by it.
+        // JetStream detects a batch that is sent again because no answer came.
         const msgID = `${sightings[0]!.id} ${sightings.length}`
         const sending = js.publish(`${this.#names.sightings}.${this.#shard}`, bytes, { msgID })
         await this.connection.whileUp(sending)
@@ -103,16 +103,19 @@ export class JetStreamProxyBus implements ProxyBus {
 }
 
 export interface ProxyBusOptions extends SnapshotLineOptions {
-  /** Whose login the settings have: NATS lets each read the answers to its own questions only. */
+  /** The role of the login in the settings: NATS lets each role read only its own answers. */
   readonly role?: BusRole
 }
 
 export interface ManageBusOptions extends SnapshotLineOptions, StreamLimits {
-  /** Whether this process still is the one that publishes; asked each time. */
+  /** Whether this process is still the publisher; asked each time. */
   mayPublish(): Promise<boolean>
 }
 
-/** A manager's end. Of several, one at a time publishes; all take Sightings, each batch one of them. */
+/**
+ * A manager's end. Of several managers, one at a time publishes. All receive Sightings; each batch goes to
+ * one of them.
+ */
 export class JetStreamManageBus implements ManageBus {
   readonly connection: JetStreamConnection
   readonly counts = { taken: 0, returned: 0, unreadable: 0 }
@@ -152,12 +155,12 @@ export class JetStreamManageBus implements ManageBus {
     return this.#snapshots.restore()
   }
 
-  /** What proxies get, whoever has published it. One listener. */
+  /** Receives each Snapshot that proxies get, from any publisher. One listener. */
   onSnapshot(listener: (document: SnapshotDocument) => void): void {
     this.#snapshots.listen(listener)
   }
 
-  /** As soon as NATS takes it, unless a newer one has taken its place by then. */
+  /** Publishes as soon as NATS accepts it, unless a newer Snapshot replaces it first. */
   publish(document: SnapshotDocument): void {
     assert(document.number > this.#newest, 'the numbers of Snapshots rise')
     this.#newest = document.number
@@ -168,17 +171,17 @@ export class JetStreamManageBus implements ManageBus {
     this.#take = listener
   }
 
-  /** What proxies say of themselves: first the last word of each. One listener. */
+  /** Receives heartbeats of proxies, starting with the last one of each. One listener. */
   onHeartbeat(listener: (heartbeat: Heartbeat) => void): void {
     this.#heard = listener
   }
 
-  /** Tells whoever publishes that there is something new in the database. */
+  /** Tells the publishing manager that the database has changed. */
   nudge(): void {
     if (this.connection.isUp) this.connection.client.publish(this.#names.nudge)
   }
 
-  /** Is called at each connection, too: what was said before was not heard. One listener. */
+  /** Also called after each connect, because earlier nudges were missed. One listener. */
   onNudge(listener: () => void): void {
     this.#nudged = listener
   }
@@ -187,11 +190,11 @@ export class JetStreamManageBus implements ManageBus {
     void this.closed()
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in progress. */
   async closed(): Promise<void> {
     this.#isClosed = true
     for (const messages of this.#open) messages.stop()
-    await inTime(Promise.allSettled(this.#underWay)) // what is stored is acknowledged
+    await inTime(Promise.allSettled(this.#underWay)) // stored batches are acknowledged
     await inTime(Promise.all([this.#snapshots.close(), this.#press.close()]))
     await this.connection.close()
     await this.#reading
@@ -223,13 +226,13 @@ export class JetStreamManageBus implements ManageBus {
     for await (const message of this.#opened(messages)) this.#hear(message)
   }
 
-  /** A batch at a time is read, and some are being stored. */
+  /** Parses one batch at a time, while several are being stored. */
   async #receive(message: JsMsg): Promise<void> {
     let batch: readonly unknown[]
     try {
       batch = await unpackSightings(message.data)
     } catch (error) {
-      message.ack() // nobody else could read it either
+      message.ack() // no other manager could parse it either
       if (this.counts.unreadable++ === 0)
         this.#log.warn('a message is thrown away', { error: error as Error })
       return
@@ -245,7 +248,7 @@ export class JetStreamManageBus implements ManageBus {
       message.ack()
       this.counts.taken++
     } catch {
-      // Whoever threw has said why. It comes again, to whoever can store it then.
+      // The listener has logged why. The batch comes again, to any manager.
       message.nak(Math.round(RETURNED_MS * (0.5 + Math.random())))
       this.counts.returned++
     }
@@ -266,7 +269,7 @@ export class JetStreamManageBus implements ManageBus {
     return messages
   }
 
-  /** Reads while there is a connection, and again when there is one anew. What fails is said once, until it works. */
+  /** Reads while connected, and again after a reconnect. Logs a failure once until reading works again. */
   async #read(): Promise<void> {
     let failure = ''
     while (!this.#isClosed) {
@@ -291,18 +294,18 @@ export class JetStreamManageBus implements ManageBus {
   }
 }
 
-/** What NATS does not answer is not waited for. */
+/** Stops waiting if NATS does not answer in time. */
 async function inTime(work: Promise<unknown>): Promise<void> {
   await Promise.race([work, wait(CLOSE_MS, undefined, { ref: false })])
 }
 
-/** Subjects that Sightings come on: should one stream be too slow for all, another can have some of them. */
+/** Number of Sighting subjects: if one stream is too slow for all, another can take some of them. */
 const SHARDS = 16
 const PAYLOAD_BYTES = 1024 ** 2
 /** The rest is for headers. */
 const PAYLOAD_SHARE = 0.9
 const BATCHES_AHEAD = 64
-/** As many as the database takes in one transaction, and the next one meanwhile. */
+/** As many as the database stores in one transaction, plus the next one. */
 const BATCHES_UNDER_WAY = 16
 const RETURNED_MS = 2_000
 const CLOSE_MS = 3_000

@@ -14,41 +14,44 @@ import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
 import { type BusCredentialSettings, type BusCredentials, readBusCredentials } from '../bus-credentials.ts'
 
-/** How NATS is reached. */
+/** How to reach NATS. */
 export interface BusSettings extends BusCredentialSettings {
   /** `nats://HOST:PORT` or `tls://HOST:PORT`. */
   readonly urls: readonly string[]
-  /** What subjects and streams begin with: installations may share a NATS. */
+  /** Prefix of subjects and streams: several installations may share one NATS. */
   readonly name: string
-  /** How long after a connection has failed the next is tried, a little more or less. */
+  /** Delay before the next connection attempt, with jitter. */
   readonly retryMs?: number
 }
 
-/** Each has subjects for answers of its own: what one may do need not let it listen to what the other is told. */
+/** Each role has its own inbox subjects, so that neither can read the other's answers. */
 export type BusRole = 'proxy' | 'manage'
 
-/** One connection to NATS, for as long as this process lives: it is made in the background, and made anew where it breaks. */
+/**
+ * One connection to NATS for the life of this process. It connects in the background and reconnects after a
+ * failure.
+ */
 export class JetStreamConnection {
   readonly #settings: BusSettings
   readonly #role: BusRole
   readonly #log: Log
   #credentials: BusCredentials
-  /** Those of the last connection. */
+  /** The credentials of the last successful connection. */
   #proven: BusCredentials | null = null
   #tries = 0
-  /** What the client makes each connection with; it takes the parts of it anew each time. */
+  /** TLS options of the client. The client reads them at each connection attempt. */
   readonly #tls: Record<string, string | undefined> = {}
   readonly #listeners: (() => void)[] = []
   readonly #waiting = new Set<(error: Fault) => void>()
   #client: NatsConnection | null = null
   #isUp = false
   #isClosed = false
-  /** The connection is being made anew, with other credentials, for the first time. */
+  /** Whether the first reconnect with new credentials is in progress. */
   #renewing: 'no' | 'begun' | 'tried' = 'no'
   #failure = ''
   #reconnects = 0
 
-  /** Throws a Fault where a file that the settings name cannot be used. */
+  /** Throws a Fault if a file named in the settings is unusable. */
   constructor(settings: BusSettings, role: BusRole, log: Log) {
     this.#settings = settings
     this.#role = role
@@ -61,18 +64,20 @@ export class JetStreamConnection {
     return this.#isUp
   }
 
-  /** Connections made after the first. */
+  /** Number of connections after the first. */
   get reconnects(): number {
     return this.#reconnects
   }
 
-  /** Throws a Fault while there is no connection. */
+  /** Throws a Fault while disconnected. */
   get client(): NatsConnection {
     if (!this.#isUp || this.#client === null) throw busClosed()
     return this.#client
   }
 
-  /** What `work` gives; rejects when the connection breaks meanwhile: nobody would answer any more. */
+  /**
+   * Resolves with the result of `work`. Rejects if the connection breaks first, because no answer would come.
+   */
   async whileUp<Result>(work: Promise<Result>): Promise<Result> {
     const down = Promise.withResolvers<never>()
     this.#waiting.add(down.reject)
@@ -83,15 +88,15 @@ export class JetStreamConnection {
     }
   }
 
-  /** Calls each time when there is a connection, also if there is one already. */
+  /** Calls the listener at each connect, and at once if already connected. */
   onUp(listener: () => void): void {
     this.#listeners.push(listener)
     if (this.#isUp) listener()
   }
 
   /**
-   * Makes a second connection with these credentials, while there is one, and closes it. Rejects with a Fault where NATS
-   * does not take them. Without a connection there is none to be lost, and nothing is tried.
+   * Tests credentials with a second connection, then closes it. Rejects with a Fault if NATS rejects them.
+   * Does nothing while disconnected: new credentials cannot break anything then.
    */
   async check(credentials: BusCredentials): Promise<void> {
     if (!this.#isUp || isDeepStrictEqual(credentials, this.#credentials)) return
@@ -110,14 +115,14 @@ export class JetStreamConnection {
     }
   }
 
-  /** From now on NATS is reached with these: a connection is made anew. What was not acknowledged is sent again. */
+  /** Reconnects with these credentials. Unacknowledged messages are sent again. */
   use(credentials: BusCredentials): void {
     if (isDeepStrictEqual(credentials, this.#credentials)) return
     this.#credentials = credentials
     if (this.#isUp && this.#client !== null) void this.#renew(this.#client)
   }
 
-  /** What was sent leaves; what is under way is rejected. */
+  /** Flushes sent messages and rejects everything in progress. */
   async close(): Promise<void> {
     const wasUp = this.#isUp
     this.#isClosed = true
@@ -125,7 +130,7 @@ export class JetStreamConnection {
     const client = this.#client
     if (client === null) return
     if (wasUp) await Promise.race([client.flush().catch(() => undefined), pause(FLUSH_MS)])
-    // One that is being made anew takes its time to notice.
+    // A client that is reconnecting takes its time to close.
     await Promise.race([client.close(), pause(FLUSH_MS)])
   }
 
@@ -137,8 +142,8 @@ export class JetStreamConnection {
   }
 
   /**
-   * Before each try, in how long it is. Without a connection there is nothing to be lost with what the files say now; if
-   * that is not what opened the last one, the two take turns.
+   * The delay before the next attempt. While disconnected, attempts use the credentials in the files. If
+   * those differ from the last working ones, the two take turns.
    */
   #nextTry(): number {
     if (this.#renewing === 'begun') {
@@ -154,7 +159,7 @@ export class JetStreamConnection {
       const inFiles = readBusCredentials(this.#settings)
       this.#credentials = this.#proven === null || this.#tries % 2 === 1 ? inFiles : this.#proven
     } catch {
-      // Those before may do.
+      // Keep the previous credentials.
     }
     Object.assign(this.#tls, tlsOf(this.#credentials))
     return around(this.#settings.retryMs ?? RETRY_MS)
@@ -229,7 +234,7 @@ function connectionOptions(
     servers: [...urls],
     name: `${name} ${role} ${hostname()}`,
     maxReconnectAttempts: -1,
-    // A password that was changed here may be known there a moment later.
+    // NATS may learn a changed password a moment later than Gatehouse.
     ignoreAuthErrorAbort: true,
     pingInterval: PING_MS,
     maxPingOut: 2,
@@ -240,7 +245,7 @@ function connectionOptions(
   }
 }
 
-/** Asked at each connection. */
+/** Called at each connection. */
 function authenticatorOf(current: () => BusCredentials): Authenticator {
   return (nonce) => {
     const { jwt, user, password, token } = current()
@@ -262,7 +267,7 @@ function pause(delayMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, delayMs).unref())
 }
 
-/** Thousands that have lost the same server do not come back at once. */
+/** Jitter: thousands of proxies that lost a server must not reconnect at once. */
 function around(delayMs: number): number {
   return delayMs * (0.5 + Math.random())
 }

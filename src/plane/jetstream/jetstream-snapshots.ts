@@ -11,15 +11,15 @@ import type { SnapshotFile } from '../snapshot-file.ts'
 import { digestOf, packSnapshot } from '../snapshot-package.ts'
 
 export interface SnapshotLineOptions {
-  /** Where the newest Snapshot is kept. */
+  /** The folder that keeps the newest Snapshot. */
   readonly folder: string
-  /** Who needs all of a Snapshot does not ask for it at once. */
+  /** Random delay before a full Snapshot is requested, so that not all proxies request it at once. */
   readonly spreadMs?: number
-  /** How often it is asked whether there is a newer one that was not heard of. */
+  /** Interval of polling for a newer Snapshot whose announcement was lost. */
   readonly askMs?: number
 }
 
-/** Snapshots as they come over NATS: each is announced to all, and who was away asks. */
+/** Receives Snapshots over NATS: announcements go to all, and a process that missed one asks for it. */
 export class SnapshotLine {
   readonly #connection: JetStreamConnection
   readonly #names: StreamNames
@@ -61,18 +61,18 @@ export class SnapshotLine {
     return this.#follower.bootstrap(file)
   }
 
-  /** Calls with the newest as soon as there is one. */
+  /** Calls the listener with the newest Snapshot as soon as there is one. */
   listen(listener: (document: SnapshotDocument) => void): void {
     this.#listener = listener
     if (this.#inUse !== null) listener(this.#inUse)
   }
 
-  /** The one in use as it was packed; `null`: it is not to be had. */
+  /** The package of the Snapshot in use; `null`: unavailable. */
   kept(): Promise<Buffer | null> {
     return this.#follower.kept()
   }
 
-  /** What was announced last, whoever has heard of it. */
+  /** The last announcement. */
   async announced(): Promise<Buffer | null> {
     const { direct } = await managerOf(this.#connection.client)
     const asking = direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
@@ -111,7 +111,7 @@ export class SnapshotLine {
   }
 }
 
-/** Announces Snapshots: the newest that it was given, until that is done or a newer one has taken its place. */
+/** Announces the newest Snapshot it was given, until that succeeds or a newer one replaces it. */
 export class SnapshotPress {
   readonly #connection: JetStreamConnection
   readonly #names: StreamNames
@@ -124,7 +124,7 @@ export class SnapshotPress {
   #isStarted = false
   #isClosed = false
   #failure = ''
-  /** Announced by this process. */
+  /** Snapshots announced by this process. */
   count = 0
 
   constructor(
@@ -146,13 +146,13 @@ export class SnapshotPress {
     this.run()
   }
 
-  /** There are streams now. */
+  /** Call this when the streams exist. */
   start(): void {
     this.#isStarted = true
     this.run()
   }
 
-  /** Goes on with what could not be announced yet. */
+  /** Resumes pending announcements. */
   run(): void {
     if (!this.#isStarted || this.#isClosed || this.#newest === null || !this.#connection.isUp) return
     this.#running ??= this.#run().finally(() => {
@@ -180,13 +180,13 @@ export class SnapshotPress {
     }
   }
 
-  /** Whoever has announced another one since it was looked makes this fail. */
+  /** Fails if another process has announced a Snapshot since the last one was read. */
   async #announce(document: SnapshotDocument): Promise<void> {
     const { client } = this.#connection
     const { direct } = await managerOf(client)
     const last = await direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
     const before = last === null ? null : readable(Buffer.from(last.data))
-    // An answer that got lost, or somebody who made the same.
+    // An earlier publish succeeded but its answer was lost, or another process announced the same content.
     if (before !== null && before.hash === document.hash && before.number >= document.number) return
     const number = Math.max(document.number, (before?.number ?? 0) + 1)
     const bytes = await packSnapshot({ ...document, number })
@@ -197,7 +197,7 @@ export class SnapshotPress {
     const delta = await this.#deltaFrom(before, bytes, whole.length)
     const message = writeAnnouncement({ ...said, bytes: bytes.length, delta })
     const expect = { lastSubjectSequence: last?.seq ?? 0 }
-    // Where no answer comes, it may have been kept all the same: its package stays.
+    // If no answer comes, NATS may still have stored it, so its package stays.
     await jetstream(client, { timeout: ANSWER_MS }).publish(this.#names.snapshot, message, { expect })
     this.count++
     this.#log.info('a Snapshot was announced', {
@@ -206,7 +206,7 @@ export class SnapshotPress {
     if (before !== null) await this.#forgetAllBut([said.digest, before.digest])
   }
 
-  /** `null`: what was there before is not here, or it would save little. */
+  /** `null`: the previous package is not available, or a delta would save little. */
   async #deltaFrom(
     before: Announcement | null,
     bytes: Buffer,
@@ -235,7 +235,7 @@ export class SnapshotPress {
   }
 }
 
-/** What is not there does not answer. */
+/** A missing stream does not answer. */
 function unanswered(error: Error): never {
   if (error.name !== 'TimeoutError' && error.name !== 'NoRespondersError') throw error
   throw new Fault('BUS_SILENT', 'no manager has made a place for Snapshots, or NATS is slow', {
@@ -243,7 +243,7 @@ function unanswered(error: Error): never {
   })
 }
 
-/** What an earlier version has announced, or a later one: its number is above all others that this one can think of. */
+/** `null`: another version wrote the announcement and it is not readable here. */
 function readable(message: Buffer): Announcement | null {
   try {
     return readAnnouncement(message)
@@ -252,9 +252,9 @@ function readable(message: Buffer): Announcement | null {
   }
 }
 
-/** So that a Snapshot that nobody has told of is missed for no longer. */
+/** Limits how long a lost announcement goes unnoticed. */
 const ASK_MS = 60_000
 const RETRY_MS = 2_000
 const WRONG_LAST_SEQUENCE = 10_071
-/** A message of NATS has a MiB. */
+/** A NATS message holds 1 MiB. */
 const DELTA_BYTES_MAX = 512 * 1024

@@ -11,14 +11,14 @@ import {
 import type { NatsConnection } from '@nats-io/transport-node'
 import { Objm, type ObjectStore } from '@nats-io/obj'
 
-/** What subjects, streams and the rest are called. */
+/** The names of subjects, streams and stores. */
 export interface StreamNames {
-  /** Where Snapshots are announced by who makes them. */
+  /** Subject on which managers announce Snapshots. */
   readonly snapshot: string
-  /** Where everybody hears of them, once they are kept. */
+  /** Subject on which all processes receive announcements after they are stored. */
   readonly announced: string
   readonly snapshots: string
-  /** Packages by their digests, in the Object Store. */
+  /** Object Store for packages, by digest. */
   readonly packages: string
   readonly sightings: string
   readonly sightingsStream: string
@@ -46,12 +46,12 @@ export interface StreamLimits {
   readonly replicas: number
 }
 
-/** Without asking what this account may do, which it need not be allowed to. */
+/** Skips the check of account permissions, which the login may not be allowed to do. */
 export function managerOf(client: NatsConnection): Promise<JetStreamManager> {
   return jetstreamManager(client, { checkAPI: false, timeout: ANSWER_MS })
 }
 
-/** Those streams that are not there, or cannot be seen by who asks. */
+/** The streams that do not exist or are not visible with this login. */
 export async function missingStreams(client: NatsConnection, names: StreamNames): Promise<readonly string[]> {
   const { streams } = await managerOf(client)
   const wanted = [names.snapshots, names.sightingsStream, names.heartbeats]
@@ -69,7 +69,7 @@ export async function missingStreams(client: NatsConnection, names: StreamNames)
   return wanted.filter((_, index) => !found[index])
 }
 
-/** Makes what is not there yet. What is there stays as it is: whoever runs NATS may have made it. */
+/** Creates missing streams. Existing ones stay unchanged: the operator of NATS may have created them. */
 export async function makeStreams(
   client: NatsConnection,
   names: StreamNames,
@@ -81,7 +81,8 @@ export async function makeStreams(
     subjects: [names.snapshot],
     max_msgs_per_subject: 1,
     allow_direct: true,
-    // Only what is kept is told: what this one refuses (from who no longer leads) nobody hears of.
+    // Only stored announcements are republished. One that is rejected (from a former leader) reaches no
+    // proxy.
     republish: { src: names.snapshot, dest: names.announced },
     storage: StorageType.File,
     num_replicas: replicas,
@@ -137,15 +138,18 @@ async function makeConsumer({ consumers }: JetStreamManager, names: StreamNames)
   }
 }
 
-/** All managers together have this one. */
+/** The one consumer that all managers share. */
 export const CONSUMER = 'ingest'
 export const ANSWER_MS = 5_000
 const NAME_IN_USE = 10_058
 const SECOND_NS = 1_000_000_000
-/** In which a batch that was sent again is known; its Sightings are known for longer, where they are counted. */
+/**
+ * How long JetStream detects a repeated batch. Its Sightings are deduplicated for longer, where they are
+ * counted.
+ */
 const DUPLICATES_NS = 120 * SECOND_NS
-/** A proxy that was not heard of for so long is no longer missed. */
+/** A proxy without a heartbeat for this long is no longer reported as missing. */
 const HEARTBEATS_NS = 3_600 * SECOND_NS
-/** A manager that has not stored a batch by then has died, or cannot: another one gets it. */
+/** A manager that has not stored a batch by then is dead or stuck: another one gets the batch. */
 const ACK_WAIT_NS = 60 * SECOND_NS
 const ACKS_PENDING = 1_024
