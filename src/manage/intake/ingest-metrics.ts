@@ -1,6 +1,6 @@
 import { DurationHistogram, type Metrics } from '../../shared/metrics.ts'
 
-/** What becomes of Sightings in the management plane. It is there before the database is. */
+/** Metrics of the Sightings that the management plane receives. It exists before the database is open. */
 export class IngestMetrics {
   readonly counts = { stored: 0, duplicates: 0, refused: 0, failures: 0 }
   readonly durations = new DurationHistogram()

@@ -12,8 +12,8 @@ import type { IngestMetrics } from './ingest-metrics.ts'
 import { networkHash, takeIn } from './sighting-intake.ts'
 
 /**
- * Counts along: each Sighting once, in the transaction that stores it. `firsts` are those of them that are the first of
- * an agent on this installation. Waits for nothing but queries.
+ * Counts each Sighting once, in the transaction that stores it. `firsts` are those that are the first of
+ * their agent on this installation. A counter must wait for nothing except queries.
  */
 export type SightingCounter = (
   batch: readonly Sighting[],
@@ -24,16 +24,17 @@ export type SightingCounter = (
 export interface IngestOptions {
   readonly retention: RollupRetention
   readonly counters: readonly SightingCounter[]
-  /** Is told what has been stored, and which of the fingerprints in it nobody is known to have. */
+  /** Called with the stored Sightings and with those of their fingerprints that have no known owner. */
   readonly stored: (batch: readonly Sighting[], unnamed: readonly UnnamedFingerprint[]) => void
-  /** Which version of its agent a client says to be. */
+  /** The version that the client claims for its agent. */
   readonly versionOf: VersionOf
   nowMs(): number
 }
 
 /**
- * Takes batches of Sightings and stores each Sighting exactly once, however often it comes and in whatever order. What
- * comes while a transaction is under way goes into the next one together, so that the disk is waited for once.
+ * Takes batches of Sightings and stores each Sighting exactly once, however often and in whatever order it
+ * arrives. Batches that arrive during a transaction share the next one, so that they wait for the disk only
+ * once.
  */
 export class Ingest {
   readonly #store: Store
@@ -43,7 +44,7 @@ export class Ingest {
   readonly #waiting: Waiting[] = []
   #waitingSize = 0
   #running: Promise<void> | null = null
-  /** The database's failures are said once, until it takes something again. */
+  /** Database errors are logged once, until a write succeeds. */
   #isFailing = false
   #hasLeftOut = false
   #isClosed = false
@@ -56,20 +57,20 @@ export class Ingest {
   }
 
   /**
-   * Resolves when all of the batch is committed, or was before. Rejects when the database cannot take it now: whoever
-   * sent it sends it again. What is no Sighting is counted and left out, so that it does not come for ever.
+   * Resolves when the whole batch is committed. Rejects if the database cannot take it now: the sender has to
+   * send it again. Items that are not Sightings are counted and dropped, so that they are not sent forever.
    */
   async take(batch: unknown): Promise<void> {
     if (!Array.isArray(batch)) return this.#refuse('what should be a list of Sightings is none')
     const pieces: Promise<void>[] = []
     for (let at = 0; at < batch.length; at += GROUP_MAX)
       pieces.push(this.#add(batch.slice(at, at + GROUP_MAX)))
-    // All are over when this is: nothing of it is under way when it is sent again.
+    // Waits for all pieces, so that none of them is in flight when the batch is sent again.
     const failed = (await Promise.allSettled(pieces)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
   }
 
-  /** Nothing is taken any more; resolves when all that was is stored. */
+  /** Rejects new batches; resolves when all accepted ones are stored. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running
@@ -88,7 +89,7 @@ export class Ingest {
 
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // Others want something of this process, too; and there is more in a group that was waited for.
+      // Yields to other work of this process. More batches join the group in the meantime.
       await new Promise(setImmediate)
       const group = this.#group()
       try {
@@ -105,7 +106,7 @@ export class Ingest {
     this.#running = null
   }
 
-  /** As many of those that wait, in their order, as one transaction takes. */
+  /** The next waiting batches, in order, up to the size of one transaction. */
   #group(): readonly Waiting[] {
     let size = 0
     let count = 0
@@ -132,7 +133,10 @@ export class Ingest {
     return { sightings, refusals }
   }
 
-  /** Where one of them cannot be stored, whatever is tried, the others are, and it is left out. */
+  /**
+   * If a single Sighting cannot be stored at all, bisects the batch to store the others and drops that
+   * Sighting.
+   */
   async #storeAll(sightings: readonly Sighting[]): Promise<void> {
     if (sightings.length === 0) return
     try {
@@ -171,7 +175,7 @@ export class Ingest {
     this.#options.stored(fresh, unnamed)
   }
 
-  /** Whoever sends such a thing sends many: why is said at the first. */
+  /** A sender of invalid items usually sends many, so only the first one is logged. */
   #refuse(why: string): void {
     if (this.#metrics.counts.refused++ === 0) this.#log.warn('a Sighting was refused', { why })
   }
@@ -212,15 +216,15 @@ function tallied(
   return [rollups, fingerprints]
 }
 
-/** It lies in what is to be stored, or in how we do that, and not in the database: it would fail again. */
+/** Whether the cause is the data or our code, and not the database. Such an error would recur. */
 function isOfSighting(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown }
   return typeof code !== 'string' || OF_SIGHTING.test(code)
 }
 
-/** PostgreSQL's classes 22 (data) and 23 (constraints), SQLite's like, and assertions. */
+/** PostgreSQL's classes 22 (data) and 23 (constraints), the SQLite equivalents, and assertions. */
 const OF_SIGHTING = /^(?:2[23]\w{3}|SQLITE_(?:CONSTRAINT|TOOBIG|MISMATCH|RANGE)\w*|ERR_\w+)$/
-/** Some 60 ms of a core; what is live is no older for it. */
+/** About 60 ms of one core, which is short enough for live views. */
 const GROUP_MAX = 2_048
-/** Some two seconds of work, and 40 MB: more is better kept where it comes from. */
+/** About two seconds of work and 40 MB. The senders had better keep anything beyond that. */
 const WAITING_MAX = 65_536

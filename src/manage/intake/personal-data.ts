@@ -14,9 +14,9 @@ export function sightOf({ scopes }: Pick<Principal, 'scopes'>): Sight {
 }
 
 /**
- * A request or an event as a principal of this sight sees it. Everything that is answered about clients goes through here:
- * lists, single records and streams. Members are known by their names, at any depth, so that a new kind of event is reduced
- * as well.
+ * A request or an event as a principal of this sight sees it. Every answer about clients goes through this
+ * function: lists, single records and streams. It finds members by name at any depth, so it also covers new
+ * kinds of events.
  */
 export function shownTo<Value>(sight: Sight, value: Value): Value {
   return sight === 'full' ? value : (reduced(value) as Value)

@@ -3,16 +3,16 @@ import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import type { NumberedSighting, SightingStore } from '../../store/traffic/sightings.ts'
 
-/** What came in since the last time, as far as it is told: newest last. */
+/** The requests since the last read, newest last. Only the newest ones are listed. */
 export interface FreshRequests {
   readonly requests: readonly Sighting[]
-  /** Those that came in besides: nobody reads faster. */
+  /** The number of further requests, which are left out because no reader could keep up. */
   readonly skipped: number
 }
 
 /**
- * Requests as they come in, from the database: so whoever took them in, all of them are told. It is read while somebody
- * listens, and as often whether that is one or a hundred.
+ * Requests as they arrive, read from the database, so that the requests that other processes stored are
+ * included. It is read only while there are listeners, and equally often for any number of them.
  */
 export class RequestFeed {
   readonly #store: Pick<SightingStore, 'newest'>
@@ -26,7 +26,7 @@ export class RequestFeed {
     this.#everyMs = everyMs
   }
 
-  /** Until `stop`. Whoever does not read in time is told of what comes later. */
+  /** Runs until `stop`. A listener that does not read in time misses requests. */
   async *follow(stop: AbortSignal): AsyncGenerator<FreshRequests, void, undefined> {
     this.#listeners++
     this.#begin()
@@ -43,7 +43,7 @@ export class RequestFeed {
   #begin(): void {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null
-      // Who came in the very moment in which the last one left.
+      // A listener may have arrived just as the last one left.
       if (this.#listeners > 0) this.#begin()
     })
   }
@@ -64,7 +64,7 @@ export class RequestFeed {
           )
         last = newest
       } catch {
-        // The database is away: it is said elsewhere, and asked again.
+        // The database is unavailable. The error is reported elsewhere, and the next read tries again.
       }
       await wait(this.#everyMs, undefined, { ref: false })
     }
@@ -95,5 +95,5 @@ export class RequestFeed {
 }
 
 const EVERY_MS = 500
-/** Of each half second. */
+/** Per read, twice a second. */
 const READ_AT_ONCE = 200

@@ -4,9 +4,10 @@ import { ipFamily } from '../../wire/ip-address.ts'
 export const REDACTED = '[redacted]'
 
 /**
- * A path as callers without the scope `admin` see it. Segments that look like secrets or personal data are redacted: keys,
- * tokens, JWTs, UUIDs, long numbers, e-mail and IP addresses, and what follows a name like `reset`. Values in parameters
- * (`;jsessionid=…`, `/token=…`) are always redacted. Where in doubt, a segment is redacted.
+ * A path as callers without the scope `admin` see it. Segments that look like secrets or personal data are
+ * redacted: keys, tokens, JWTs, UUIDs, long numbers, e-mail and IP addresses, and the segment after a name
+ * like `reset`. Values in parameters (`;jsessionid=…`, `/token=…`) are always redacted. If in doubt, a
+ * segment is redacted.
  */
 export function shownPath(path: string): string {
   const end = path.search(/[?#]/)
@@ -21,7 +22,10 @@ export function shownPath(path: string): string {
     .join('/')
 }
 
-/** A User-Agent as the same callers see it: contact addresses stay, because they name the operator of a crawler. */
+/**
+ * A User-Agent as the same callers see it. Contact addresses stay, because they name the operator of a
+ * crawler.
+ */
 export function shownUserAgent(userAgent: string): string {
   return userAgent.replace(RUNS, (run) => (isRandom(run) ? REDACTED : run))
 }
@@ -46,7 +50,9 @@ function shownParameter(text: string, before: string): string {
   return followsSecret || isPrivate(decoded) ? REDACTED : text
 }
 
-/** Percent-encoding is taken off twice: some apps do so. `null`: damaged, or encoded again and again. */
+/**
+ * Decodes percent-encoding twice, because some apps encode twice. `null`: malformed, or encoded more often.
+ */
 function decodedText(text: string): string | null {
   let decoded = text
   for (let time = 0; time < 2 && decoded.includes('%'); time++) {
@@ -66,9 +72,9 @@ function isPrivate(text: string): boolean {
 }
 
 /**
- * Whether a run of letters, digits, `-` and `_` is more likely random than written by people. Words and numbers that
- * people write change seldom between letters and digits, or from lower to upper case; random text does at every other
- * character.
+ * Whether a run of letters, digits, `-` and `_` is more likely random than written by people. Text that
+ * people write seldom changes between letters and digits or from lower to upper case; random text changes at
+ * every other character.
  */
 function isRandom(run: string): boolean {
   if (UUID.test(run) || HEX.test(run) || LONG_WORD.test(run) || KEY_PREFIX.test(run)) return true
@@ -87,13 +93,13 @@ function changesIn(piece: string): number {
   let changes = 0
   for (let at = 1; at < piece.length; at++) {
     const [before, kind] = [kindOf(piece.charCodeAt(at - 1)), kindOf(piece.charCodeAt(at))]
-    // `Aa` begins a word.
+    // `Aa` starts a word, so it is not a change.
     if (kind !== before && !(before === UPPER && kind === LOWER)) changes++
   }
   return changes
 }
 
-/** Nine digits or more: a date has eight. */
+/** Nine or more digits: a date has eight. */
 function isPhone(text: string): boolean {
   return PHONE.test(text) && text.replace(/\D/g, '').length >= 9
 }
@@ -109,14 +115,14 @@ const LOWER = 2
 const DIGIT = 3
 const SEPARATOR = /[_-]/
 const KINDS = [/[a-z]/, /[A-Z]/, /\d/]
-/** Shorter runs hold no secret that is worth the name. */
+/** Shorter runs are too short for a secret. */
 const RUNS = /[A-Za-z0-9_-]{12,}/g
 const UUID = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}/i
 /** With a digit and a letter. */
 const HEX = /(?:^|[_-])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{16,}(?:$|[_-])/i
-/** No language has such a word in a path. */
+/** No natural language has a word this long in a path. */
 const LONG_WORD = /[a-z]{36,}|[A-Z]{24,}/
-/** Of GitHub, GitLab, Slack, Stripe, OpenAI, AWS, Google, and ours. */
+/** The prefixes of GitHub, GitLab, Slack, Stripe, OpenAI, AWS, Google and Gatehouse. */
 const KEY_PREFIX =
   /^(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|[prs]k[_-](?:live|test|proj|ant)|sk-|AKIA|ASIA|AIza|eyJ)/
 const EMAIL = /[^\s@]@[^\s@]/
@@ -125,7 +131,7 @@ const PHONE = /^\+?\d[\d ().-]{7,}\d$/
 const IPV4 = /(?:^|[^\d.])(?:\d{1,3}\.){3}\d{1,3}(?:$|[^\d.])/
 const NAME = /^[A-Za-z][\w.-]{0,31}$/
 const HAS_DIGIT = /\d/
-/** The segment behind one of these is a secret if it is of any length and has a digit. */
+/** The segment after one of these is a secret if it has a digit and six or more characters. */
 const SECRETS_FOLLOW: ReadonlySet<string> = new Set([
   ...['token', 'tokens', 'secret', 'key', 'keys', 'apikey', 'api-key', 'password', 'session', 'otp', 'code'],
   ...['reset', 'reset-password', 'verify', 'confirm', 'activate', 'invite', 'invitation', 'invitations'],

@@ -4,13 +4,14 @@ import type { Sighting } from '../../plane/sighting.ts'
 
 export interface SightingFileSettings {
   readonly file: string
-  /** When it is full it becomes `FILE.1`, in the place of the one before, and a new one begins. */
+  /** A full file is renamed to `FILE.1`, which replaces the previous one, and a new file is started. */
   readonly bytesMax: number
 }
 
 /**
- * Appends Sightings to a file, a line of JSON each. Whoever gives them never waits: what the disk cannot take in time is
- * dropped, and counted. Only the user it runs as can read it, as it holds addresses of people.
+ * Appends Sightings to a file, one JSON object per line. `append` never waits: Sightings that the disk cannot
+ * take in time are dropped and counted. Only the user of this process can read the file, because it contains
+ * people's addresses.
  */
 export class SightingFile {
   readonly counts = { written: 0, dropped: 0 }
@@ -20,7 +21,7 @@ export class SightingFile {
   #bytes = 0
   #waiting: Sighting[] = []
   #writing: Promise<void> | null = null
-  /** The disk's errors are said once, until it takes something again. */
+  /** Disk errors are logged once, until a write succeeds. */
   #isFailing = false
 
   constructor(settings: SightingFileSettings, log: Log) {
@@ -35,7 +36,7 @@ export class SightingFile {
     if (this.#waiting.length > 0) this.#writing ??= this.#writeAll()
   }
 
-  /** Resolves when all that was given is in the file, or is lost. */
+  /** Resolves when everything that was appended is written or lost. */
   async close(): Promise<void> {
     while (this.#writing !== null) await this.#writing
     await this.#handle?.close().catch(() => undefined)
@@ -66,7 +67,7 @@ export class SightingFile {
       await rename(file, `${file}.1`)
     }
     this.#handle ??= await this.#open()
-    // Counted first: half of it may be there when writing fails.
+    // Counted before the write, because a write that fails may still write a part.
     this.#bytes += bytes.length
     await this.#handle.appendFile(bytes)
   }
@@ -82,7 +83,7 @@ export class SightingFile {
     return open(file, 'a', ONLY_OURS)
   }
 
-  /** The next batch opens it anew: the disk may be there again, or the folder. */
+  /** The next batch opens the file again: the disk or the folder may be back by then. */
   async #failed(error: Error): Promise<void> {
     const handle = this.#handle
     this.#handle = null
@@ -93,8 +94,8 @@ export class SightingFile {
   }
 }
 
-/** Some 20 MB, and two seconds of what all workers can send at their fastest. */
+/** About 20 MB, or two seconds of all workers at their maximum rate. */
 const WAITING_MAX = 32_768
-/** Serialised in about a millisecond. */
+/** Serializing this many takes about 1 ms. */
 const BATCH_MAX = 512
 const ONLY_OURS = 0o600

@@ -4,8 +4,8 @@ import { idPlace } from '../../store/catalogue/place-ranges.ts'
 import { Address } from '../../wire/address-ranges.ts'
 
 /**
- * A Sighting as it may be counted and kept, from a value that anybody may have made; else what is wrong with it. What
- * clients have made of any length is cut, and is text that every database takes.
+ * Turns an untrusted value into a Sighting that can be counted and stored, or returns what is wrong with it.
+ * Text from clients is truncated and reduced to what every database accepts.
  */
 export function takeIn(value: unknown, nowMs: number): Sighting | string {
   const sighting = readSighting(value)
@@ -16,7 +16,7 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
   if (sighting.confidence > 1) return 'confidence is not what it should be'
   return {
     ...sighting,
-    // A clock that is ahead of ours must not count requests in days that nobody has seen yet.
+    // A sender whose clock is ahead must not count requests in future days.
     seenAtMs: Math.min(Math.trunc(sighting.seenAtMs), nowMs),
     proxy: plain(sighting.proxy, NAME_MAX),
     address: plain(sighting.address, NAME_MAX),
@@ -45,7 +45,10 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
   }
 }
 
-/** 32 bits of who somebody is by address, evenly spread; of IPv6 the /64 counts, which is the least that one is given. */
+/**
+ * A 32-bit, evenly spread hash of a client's network. For IPv6 only the /64 counts, the smallest network that
+ * a client gets.
+ */
 export function networkHash(address: string): number {
   ADDRESS.read(address)
   const { words, family } = ADDRESS
@@ -60,7 +63,9 @@ function mixed(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0
 }
 
-/** What is none of ours is no fingerprint: it would be one that nobody knows. */
+/**
+ * A value with an unknown form is dropped. Otherwise it would count as a fingerprint without a known owner.
+ */
 function fingerprint(value: string | null): string | null {
   return value !== null && value.length <= FINGERPRINT_MAX && FINGERPRINT.test(value) ? value : null
 }
@@ -73,16 +78,16 @@ function plainOrNull(text: string | null, charactersMax: number): string | null 
   return text === null ? null : plain(text, charactersMax)
 }
 
-/** Cut, and without what is no text in PostgreSQL: U+0000, and halves of what takes two. */
+/** Truncates the text and replaces what PostgreSQL rejects in text: U+0000 and lone surrogates. */
 function plain(text: string, charactersMax: number): string {
   const short = text.length > charactersMax ? text.slice(0, charactersMax) : text
   return UNPLAIN.test(short) ? short.replaceAll('\0', '\u{fffd}').toWellFormed() : short
 }
 
-/** One for all: an address is used up before the next is read. */
+/** Shared by all calls: each address is used before the next one is read. */
 const ADDRESS = new Address()
 const AGENT_ID = /^[a-z0-9][a-z0-9-]{0,63}$/
-/** Of whatever type, at most as long as a JA4X and a JA4H with room to spare. */
+/** For all types: long enough for a JA4X and a JA4H, with room to spare. */
 const FINGERPRINT = /^[\w-]+$/
 const FINGERPRINT_MAX = 80
 const UNPLAIN = /[\0\ud800-\udfff]/

@@ -8,27 +8,29 @@ import type { Store } from '../../store/store.ts'
 import type { IngestMetrics } from './ingest-metrics.ts'
 
 export interface KeeperSettings {
-  /** For how long Sightings are kept as they came, and how many. */
+  /** How long Sightings are kept as received, and how many. */
   readonly sightingsMs: number
   readonly sightingsMax: number
   readonly rollups: RollupRetention
   readonly observed: ObservedSettings
 }
 
-/** From where on a fingerprint that nobody is known to have is a signature of nobody. */
+/** The thresholds from which a fingerprint without a known owner becomes a signature without an owner. */
 export interface ObservedSettings {
   readonly addressesMin: number
   readonly requestsMin: number
   readonly max: number
 }
 
-/** Counts along, in the transaction that makes these signatures; `stored`: it has committed. */
+/** Runs in the transaction that adds these signatures. `stored` is called after the commit. */
 export interface ObservedCounter {
   count(observed: readonly UnnamedFingerprint[], queries: Queries): Promise<void>
   stored(): void
 }
 
-/** What is done with what was seen on a slow beat: old rows go, and fingerprints seen often become signatures. */
+/**
+ * Periodic work on Sightings: deletes old rows, and turns fingerprints that are seen often into signatures.
+ */
 export class SightingKeeper {
   readonly #store: Store
   readonly #settings: KeeperSettings
@@ -37,7 +39,7 @@ export class SightingKeeper {
   readonly #log: Log
   readonly #isLeading: () => boolean
   readonly #candidates = new Map<string, UnnamedFingerprint>()
-  /** They are signatures, or there is no room for them. */
+  /** They are signatures already, or there is no room for them. */
   readonly #settled = new LRUCache<string, true>({ max: SETTLED_MAX, ttl: SETTLED_MS })
   readonly #stop = new AbortController()
   #beats: readonly Promise<void>[] = []
@@ -65,13 +67,13 @@ export class SightingKeeper {
     ]
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is in progress. */
   async close(): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#beats)
   }
 
-  /** Fingerprints that nobody is known to have, as they are now. */
+  /** Notes fingerprints without a known owner, with their current counts. */
   noticed(unnamed: readonly UnnamedFingerprint[]): void {
     const { addressesMin, requestsMin } = this.#settings.observed
     for (const each of unnamed) {
@@ -82,9 +84,9 @@ export class SightingKeeper {
     }
   }
 
-  /** Makes signatures of some of those that were noticed. */
+  /** Turns some of the noted fingerprints into signatures. */
   async observe(): Promise<void> {
-    // Before what comes with Gatehouse is in the database nobody is known to have anything.
+    // Before the built-in signatures are in the database, no fingerprint has a known owner.
     if (this.#candidates.size === 0 || (await this.#store.agentsSeen.total()) === 0) return
     const some = [...this.#candidates].slice(0, OBSERVED_AT_ONCE)
     const { max } = this.#settings.observed
@@ -102,7 +104,7 @@ export class SightingKeeper {
     }
   }
 
-  /** Removes what is too old or too much, in slices: others write in between. */
+  /** Deletes rows that are too old or too many, in slices so that others can write in between. */
   async forget(nowMs: number): Promise<void> {
     const { sightingsMs, sightingsMax, rollups } = this.#settings
     const { sightings, rollups: rolledUp, observed } = this.#store
@@ -115,7 +117,7 @@ export class SightingKeeper {
   async #tidyUp(): Promise<void> {
     const { retention } = this.#metrics
     try {
-      // Of several processes on one database one does it for all.
+      // If several processes share a database, only the leader does this.
       if (this.#isLeading()) await this.forget(Date.now())
       await this.#count()
       retention.done++
@@ -139,7 +141,7 @@ export class SightingKeeper {
     rows.set('observed', await observed.rows())
   }
 
-  /** What fails is tried again at the next beat, and said once. */
+  /** A failure is logged once and tried again at the next beat. */
   async #beat(beatMs: number, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#stop
     let isFailing = false
@@ -156,15 +158,15 @@ export class SightingKeeper {
   }
 }
 
-/** JA4S is our own answer: it says as much about this installation as about the client. */
+/** A JA4S is our own answer: it says as much about this installation as about the client. */
 const OBSERVED: ReadonlySet<FingerprintKind> = new Set<FingerprintKind>(['ja4', 'ja4h', 'ja4x'])
 const RETENTION_BEAT_MS = 60_000
-/** Somebody who waits for a new signature waits about so long. */
+/** About the time that it takes until a new signature appears. */
 const OBSERVE_BEAT_MS = 2_000
 const OBSERVED_AT_ONCE = 256
 const CANDIDATES_MAX = 10_000
 const SETTLED_MAX = 20_000
 const SETTLED_MS = 3_600_000
-/** For how long a Sighting that comes again is known: a bus may have held it while the management plane was away. */
+/** How long a repeated Sighting is recognized. A bus may have kept it while the management plane was down. */
 const TAKEN_MS = 86_400_000
 const PAUSE_MS = 20

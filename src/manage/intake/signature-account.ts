@@ -1,7 +1,9 @@
 import { SIGNATURE_FAULT_TEXTS } from '../../identity/verify/signature-faults.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 
-/** What became of a request's signature, in words, by what a Sighting keeps of it; `null`: it has none. */
+/**
+ * The result of checking a request's signature, in words, from a Sighting; `null`: the request is unsigned.
+ */
 export function signatureText(
   sighting: Pick<Sighting, 'signer' | 'key' | 'allegedSigner' | 'signatureFault' | 'evidence'>,
 ): string | null {
@@ -13,5 +15,5 @@ export function signatureText(
   return `${who}, and ${what}: ${TEXTS.get(signatureFault) ?? signatureFault}`
 }
 
-/** A proxy of another version may have other names. */
+/** A proxy of another version may send a fault that is missing here. */
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(SIGNATURE_FAULT_TEXTS))

@@ -6,8 +6,9 @@ import type { TrafficStore } from '../../store/traffic/traffic.ts'
 import type { Traffic } from './traffic.ts'
 
 /**
- * Tells once a second how much traffic there is, while somebody listens: then it is counted, and nothing is kept. Where
- * there are other processes each writes down what its last second had, and whoever has listeners reads what the others had.
+ * Reports the traffic once a second. A single process counts only while it has listeners. If there are other
+ * processes, each one writes the counts of its last second to the database, and one with listeners also reads
+ * those of the others.
  */
 export class TrafficPulse {
   readonly #everyMs: number
@@ -18,25 +19,25 @@ export class TrafficPulse {
   #beat: NodeJS.Timeout | null = null
   #telling: Promise<void> | null = null
   #counts = new Counts()
-  /** When each of the others has last written, by its own clock; `null`: nobody has looked. */
+  /** When each of the other processes last wrote, by its own clock; `null`: not read yet. */
   #heard: ReadonlyMap<string, number> | null = null
 
   constructor(everyMs = EVERY_MS) {
     this.#everyMs = everyMs
   }
 
-  /** There are other processes, or will be. */
+  /** Call it if there are, or will be, other processes. */
   share(shared: TrafficStore): void {
     this.#shared = shared
     this.#begin()
   }
 
-  /** They are in the database. */
+  /** Call it with Sightings that were stored. */
   add(batch: readonly Sighting[]): void {
     if (this.#beat !== null) for (const sighting of batch) this.#counts.add(sighting)
   }
 
-  /** Until `stop`. Whoever does not read in time is told of a later second. */
+  /** Runs until `stop`. A listener that does not read in time skips to a later second. */
   async *follow(stop: AbortSignal): AsyncGenerator<Traffic, void, undefined> {
     this.#listeners++
     this.#begin()
@@ -51,7 +52,7 @@ export class TrafficPulse {
     }
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is in progress. */
   async close(): Promise<void> {
     this.#end()
     await this.#telling
@@ -59,7 +60,7 @@ export class TrafficPulse {
 
   #begin(): void {
     this.#beat ??= setInterval(() => {
-      // A database that is slow is not asked twice at once: the next second has more in it.
+      // A slow database gets one query at a time. The next report then covers more than a second.
       this.#telling ??= this.#tell().finally(() => {
         this.#telling = null
       })
@@ -153,7 +154,7 @@ class Counts {
   }
 }
 
-/** However many names there are, few are kept. */
+/** Limits the number of distinct names, which clients influence. */
 function increase(counts: Map<string, number>, name: string, by = 1): void {
   const count = counts.get(name)
   if (count !== undefined || counts.size < NAMES_MAX) counts.set(name, (count ?? 0) + by)
@@ -167,8 +168,8 @@ const trafficSchema: z.ZodType<Traffic> = z.object({
 })
 const EVERY_MS = 1_000
 const AGENTS_MAX = 10
-/** Of one process, so that who has the most of all is among them. */
+/** Per process. It is larger than `AGENTS_MAX`, so that the busiest agents overall are among them. */
 const AGENTS_SHARED = 100
 const NAMES_MAX = 1_000
-/** What has not changed in so long, by other clocks, is told no more. */
+/** Counts that are older than this are ignored. The margin allows for differences between clocks. */
 const CLOCKS_APART_MS = 60_000

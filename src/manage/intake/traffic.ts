@@ -1,21 +1,21 @@
-/** What was taken in within a second or so, by all processes. */
+/** The Sightings that all processes took in within about a second. */
 export interface Traffic {
   readonly requests: number
   readonly by_verdict: Readonly<Record<string, number>>
-  /** What was done. */
+  /** By the action taken. */
   readonly by_action: Readonly<Record<string, number>>
   readonly by_category: Readonly<Record<string, number>>
-  /** Those with the most requests. */
+  /** The agents with the most requests. */
   readonly agents: readonly { readonly id: string; readonly requests: number }[]
 }
 
-/** The newest seconds, oldest first: as many as there are places. */
+/** The newest seconds, oldest first, in a fixed number of places. */
 export interface Seconds {
   readonly at: readonly number[]
   readonly traffic: readonly (Traffic | null)[]
 }
 
-/** All empty, so that a picture of them is as wide as it will be. */
+/** All places are empty, so that a chart has its full width from the start. */
 export function emptySeconds(nowMs: number, places: number): Seconds {
   const nowS = Math.floor(nowMs / 1_000)
   return {
@@ -24,17 +24,17 @@ export function emptySeconds(nowMs: number, places: number): Seconds {
   }
 }
 
-/** With one more, which pushes out the oldest. */
+/** Appends a second and drops the oldest one. */
 export function withSecond({ at, traffic }: Seconds, nowMs: number, second: Traffic): Seconds {
   const last = at.at(-1) ?? 0
-  // Two that come within a second stand side by side.
+  // Two reports within one second get consecutive seconds.
   return {
     at: [...at.slice(1), Math.max(last + 1, Math.floor(nowMs / 1_000))],
     traffic: [...traffic.slice(1), second],
   }
 }
 
-/** Of the last `length` seconds. */
+/** The sum of the last `length` seconds. */
 export function sumOf({ traffic }: Seconds, length: number): Traffic {
   const heard = traffic.slice(-length).filter((each) => each !== null)
   const agents = new Map<string, number>()
