@@ -7,14 +7,17 @@ import { type Side, StreamLayer } from './stream-layer.ts'
 import { type HeldBytes, type StreamSink, TcpStream } from './tcp-stream.ts'
 import { UdpConversation } from './udp-conversation.ts'
 
-/** Frames in, findings out: every TLS handshake and HTTP request of a capture, in memory that does not grow with it. */
+/**
+ * Takes frames and reports findings: every TLS handshake and HTTP request of a capture. Memory is bounded,
+ * whatever the size of the capture.
+ */
 export class Analyzer implements CaptureSink {
   readonly #sink: FindingSink
   readonly #keys: KeyLog
   readonly #packet = new PacketDecoder()
   readonly #flows = new FlowTable<Conversation>(FLOWS_MAX, (flow) => this.#close(flow))
   readonly #held: HeldBytes = { total: 0 }
-  /** Bytes of packets since it was last looked how much all conversations hold. */
+  /** Bytes of packets since the last check of how much all conversations hold. */
   #unweighed = 0
 
   constructor(sink: FindingSink, keys: KeyLog) {
@@ -36,7 +39,7 @@ export class Analyzer implements CaptureSink {
     this.#keys.end()
   }
 
-  /** The capture is over: what was waiting for more is said now. */
+  /** Ends the capture: reports everything that was waiting for more data. */
   end(): void {
     this.#flows.clear()
   }
@@ -54,12 +57,12 @@ export class Analyzer implements CaptureSink {
 
     let flow = this.#flows.find(packet, sourcePort, destinationPort)
     if (flow === null) {
-      if (!isSyn && length === 0) return // nothing to learn from
+      if (!isSyn && length === 0) return // an empty segment of an unknown flow
       flow = this.#flows.begin(packet, sourcePort, destinationPort, (ends) => this.#connection(ends))
     }
     const side = this.#flows.side
     if (isSyn && !takesSyn(flow.state, side, sequence)) {
-      this.#close(flow) // the ports are used again
+      this.#close(flow) // a new connection reuses the ports
       flow.state = this.#connection(flow.ends)
       takesSyn(flow.state, side, sequence)
     }
@@ -90,7 +93,7 @@ export class Analyzer implements CaptureSink {
     )
   }
 
-  /** What is not all there yet may be long, and there may be many: of those that keep much the oldest are given up. */
+  /** Limits the memory for incomplete messages: closes the oldest of the conversations that hold a lot. */
   #makeRoom(): void {
     this.#unweighed = 0
     let total = 0
@@ -130,7 +133,7 @@ export class Analyzer implements CaptureSink {
     }
   }
 
-  /** Says what is left to say. A closed flow stays known, so that packets that come late are not taken for a new one. */
+  /** Reports what is left. A closed flow stays in the table, so that late packets do not begin a new one. */
   #close(flow: Flow<Conversation>): void {
     const state = flow.state
     if (state.kind === 'tcp') {
@@ -162,7 +165,7 @@ interface UdpFlow {
   readonly conversation: UdpConversation
 }
 
-/** Whether a SYN belongs to the connection that goes on, or that was closed. */
+/** Whether a SYN belongs to the current connection, or to the one just closed. */
 function takesSyn(state: Conversation, side: Side, sequence: number): boolean {
   return state.kind === 'tcp'
     ? state.streams[side].begin(sequence)
@@ -184,11 +187,14 @@ function endpoints({ isIpv6, addresses, ports }: Ends, client: Side): Endpoints 
   }
 }
 
-/** Conversations followed at once; each keeps a few hundred bytes once it is understood. */
+/** The number of conversations followed at once. Each keeps a few hundred bytes after its handshake. */
 const FLOWS_MAX = 32_768
-/** Heads, hellos and messages that are not all there yet, of all conversations: 256 KiB of one are taken for honest. */
+/**
+ * Incomplete heads, hellos and messages of all conversations together. A real conversation may hold up to 256
+ * KiB.
+ */
 const HALF_READ_BYTES_MAX = 128 * 1024 * 1024
-/** To add up what 32,768 conversations hold takes some milliseconds. */
+/** Adding up what 32,768 conversations hold takes some milliseconds. */
 const WEIGHED_EVERY_BYTES = 8 * 1024 * 1024
 
 const TCP = 6

@@ -1,39 +1,39 @@
 import { ByteQueue } from '../wire/byte-queue.ts'
 
-/** What a capture file holds, in the order it stands there. */
+/** The contents of a capture file, in file order. */
 export interface CaptureSink {
-  /** Bytes `at` to `end` of one captured frame; `bytes` is only valid during the call. */
+  /** One captured frame, in `bytes` from `at` to `end`. `bytes` is only valid during the call. */
   packet(frame: number, linkType: number, bytes: Buffer, at: number, end: number): void
-  /** Text of a TLS key log carried in the file. */
+  /** Text of a TLS key log in the file. */
   secrets(text: string): void
 }
 
 export interface CaptureFault {
   readonly kind: 'not-a-capture' | 'corrupt' | 'truncated'
-  /** Where in the file, in bytes from its start. */
+  /** Offset in the file, in bytes. */
   readonly offset: number
   readonly detail: string
 }
 
 /**
- * Reads pcap and pcapng, either byte order, as their bytes come in. What can be read before a fault has gone to the
- * sink when the fault is said. Spec: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+ * Reads pcap and pcapng in either byte order as the bytes arrive. Everything before a fault has already gone
+ * to the sink when the fault is set. Spec: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
  */
 export class CaptureReader {
-  /** Set once and for good. */
+  /** Once set, it stays. */
   fault: CaptureFault | null = null
-  /** Frames given to the sink, which is the number of the last one. */
+  /** The number of frames given to the sink, which is also the number of the last frame. */
   frames = 0
   readonly #sink: CaptureSink
-  /** The beginning of a record that is not all there. */
+  /** The start of an incomplete record. */
   readonly #waiting = new ByteQueue()
-  /** How many bytes have to be there before looking again. */
+  /** The number of bytes needed before the next attempt. */
   #needed = 1
-  /** Bytes of a block nobody wants, still to come. */
+  /** Remaining bytes of a block that is skipped. */
   #skipping = 0
-  /** Position in the file of the first byte not yet read. */
+  /** Offset in the file of the first unread byte. */
   #offset = 0
-  /** Position in the file of the record being read. */
+  /** Offset in the file of the current record. */
   #recordOffset = 0
   #format: Pcap | Pcapng | null = null
 
@@ -41,10 +41,10 @@ export class CaptureReader {
     this.#sink = sink
   }
 
-  /** `chunk` may be filled again by its owner afterwards. */
+  /** The caller may reuse `chunk` afterwards. */
   push(chunk: Buffer): void {
     let at = 0
-    // What waits is completed on its own: the rest of the chunk is read where it stands.
+    // Only the incomplete record is copied. The rest of the chunk is read in place.
     while (this.fault === null && this.#waiting.length > 0) {
       const missing = Math.min(this.#needed - this.#waiting.length, chunk.length - at)
       this.#waiting.push(chunk.subarray(at, at + missing))
@@ -57,12 +57,12 @@ export class CaptureReader {
     this.#waiting.keep()
   }
 
-  /** `null` until the first bytes tell. */
+  /** `null` until the first bytes decide it. */
   get format(): 'pcap' | 'pcapng' | null {
     return this.#format?.kind ?? null
   }
 
-  /** No more bytes will come: what is half there is a fault. */
+  /** Ends the file: an incomplete record is a fault. */
   end(): void {
     if (this.fault !== null) return
     const isWhole = this.#waiting.length === 0 && this.#skipping === 0
@@ -71,7 +71,7 @@ export class CaptureReader {
     else if (!isWhole) this.#fail('truncated', 'the file ends inside a record')
   }
 
-  /** Reads whole records from the start of `bytes`; returns how many bytes they took. */
+  /** Reads whole records from the start of `bytes`. Returns the number of bytes read. */
   #read(bytes: Buffer): number {
     let at = 0
     while (this.fault === null) {
@@ -89,7 +89,7 @@ export class CaptureReader {
     return at
   }
 
-  /** How many bytes it took: none where more are needed, or it is at fault. */
+  /** Returns the length of the record. 0: more bytes are needed, or there is a fault. */
   #record(bytes: Buffer, at: number): number {
     if (this.#format === null) return this.#begin(bytes, at)
     return this.#format.kind === 'pcap'
@@ -123,7 +123,7 @@ export class CaptureReader {
     return length
   }
 
-  /** pcapng §3.1: every block says its length at both ends. */
+  /** pcapng §3.1: every block has its length at both ends. */
   #block(format: Pcapng, bytes: Buffer, at: number): number {
     if (!this.#has(bytes, at, BLOCK_HEADER_BYTES)) return 0
     if (LITTLE.u32(bytes, at) === SECTION_HEADER && !beginSection(format, bytes, at))
@@ -145,7 +145,7 @@ export class CaptureReader {
     return wrong === null ? length : this.#fail('corrupt', wrong)
   }
 
-  /** Says what is wrong with it, if anything is. */
+  /** Returns what is wrong with the block, or `null`. */
   #wantedBlock(format: Pcapng, type: number, bytes: Buffer, at: number, end: number): string | null {
     const { u16, u32 } = format.order
     switch (type) {
@@ -205,7 +205,7 @@ export class CaptureReader {
   }
 }
 
-/** A section says its byte order and begins a new list of interfaces. */
+/** A section has its own byte order and its own list of interfaces. */
 function beginSection(format: Pcapng, bytes: Buffer, at: number): boolean {
   const order = [LITTLE, BIG].find(({ u32 }) => u32(bytes, at + 8) === BYTE_ORDER)
   if (order === undefined) return false
@@ -227,7 +227,7 @@ interface Pcap {
 
 interface Pcapng {
   readonly kind: 'pcapng'
-  /** That of the section. */
+  /** The byte order of the current section. */
   order: ByteOrder
   readonly interfaces: { readonly linkType: number; readonly snapLength: number }[]
 }
@@ -246,14 +246,14 @@ const BIG: ByteOrder = {
   u32: (bytes, at) => bytes.readUInt32BE(at),
 }
 
-/** Wireshark's own limit for most link types is 256 KiB; a key log or a reassembled capture may be larger. */
+/** Wireshark's own limit for most link types is 256 KiB. A key log or a reassembled capture may be larger. */
 const PACKET_BYTES_MAX = 16 * 1024 * 1024
 const INTERFACES_MAX = 65_536
 
 const TOO_SHORT = 'a packet block too short to hold one'
 const NO_MAGIC = 'neither pcap nor pcapng'
 const MODIFIED_MAGIC = 0xa1b2cd34
-/** Microseconds, nanoseconds, and a patched libpcap's with longer record headers. */
+/** Microseconds, nanoseconds, and a patched libpcap with longer record headers. */
 const PCAP_MAGICS: ReadonlySet<number> = new Set([0xa1b2c3d4, 0xa1b23c4d, MODIFIED_MAGIC])
 const PCAP_HEADER_BYTES = 24
 const BLOCK_HEADER_BYTES = 12

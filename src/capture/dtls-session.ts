@@ -3,12 +3,12 @@ import { CHANGE_CIPHER_SPEC, HANDSHAKE } from '../wire/record.ts'
 import type { Handshake } from './handshake.ts'
 import { Pieces } from './pieces.ts'
 
-/** One DTLS association over UDP. What is encrypted is not read. */
+/** One DTLS association over UDP. Encrypted records are not read. */
 export class DtlsSession {
   readonly #handshake: Handshake
   readonly #client = new MessageJoiner()
   readonly #server = new MessageJoiner()
-  /** Which sides have gone over to encryption. */
+  /** Whether this side has begun to encrypt. */
   #clientHidden = false
   #serverHidden = false
 
@@ -16,7 +16,7 @@ export class DtlsSession {
     this.#handshake = handshake
   }
 
-  /** Nothing more can be learnt. */
+  /** Whether there is nothing more to learn. */
   get done(): boolean {
     return this.#clientHidden && this.#serverHidden
   }
@@ -47,7 +47,7 @@ export class DtlsSession {
     else this.#serverHidden = true
   }
 
-  /** RFC 6347 §4.2.2: a record holds one or more fragments, each with the whole message's header. */
+  /** RFC 6347 §4.2.2: a record holds one or more fragments, each with the header of its whole message. */
   #messages(fromClient: boolean, record: Uint8Array, frame: number): void {
     const joiner = fromClient ? this.#client : this.#server
     const r = new Reader(record)
@@ -64,7 +64,7 @@ export class DtlsSession {
   }
 }
 
-/** A DTLS record that begins a handshake: from the client, from the server, or neither. */
+/** Which side sent this DTLS record, if it begins a handshake. */
 export function dtlsOpening(datagram: Uint8Array): 'client' | 'server' | null {
   if (datagram.length < 25 || datagram[0] !== HANDSHAKE) return null
   const version = (datagram[1]! << 8) | datagram[2]!
@@ -81,19 +81,19 @@ interface Fragment {
   readonly fragment: Uint8Array
 }
 
-/** Joins fragments that come in any order, twice, or cut differently when sent again. */
+/** Joins fragments that may arrive in any order, repeated, or split differently when retransmitted. */
 class MessageJoiner {
   readonly #open = new Map<number, { readonly length: number; readonly pieces: Pieces }>()
-  /** How long the open messages are together. */
+  /** The total length of the open messages. */
   #openBytes = 0
-  /** Messages given out, by number: what is sent again is not news. */
+  /** The sequence numbers of messages already returned. A retransmission is ignored. */
   readonly #given = new Set<number>()
 
   get heldBytes(): number {
     return this.#openBytes
   }
 
-  /** The whole message with its header, as if it had not been cut; `null` while parts are missing. */
+  /** The whole message with its header, as if it had not been fragmented. `null` while parts are missing. */
   add({ type, length, sequence, offset, fragment }: Fragment): Uint8Array | null {
     if (this.#given.has(sequence) || offset + fragment.length > length) return null
     let message = this.#open.get(sequence)
@@ -121,10 +121,10 @@ function u24(value: number): [number, number, number] {
   return [value >> 16, (value >> 8) & 255, value & 255]
 }
 
-/** A handshake has a dozen messages; nothing is encrypted before they are through. */
+/** A handshake has about a dozen messages. Nothing is encrypted before its end. */
 const MESSAGES_MAX = 64
 const OPEN_MESSAGES_MAX = 8
-/** Of one side: a long chain and what is sent with it. */
+/** For one side: a long certificate chain and the messages around it. */
 const OPEN_BYTES_MAX = 128 * 1024
-/** DTLS 1.0 and 1.2 (1.3 writes the latter), and what OpenSSL sent before the RFC. */
+/** DTLS 1.0 and 1.2 (DTLS 1.3 also writes 1.2), and the version OpenSSL sent before the RFC. */
 const DTLS_VERSIONS: ReadonlySet<number> = new Set([0xfeff, 0xfefd, 0xfefc, 0x0100])

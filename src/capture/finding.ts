@@ -3,7 +3,7 @@ import { ja4h, ja4hRaw } from '../fingerprint/ja4plus/ja4h.ts'
 import type { Transport } from '../wire/client-hello.ts'
 import type { RequestHead } from '../wire/request-head.ts'
 
-/** Who spoke to whom: `src` is the client. */
+/** The two ends of a conversation. `src` is the client. */
 export interface Endpoints {
   readonly src: string
   readonly src_port: number
@@ -11,33 +11,36 @@ export interface Endpoints {
   readonly dst_port: number
 }
 
-/** One TLS handshake, named as `gatehouse analyze --json` prints it. What was not seen is `null`. */
+/**
+ * One TLS handshake, with the field names of `gatehouse analyze --json`. Parts that the capture lacks are
+ * `null`.
+ */
 export interface TlsFinding extends Endpoints {
   readonly kind: 'tls'
   readonly transport: Transport
   /** The capture frame in which the ClientHello was complete, counted from 1. */
   readonly frame: number
   readonly sni: string | null
-  /** The protocols offered, in order. */
+  /** The offered protocols, in order. */
   readonly alpn: readonly string[]
   readonly ja4: string
   readonly ja4_r: string
   readonly ja4_o: string
   readonly ja4_ro: string
   readonly ja4_stable: string
-  /** JA4 of later hellos: after a HelloRetryRequest or a DTLS cookie, or a renegotiation. */
+  /** JA4 of later hellos: after a HelloRetryRequest, a DTLS cookie or a renegotiation. */
   readonly ja4_later: readonly string[]
   readonly ja4s: string | null
   readonly ja4s_r: string | null
   readonly ja4s_later: readonly string[]
   readonly hello_retry_request: boolean
-  /** The server's chain, and the client's: a value per certificate. */
+  /** The certificate chains of the server and the client: one value per certificate. */
   readonly ja4x: readonly string[]
   readonly ja4x_r: readonly string[]
   readonly ja4x_client: readonly string[]
 }
 
-/** One HTTP request, in the clear or decrypted. */
+/** One HTTP request, plain or decrypted. */
 export interface HttpFinding extends Endpoints {
   readonly kind: 'http'
   readonly transport: 'tcp'
@@ -52,7 +55,7 @@ export interface HttpFinding extends Endpoints {
 
 export type Finding = TlsFinding | HttpFinding
 
-/** Where findings go, and what is to be in them. */
+/** Receives the findings. */
 export interface FindingSink {
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
@@ -78,7 +81,7 @@ export function foundRequest(
   })
 }
 
-/** Bytes kept as latin1, as the text they are when they are UTF-8. */
+/** Text that was read as latin1, decoded as UTF-8 if it is valid UTF-8. */
 function readable(text: string): string {
   if (Buffer.byteLength(text) === text.length) return text
   const bytes = Buffer.from(text, 'latin1')

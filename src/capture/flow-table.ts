@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { PacketDecoder } from './packet.ts'
 
-/** Who takes part in a conversation; side 0 is the one that was seen first. */
+/** The two ends of a conversation. Side 0 sent the first packet seen. */
 export interface Ends {
   readonly isIpv6: boolean
   readonly protocol: number
@@ -13,20 +13,20 @@ export interface Flow<State> {
   readonly ends: Ends
   state: State
   readonly hash: number
-  /** Of the flows with the same hash. */
+  /** The next flow with the same hash. */
   sibling: Flow<State> | null
-  /** From the least to the most recently used. */
+  /** Neighbours in the list from least to most recently used. */
   older: Flow<State> | null
   newer: Flow<State> | null
   movedAt: number
 }
 
 /**
- * All conversations going on, at most `max` of them: the one that was silent longest gives way. Looked up for every
- * packet, so without building a key.
+ * All current conversations, `max` at most: a new one evicts the least recently used. Every packet needs a
+ * lookup, so it works without building a key.
  */
 export class FlowTable<State> {
-  /** Which side of the flow last found sent the packet. */
+  /** Which side of the last found flow sent the packet. */
   side: 0 | 1 = 0
   readonly #max: number
   readonly #evicted: (flow: Flow<State>) => void
@@ -41,7 +41,7 @@ export class FlowTable<State> {
     this.#evicted = evicted
   }
 
-  /** The flow a packet belongs to, `null` when it is the first of one; `side` says who sent it. */
+  /** The flow of a packet, or `null` if it belongs to none. Sets `side` to the sender. */
   find(packet: PacketDecoder, sourcePort: number, destinationPort: number): Flow<State> | null {
     this.#clock++
     let flow = this.#flows.get(hashOf(packet, sourcePort, destinationPort)) ?? null
@@ -53,7 +53,7 @@ export class FlowTable<State> {
     return null
   }
 
-  /** Begins the flow of a packet that `find` knew none for; its sender is side 0. */
+  /** Begins a flow for a packet for which `find` returned `null`. Its sender is side 0. */
   begin(
     packet: PacketDecoder,
     sourcePort: number,
@@ -84,19 +84,19 @@ export class FlowTable<State> {
     return flow
   }
 
-  /** All that are known, from the least recently used on. */
+  /** All flows, least recently used first. */
   *oldestFirst(): Generator<Flow<State>, void> {
     for (let flow = this.#oldest; flow !== null; flow = flow.newer) yield flow
   }
 
-  /** From the least recently used on; the table is empty afterwards. */
+  /** Evicts all flows, least recently used first. */
   clear(): void {
     while (this.#oldest !== null) this.#evict(this.#oldest)
   }
 
   #found(flow: Flow<State>, side: 0 | 1): Flow<State> {
     this.side = side
-    // A busy flow is not moved for each packet; no more than half the table can have come after it.
+    // A busy flow is not moved for every packet. At most half the table can be newer than it.
     if (this.#clock - flow.movedAt > this.#max / 2) {
       flow.movedAt = this.#clock
       this.#unlink(flow)
@@ -156,7 +156,7 @@ function isSide(
   return true
 }
 
-/** The same for both directions. */
+/** The same hash for both directions. */
 function hashOf(packet: PacketDecoder, sourcePort: number, destinationPort: number): number {
   return (
     (mix(packet.source, packet.isIpv6, sourcePort) +
@@ -171,12 +171,15 @@ function mix(address: Int32Array, isIpv6: boolean, port: number): number {
   return hash
 }
 
-/** MurmurHash3's finalizer. Between port and address too: else one could make up for the other. */
+/**
+ * MurmurHash3's finalizer. It also runs between port and address, because otherwise one could cancel out the
+ * other.
+ */
 function stirred(value: number): number {
   let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return hash ^ (hash >>> 16)
 }
 
-/** So that nobody can make a capture whose flows all have one hash. */
+/** A random seed, so that a crafted capture cannot give all flows the same hash. */
 const SEED = randomInt(2 ** 32)

@@ -13,14 +13,17 @@ import { parseCertificate } from '../wire/x509.ts'
 import type { Endpoints, TlsFinding } from './finding.ts'
 
 /**
- * One TLS handshake as its messages come out of the records (TCP), CRYPTO frames (QUIC) or fragments (DTLS). It
- * keeps the fingerprints and what decryption needs, never the messages.
+ * One TLS handshake. Its messages come from records (TCP), CRYPTO frames (QUIC) or fragments (DTLS). It keeps
+ * the fingerprints and what decryption needs, never the messages.
  */
 export class Handshake {
   readonly transport: Transport
-  /** Names the connection in a key log; `null` until the ClientHello. Copied: it outlives the packet. */
+  /**
+   * Identifies the connection in a key log. `null` until the ClientHello. A copy, because it outlives the
+   * packet.
+   */
   clientRandom: Uint8Array | null = null
-  /** The ServerHello that counts, a HelloRetryRequest only until the real one follows. */
+  /** The effective ServerHello. A HelloRetryRequest is replaced by the ServerHello after it. */
   serverHello: ServerHello | null = null
   readonly #ja4plus: boolean
   #first: Omit<TlsFinding, keyof Endpoints> | null = null
@@ -37,7 +40,10 @@ export class Handshake {
     this.#ja4plus = ja4plus
   }
 
-  /** One whole handshake message with its header (for DTLS 12 bytes, fragments joined). What cannot be read is passed over. */
+  /**
+   * Takes one whole handshake message with its header (for DTLS 12 bytes, fragments joined). Malformed
+   * messages are ignored.
+   */
   message(fromClient: boolean, message: Uint8Array, frame: number): void {
     const type = message[0]
     if (type === CLIENT_HELLO && fromClient) this.#clientHello(message, frame)
@@ -46,7 +52,7 @@ export class Handshake {
     else if (type === COMPRESSED_CERTIFICATE) this.#compressed(fromClient, this.#body(message))
   }
 
-  /** TLS 1.3 hides the certificates and writes their message another way. */
+  /** TLS 1.3 encrypts the certificates and has another format for their message. */
   get isTls13(): boolean {
     const selected = this.serverHello?.selectedVersion ?? null
     return selected !== null && (selected === 0x0304 || selected === 0xfefc || selected >> 8 === 0x7f)
@@ -60,7 +66,7 @@ export class Handshake {
     return this.#server.hashed.length > 0
   }
 
-  /** What is to be said of it: a hello may be long. */
+  /** The size of the finding so far: a hello may be long. */
   get heldBytes(): number {
     const { ja4_r = '', ja4_o = '', ja4_ro = '', sni = '', alpn = [] } = this.#first ?? {}
     const texts = [
@@ -117,12 +123,12 @@ export class Handshake {
     }
   }
 
-  /** The first one on the wire is the fingerprint, also when it is a HelloRetryRequest. */
+  /** The first one on the wire gives the fingerprint, even if it is a HelloRetryRequest. */
   #serverHello(message: Uint8Array): void {
     const read = this.transport === 'dtls' ? parseDtlsServerHello(message) : parseServerHello(message)
     if (read.kind !== 'server-hello') return
     const { random, alpn } = read.hello
-    // Copied: it outlives the packet. (A Buffer's own `slice` copies nothing.)
+    // Copied because it outlives the packet. (`slice` of a Buffer does not copy.)
     const hello = { ...read.hello, random: new Uint8Array(random), alpn: alpn && new Uint8Array(alpn) }
     this.serverHello = hello
     if (hello.helloRetryRequest) this.#retried = true
@@ -135,7 +141,7 @@ export class Handshake {
     }
   }
 
-  /** The chain of the first handshake only: a renegotiation shows the same one again. */
+  /** Only the chain of the first handshake counts. A renegotiation shows the same one again. */
   #certificates(fromClient: boolean, body: Uint8Array): void {
     const into = fromClient ? this.#client : this.#server
     if (!this.#ja4plus || into.hashed.length > 0) return
@@ -172,7 +178,7 @@ function decompress(algorithm: number, compressed: Uint8Array, length: number): 
     if (algorithm === 2) return brotliDecompressSync(compressed, limit)
     if (algorithm === 3) return zstdDecompressSync(compressed, limit)
   } catch {
-    // What the peer compressed badly has no certificates in it.
+    // Malformed compressed data: no certificates.
   }
   return null
 }
@@ -194,8 +200,8 @@ const NOT_SEEN = {
 } as const
 
 const COMPRESSED_CERTIFICATE = 25
-/** A peer could renegotiate for ever. */
+/** A limit, because a peer could renegotiate forever. */
 const LATER_MAX = 16
 const CHAIN_MAX = 32
-/** No chain seen in the wild comes near; a compressed one may not blow up past it. */
+/** Far more than any chain seen in practice. Also limits decompression. */
 export const CERTIFICATES_BYTES_MAX = 256 * 1024

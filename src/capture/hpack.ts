@@ -2,10 +2,11 @@ import { INDEXED, LITERAL_WITH_INDEXING, readInteger, SIZE_UPDATE } from '../wir
 import { Reader } from '../wire/reader.ts'
 
 /**
- * HPACK, RFC 7541: the header blocks of one direction of an HTTP/2 connection, each in its turn.
+ * HPACK, RFC 7541: decodes the header blocks of one direction of an HTTP/2 connection, in order.
  *
- * How large the dynamic table may grow is for the other direction's SETTINGS_HEADER_TABLE_SIZE to say. It is not
- * needed: an encoder announces every size it uses (§4.2), and here it may have any up to TABLE_BYTES_MAX.
+ * The limit of the dynamic table comes from SETTINGS_HEADER_TABLE_SIZE of the other direction. The decoder
+ * does not need it: an encoder announces every size it uses (§4.2), and any size up to TABLE_BYTES_MAX is
+ * accepted.
  */
 export class HpackDecoder {
   readonly #table = new DynamicTable()
@@ -16,8 +17,8 @@ export class HpackDecoder {
   }
 
   /**
-   * Name, value, name, value …, one UTF-16 unit per byte. `null` on a compression error or a list over the limits,
-   * from then on for good: the table is no longer the encoder's.
+   * Name, value, name, value …, one UTF-16 unit per byte. `null` on a compression error or if the list
+   * exceeds a limit. After that it always returns `null`, because the table no longer matches the encoder's.
    */
   decode(block: Uint8Array): string[] | null {
     if (this.#failed) return null
@@ -32,7 +33,7 @@ export class HpackDecoder {
     while (r.left > 0) {
       const first = r.u8()
       if (isSizeUpdate(first)) {
-        if (list.length > 0 || !this.#table.resize(readInteger(r, first, 5))) return null // §4.2: first in the block
+        if (list.length > 0 || !this.#table.resize(readInteger(r, first, 5))) return null // §4.2: only at its start
         continue
       }
       const field = first >= INDEXED ? this.#field(readInteger(r, first, 7)) : this.#literal(r, first)
@@ -44,7 +45,7 @@ export class HpackDecoder {
     return r.ok ? list : null
   }
 
-  /** §6.2. The three kinds differ in whether the table keeps the field. */
+  /** §6.2. The three kinds differ in whether the field enters the table. */
   #literal(r: Reader, first: number): Field | null {
     const indexing = first >= LITERAL_WITH_INDEXING
     const index = readInteger(r, first, indexing ? 6 : 4)
@@ -56,7 +57,7 @@ export class HpackDecoder {
     return field
   }
 
-  /** §2.3.3: one address space, the static table first. */
+  /** §2.3.3: one index space, the static table first. */
   #field(index: number): Field | null {
     return STATIC_TABLE[index - 1] ?? this.#table.at(index - STATIC_TABLE.length - 1)
   }
@@ -78,12 +79,12 @@ class DynamicTable {
     return this.#bytes
   }
 
-  /** 0 is the newest. */
+  /** Index 0 is the newest field. */
   at(index: number): Field | null {
     return this.#fields[this.#fields.length - 1 - index] ?? null
   }
 
-  /** §4.4: a field larger than the table empties it, and that is no error. */
+  /** §4.4: a field larger than the table empties it, which is not an error. */
   add(field: Field): void {
     const bytes = sizeOf(field)
     this.#evictTo(this.#bytesMax - bytes)
@@ -120,7 +121,7 @@ function readString(r: Reader): string | null {
   return first >= HUFFMAN_CODED ? huffman(bytes) : asBuffer(bytes).toString('latin1')
 }
 
-/** Appendix B, four bits at a time. */
+/** Appendix B, decoded four bits at a time. */
 function huffman(bytes: Uint8Array): string | null {
   const text = Buffer.allocUnsafe(Math.floor((bytes.length * 8) / SHORTEST_CODE_BITS))
   let length = 0
@@ -141,7 +142,9 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-/** The code as a binary tree: two children to a node, each an inner node or the complement of a symbol. */
+/**
+ * The code as a binary tree. A node has two children; each is an inner node or the complement of a symbol.
+ */
 function codeTree(): Int16Array {
   const tree = new Int16Array(2 * INNER_NODES)
   let nodes = 1
@@ -162,7 +165,10 @@ function codeTree(): Int16Array {
   return tree
 }
 
-/** Where four bits lead from each inner node, and what they complete: one symbol at most, for no code is shorter. */
+/**
+ * For each inner node and four bits: the node reached and the symbol completed. At most one symbol, because
+ * every code has at least five bits.
+ */
 function stepTable(tree: Int16Array): Uint32Array {
   const steps = new Uint32Array(INNER_NODES * 16)
   for (let i = 0; i < steps.length; i++) {
@@ -178,22 +184,22 @@ function stepTable(tree: Int16Array): Uint32Array {
   return steps
 }
 
-/** §5.2: a string ends between symbols, or in at most seven bits of padding, all ones. */
+/** §5.2: a string ends between symbols, or with at most seven bits of padding, all ones. */
 function paddingNodes(tree: Int16Array): Set<number> {
   const nodes = new Set([ROOT])
   for (let node = ROOT; nodes.size < 8; nodes.add(node)) node = tree[2 * node + 1]!
   return nodes
 }
 
-/** RFC 9113 §6.5.2: until a size update says otherwise. */
+/** RFC 9113 §6.5.2: the size until a size update changes it. */
 const TABLE_BYTES_DEFAULT = 4096
-/** What servers offer is 4 KiB, seldom more than 64 KiB. */
+/** Servers offer 4 KiB, seldom more than 64 KiB. */
 export const TABLE_BYTES_MAX = 64 * 1024
-/** As for HTTP/1; 32 bytes a field are counted in, as SETTINGS_MAX_HEADER_LIST_SIZE does. */
+/** The same limit as for HTTP/1. Counts 32 extra bytes per field, like SETTINGS_MAX_HEADER_LIST_SIZE. */
 export const LIST_BYTES_MAX = 256 * 1024
 export const FIELDS_MAX = 2000
 
-/** In the first byte of a string, §5.2. */
+/** A bit in the first byte of a string, §5.2. */
 const HUFFMAN_CODED = 0x80
 
 /** Appendix A. */
@@ -214,7 +220,7 @@ const STATIC_TABLE: readonly Field[] = [
   ['www-authenticate', ''],
 ].map(([name, value]) => ({ name: name!, value: value! }))
 
-/** Appendix B: the code's length for each symbol. The code is canonical, so the lengths give the bits too. */
+/** Appendix B: the code length of each symbol. The code is canonical, so the lengths determine the bits. */
 // biome-ignore format: 16 to a row
 const CODE_BITS: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -239,10 +245,11 @@ const EOS = 256
 const SHORTEST_CODE_BITS = 5
 const LONGEST_CODE_BITS = 30
 
-/** A binary tree with 257 leaves has one inner node less. */
+/** A binary tree with 257 leaves has 256 inner nodes. */
 const INNER_NODES = 256
 const ROOT = 0
-// A step: the node it leads to, the symbol it completes in the second byte, and whether it does.
+// A step: the node it leads to, in the second byte the symbol it completes, and a flag for a completed
+// symbol.
 const NODE = 0xff
 const SYMBOL = 1 << 16
 const END_OF_STRING = 1 << 17

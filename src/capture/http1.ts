@@ -3,33 +3,35 @@ import type { RequestHead } from '../wire/request-head.ts'
 
 export type Http1State =
   | 'reading'
-  /** Bytes are missing where they mattered: reading goes on at the next chunk that begins with a request line. */
+  /**
+   * Bytes are missing that the reader needed. It resumes at the next chunk that begins with a request line.
+   */
   | 'lost'
-  /** What follows is not HTTP/1, or not any more: `rest()` has it. */
+  /** What follows is not HTTP/1, or no longer. `rest()` returns it. */
   | 'opaque'
 
 /**
- * Reads the requests out of the client's direction of an HTTP/1 connection, in whatever pieces it arrives. CONNECT
- * and Upgrade need no case of their own: whether the connection still speaks HTTP/1 shows at the next byte.
+ * Reads the requests from the client's direction of an HTTP/1 connection, in pieces of any size. CONNECT and
+ * Upgrade need no special case: the next byte shows whether the connection still speaks HTTP/1.
  *
- * The sink gets a request when its message has ended, body and all, with the capture's frame in which it did: that
- * is the frame tshark shows it in. One that never ends is given when that is known.
+ * The sink gets a request at the end of its message, including the body, with the number of the frame that
+ * ended it, in which tshark shows it too. A request that never ends is reported at the end.
  */
 export class Http1Requests {
   #state: Http1State = 'reading'
-  /** Between calls, never more than the line being read: bodies pass by uncopied. */
+  /** Between calls it holds at most the current line. Bodies are skipped without a copy. */
   readonly #queue = new ByteQueue()
-  /** How many bytes at the front of the queue are known to hold no line end. */
+  /** The number of bytes at the front of the queue known to contain no line end. */
   #scanned = 0
-  /** Bytes of a body or chunk to pass over before the next line. */
+  /** Remaining bytes of a body or chunk to skip. */
   #bodyLeft = 0
   #next: Line = 'request-line'
-  /** How long the head, or the trailer section, is so far. */
+  /** Bytes of the head or trailer section so far. */
   #sectionBytes = 0
   #head: OpenHead = { method: '', target: '', version: '11', rawHeaders: [] }
-  /** Whether `#head` is whole, and only its message is not. */
+  /** Whether `#head` is complete but its message is not. */
   #headRead = false
-  /** The capture's frame that brought the last byte read. */
+  /** The frame that brought the last byte read. */
   #frame = 0
   readonly #sink: (head: RequestHead, frame: number) => void
 
@@ -37,12 +39,12 @@ export class Http1Requests {
     this.#sink = sink
   }
 
-  /** Of requests that are not all there yet. */
+  /** The memory of incomplete requests. */
   get heldBytes(): number {
     return this.#queue.heldBytes + this.#sectionBytes
   }
 
-  /** `frame` is the number of the capture's frame that brought these bytes. */
+  /** `frame` is the number of the frame that brought these bytes. */
   push(bytes: Uint8Array, frame: number): Http1State {
     if (this.#state === 'opaque') return 'opaque'
     if (this.#state === 'lost' && looksLikeRequest(bytes) !== 'yes') return 'lost'
@@ -63,8 +65,8 @@ export class Http1Requests {
   }
 
   /**
-   * `length` bytes are missing from the capture here: no harm within a body of known length, elsewhere the reader
-   * is lost. Says whether it kept its place.
+   * `length` bytes are missing from the capture here. Inside a body of known length this is harmless;
+   * elsewhere the reader is lost. Returns whether it kept its place.
    */
   skip(length: number): boolean {
     if (this.#state !== 'reading') return false
@@ -74,12 +76,12 @@ export class Http1Requests {
     return true
   }
 
-  /** The connection is over: a request whose body is not all there is given now. */
+  /** Ends the connection: reports a request whose body is incomplete. */
   end(): void {
     this.#report()
   }
 
-  /** Once opaque: all bytes not read, from the first line that is not HTTP/1. */
+  /** In state `opaque`: all unread bytes, from the first line that is not HTTP/1. */
   rest(): Uint8Array {
     return this.#queue.rest()
   }
@@ -90,7 +92,7 @@ export class Http1Requests {
     return at + length
   }
 
-  /** Returns where the next line begins, or `at` when this one is not all there or not HTTP/1. */
+  /** Returns where the next line begins, or `at` if this line is incomplete or not HTTP/1. */
   #readLine(view: Buffer, at: number): number {
     const lineFeed = view.indexOf(LF, at + this.#scanned)
     const end = lineFeed === -1 ? view.length : lineFeed + 1
@@ -106,11 +108,11 @@ export class Http1Requests {
     return end
   }
 
-  /** `false`: this is not HTTP/1. */
+  /** Returns `false` if this is not HTTP/1. */
   #takeLine(line: string): boolean {
     switch (this.#next) {
       case 'request-line':
-        return line === '' || this.#begin(parseRequestLine(line)) // RFC 9112 §2.2: empty lines go before it
+        return line === '' || this.#begin(parseRequestLine(line)) // RFC 9112 §2.2: empty lines may precede it
       case 'header':
         return line === '' ? this.#finish() : this.#header(line)
       case 'chunk-size':
@@ -134,12 +136,12 @@ export class Http1Requests {
   #header(line: string): boolean {
     const raw = this.#head.rawHeaders
     if (isBlank(line.charCodeAt(0))) {
-      // RFC 9112 §5.2, obs-fold: the line goes on with the value before it.
+      // RFC 9112 §5.2, obs-fold: the line continues the previous value.
       if (raw.length > 0) raw.push(`${raw.pop()} ${trimmed(line, 0)}`)
       return true
     }
     const colon = line.indexOf(':')
-    if (colon < 1) return true // no header: the ones around it still tell who sent them
+    if (colon < 1) return true // not a header; the other headers still identify the client
     if (raw.length === 2 * HEADERS_MAX) return false
     raw.push(line.slice(0, colon), trimmed(line, colon + 1))
     return true
@@ -188,8 +190,8 @@ export class Http1Requests {
 }
 
 /**
- * Whether a stream that begins with these bytes is HTTP/1. `yes` and, for other text protocols, `no` come with the
- * end of the first line; most binary ones are refused at their first byte.
+ * Whether a stream that begins with these bytes is HTTP/1. The answer `yes`, and `no` for other text
+ * protocols, needs the whole first line. Most binary protocols get `no` at their first byte.
  */
 export function looksLikeRequest(bytes: Uint8Array): 'yes' | 'no' | 'maybe' {
   const view = asBuffer(bytes)
@@ -203,15 +205,15 @@ export function looksLikeRequest(bytes: Uint8Array): 'yes' | 'no' | 'maybe' {
   return parseRequestLine(textOf(view, at, lineFeed)) === null ? 'no' : 'yes'
 }
 
-/** What the next line is. */
+/** What the next line should be. */
 type Line = 'request-line' | 'header' | 'chunk-size' | 'chunk-end' | 'trailer'
 
-/** A head still being read. */
+/** A head that is still incomplete. */
 interface OpenHead extends RequestHead {
   readonly rawHeaders: string[]
 }
 
-/** Whether a request line, or an empty line before one, may begin like this. Looks at a few bytes only. */
+/** Whether a request line, or an empty line before one, may begin like this. Checks only a few bytes. */
 function mayBeRequest(view: Buffer, at: number): boolean {
   return REQUEST_START.test(view.toString('latin1', at, at + METHOD_BYTES_MAX + 1))
 }
@@ -224,7 +226,7 @@ function parseRequestLine(line: string): OpenHead | null {
 
 /** RFC 9112 §6.3. */
 function bodyOf(head: RequestHead): number | 'chunked' | 'unreadable' {
-  if (head.method === 'CONNECT') return 0 // RFC 9110 §9.3.6: what follows is the tunnel's
+  if (head.method === 'CONNECT') return 0 // RFC 9110 §9.3.6: the tunnel follows
   const codings = valuesOf(head, 'transfer-encoding')
   if (codings.length > 0) return codings.at(-1)!.toLowerCase() === 'chunked' ? 'chunked' : 'unreadable'
 
@@ -235,7 +237,7 @@ function bodyOf(head: RequestHead): number | 'chunked' | 'unreadable' {
   return agreed ? length : 'unreadable'
 }
 
-/** The members of a header that is a comma-separated list, over all its lines. */
+/** The members of a comma-separated header, over all its lines. */
 function valuesOf(head: RequestHead, lowerCaseName: string): string[] {
   const values: string[] = []
   for (let i = 0; i < head.rawHeaders.length; i += 2) {
@@ -246,19 +248,22 @@ function valuesOf(head: RequestHead, lowerCaseName: string): string[] {
   return values
 }
 
-/** RFC 9112 §7.1; extensions are passed over. `NaN` when it is none. */
+/** RFC 9112 §7.1, extensions ignored. `NaN` if the line is not a chunk size. */
 function chunkSize(line: string): number {
   const size = CHUNK_SIZE.exec(line)
   return size === null ? Number.NaN : Number.parseInt(size[1]!, 16)
 }
 
-/** The line that ends at `lineFeed`; RFC 9112 §2.2 lets a bare LF end it. */
+/** The line that ends at `lineFeed`. RFC 9112 §2.2 allows a bare LF as line end. */
 function textOf(view: Buffer, at: number, lineFeed: number): string {
   const end = lineFeed > at && view[lineFeed - 1] === CR ? lineFeed - 1 : lineFeed
   return view.toString('latin1', at, end)
 }
 
-/** From `start` on, without the blanks around it (OWS, RFC 9110 §5.6.3): `trim()` would take latin1's 0xa0 too. */
+/**
+ * The text from `start` on without surrounding blanks (OWS, RFC 9110 §5.6.3). `trim()` would also remove
+ * 0xa0.
+ */
 function trimmed(text: string, start: number): string {
   let end = text.length
   while (start < end && isBlank(text.charCodeAt(start))) start++
@@ -277,13 +282,13 @@ function asBuffer(bytes: Uint8Array): Buffer {
 const LF = 0x0a
 const CR = 0x0d
 
-/** Servers refuse heads beyond 8 to 64 KiB; what is longer is not worth the memory. */
+/** Servers reject heads larger than 8 to 64 KiB. Longer ones are not worth the memory. */
 export const HEAD_BYTES_MAX = 256 * 1024
-/** Servers refuse more than 100 to 1000. */
+/** Servers reject more than 100 to 1000. */
 export const HEADERS_MAX = 2000
 /** How far a stream of unknown protocol is searched for the end of its first line. */
 export const REQUEST_LINE_BYTES_MAX = 64 * 1024
-/** The longest registered method has 17 bytes. It bounds what is looked at before the first space. */
+/** The longest registered method has 17 bytes. Limits the search for the first space. */
 const METHOD_BYTES_MAX = 64
 
 /** RFC 9110 §5.6.2: the characters of a token. */

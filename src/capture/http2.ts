@@ -5,25 +5,28 @@ import { HpackDecoder } from './hpack.ts'
 
 export type Http2State =
   | 'reading'
-  /** Not HTTP/2, broken, or bytes are missing that the header compression needs: for good. */
+  /** Not HTTP/2, malformed, or bytes are missing that header compression needs. This state is final. */
   | 'opaque'
 
 /**
- * Reads the requests out of the client's direction of an HTTP/2 connection, preface first, in whatever pieces it
- * arrives. After an upgrade from HTTP/1.1 stream 1 is the request that asked for it and is not sent again.
+ * Reads the requests from the client's direction of an HTTP/2 connection, preface first, in pieces of any
+ * size. After an upgrade from HTTP/1.1, stream 1 is the request that asked for the upgrade and is not sent
+ * again.
  */
 export class Http2Requests {
   #state: Http2State = 'reading'
-  /** Between calls, never more than one frame of a header block: other payloads pass by uncopied. */
+  /**
+   * Between calls it holds at most one frame of a header block. Other payloads are skipped without a copy.
+   */
   readonly #queue = new ByteQueue()
   #prefaceSeen = false
-  /** Bytes of a payload nobody needs, to pass over before the next frame. */
+  /** Remaining bytes of a payload to skip. */
   #payloadLeft = 0
-  /** The header block being joined, and its stream; 0 when there is none. */
+  /** The incomplete header block and its stream, 0 without one. */
   readonly #block = new ByteQueue()
   #blockStream = 0
   #lastStream = 0
-  /** How long the lists to come may be, together. */
+  /** The remaining budget for header lists, in bytes. */
   #listBytesLeft = LIST_BYTES_FREE
   readonly #hpack = new HpackDecoder()
   readonly #sink: (head: RequestHead, frame: number, stream: number) => void
@@ -32,12 +35,14 @@ export class Http2Requests {
     this.#sink = sink
   }
 
-  /** Of a block that is not all there yet, and of the compression's table. */
+  /** The memory of an incomplete block and of the compression table. */
   get heldBytes(): number {
     return this.#queue.heldBytes + this.#block.heldBytes + this.#hpack.heldBytes
   }
 
-  /** `frame` is the number of the capture's frame that brought these bytes; a request is reported under its last. */
+  /**
+   * `frame` is the number of the frame that brought these bytes. A request is reported with its last frame.
+   */
   push(bytes: Uint8Array, frame: number): Http2State {
     if (this.#state === 'opaque') return 'opaque'
     this.#queue.push(bytes)
@@ -48,8 +53,9 @@ export class Http2Requests {
   }
 
   /**
-   * `length` bytes are missing from the capture here: no harm within a payload nobody needs, elsewhere the end,
-   * for whatever the missing headers put into the compression's table is missing too. Says whether reading goes on.
+   * `length` bytes are missing from the capture here. Inside a skipped payload this is harmless. Elsewhere
+   * reading ends, because the compression table would lack the missing headers. Returns whether reading goes
+   * on.
    */
   skip(length: number): boolean {
     if (this.#state === 'opaque') return false
@@ -58,7 +64,7 @@ export class Http2Requests {
     return true
   }
 
-  /** `false` when more bytes are needed, or none will help. */
+  /** Returns `false` if more bytes are needed or reading has ended. */
   #step(frame: number): boolean {
     if (this.#payloadLeft > 0) return this.#passPayload()
     return this.#prefaceSeen ? this.#readFrame(frame) : this.#readPreface()
@@ -102,7 +108,9 @@ export class Http2Requests {
     return flags & END_HEADERS ? this.#endBlock(stream, frame) : this.#keepBlock(stream)
   }
 
-  /** §4.3: nothing comes between the frames of a header block. §8.4: a client sends no PUSH_PROMISE. */
+  /**
+   * §4.3: no frame may come between the frames of a header block. §8.4: a client does not send PUSH_PROMISE.
+   */
   #mayFollow(type: number, stream: number): boolean {
     if (this.#blockStream !== 0) return type === CONTINUATION && stream === this.#blockStream
     return type === HEADERS ? stream !== 0 : type !== CONTINUATION && type !== PUSH_PROMISE
@@ -119,7 +127,7 @@ export class Http2Requests {
     this.#block.clear()
     this.#blockStream = 0
     if (rawHeaders === null || !this.#pays(rawHeaders)) return this.#giveUp()
-    // §5.1.1: a client's streams are odd and rise, so a block on an older one is trailers.
+    // §5.1.1: client streams are odd and ascending, so a block on an older stream is trailers.
     if (stream % 2 === 0 || stream <= this.#lastStream) return true
     this.#lastStream = stream
     const head = requestHead(rawHeaders)
@@ -127,7 +135,10 @@ export class Http2Requests {
     return true
   }
 
-  /** What a client has sent once it may name again in a byte, but not so often that reading it has no end. */
+  /**
+   * One byte may repeat a header sent earlier. The budget limits that, so that a few bytes cannot cause
+   * endless work.
+   */
   #pays(rawHeaders: readonly string[]): boolean {
     for (let i = 0; i < rawHeaders.length; i++) this.#listBytesLeft -= rawHeaders[i]!.length
     return this.#listBytesLeft >= 0
@@ -141,7 +152,7 @@ export class Http2Requests {
   }
 }
 
-/** §8.3.1. CONNECT has no `:path`, its target is the authority (§8.5). */
+/** §8.3.1. CONNECT has no `:path`; its target is the authority (§8.5). */
 function requestHead(rawHeaders: readonly string[]): RequestHead | null {
   const method = pseudoHeader(rawHeaders, ':method')
   const target = pseudoHeader(rawHeaders, ':path') ?? pseudoHeader(rawHeaders, ':authority')
@@ -156,15 +167,15 @@ function pseudoHeader(rawHeaders: readonly string[], name: string): string | nul
 /** §3.4. */
 export const HTTP2_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
-/** As for a head in HTTP/1; the frames of a block are counted together. */
+/** The same limit as for an HTTP/1 head, for all frames of a block together. */
 export const BLOCK_BYTES_MAX = 256 * 1024
 
-/** A browser's requests with 8 KiB of cookies are some 50 bytes each, once the table has them. */
+/** A browser's request with 8 KiB of cookies takes some 50 bytes once the table contains them. */
 const LIST_BYTES_PER_BYTE = 256
 const LIST_BYTES_FREE = 4 * 1024 * 1024
 
 const FRAME_HEADER_BYTES = 9
-// Types of frame, §6.
+// Frame types, §6.
 const HEADERS = 0x1
 const PUSH_PROMISE = 0x5
 const CONTINUATION = 0x9

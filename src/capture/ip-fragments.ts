@@ -1,16 +1,16 @@
 import { Pieces } from './pieces.ts'
 
-/** Puts fragmented IP datagrams together. */
+/** Reassembles fragmented IP datagrams. */
 export class IpFragments {
   readonly #datagrams = new Map<string, { readonly pieces: Pieces; length: number | null }>()
 
-  /** The whole payload when this fragment completes it, else `null`. */
+  /** The whole payload if this fragment completes it, otherwise `null`. */
   add(key: string, offset: number, more: boolean, fragment: Uint8Array): Buffer | null {
     const end = offset + fragment.length
     if (fragment.length === 0 || end > DATAGRAM_BYTES_MAX) return null
     let datagram = this.#datagrams.get(key)
     if (datagram === undefined) {
-      // The oldest unfinished datagram gives way.
+      // Drops the oldest incomplete datagram.
       if (this.#datagrams.size === DATAGRAMS_MAX) this.#datagrams.delete(this.#datagrams.keys().next().value!)
       datagram = { pieces: new Pieces(), length: null }
       this.#datagrams.set(key, datagram)

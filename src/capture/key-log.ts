@@ -1,22 +1,22 @@
-/** What a line of a key log is the secret of. The names of the time when QUIC had its own are read as these. */
+/** The labels of a key log line. The old labels with a QUIC_ prefix are read as these. */
 export type SecretLabel = (typeof LABELS)[number]
 
 /**
- * The secrets of TLS connections, as browsers and libraries write them to the file named by SSLKEYLOGFILE and captures
- * carry them in Decryption Secrets Blocks (RFC 9850). Lines that say nothing about traffic are passed over.
+ * The secrets of TLS connections, as browsers and libraries write them to the file named by SSLKEYLOGFILE and
+ * captures carry them in Decryption Secrets Blocks (RFC 9850). Lines with other labels are ignored.
  */
 export class KeyLog {
-  /** By client random. Two generations: when the recent one is full it becomes the older one, and that goes. */
+  /** By client random, in two generations: when the recent one is full, it replaces the older one. */
   #recent: Connections = new Map()
   #older: Connections = new Map()
   #partialLine = ''
 
-  /** How many connections it has secrets of. */
+  /** The number of connections with secrets. */
   get size(): number {
     return this.#recent.size + this.#older.size
   }
 
-  /** `text` may end within a line: the rest is taken to come with the next call. */
+  /** `text` may end inside a line; the next call continues it. */
   add(text: string): void {
     let at = 0
     for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', at)) {
@@ -24,16 +24,16 @@ export class KeyLog {
       this.#partialLine = ''
       at = end + 1
     }
-    // One character too many is kept of a line that is too long, so that it stays too long.
+    // Keeps one character more than the maximum, so that an overlong line stays overlong.
     this.#partialLine = (this.#partialLine + text.slice(at)).slice(0, LINE_CHARS_MAX + 1)
   }
 
-  /** No more is to come: a last line without a line end counts. */
+  /** Ends the log: the last line needs no line end. */
   end(): void {
     this.add('\n')
   }
 
-  /** Whether there is any secret of this connection. */
+  /** Whether the log has any secret of this connection. */
   knows(clientRandom: Uint8Array): boolean {
     const name = nameOf(clientRandom)
     return this.#recent.has(name) || this.#older.has(name)
@@ -66,12 +66,12 @@ export class KeyLog {
   }
 }
 
-/** What names a connection in a key log: the random of this ClientHello message, copied. */
+/** The random of a ClientHello message, which identifies the connection in a key log. A copy. */
 export function clientRandomOf(clientHello: Uint8Array): Uint8Array {
   return new Uint8Array(clientHello.subarray(RANDOM_AT, RANDOM_AT + RANDOM_BYTES))
 }
 
-/** A string of its own: a piece cut from the text would keep all the text in memory. */
+/** Makes an independent string: a slice of the text would keep the whole text in memory. */
 function nameOf(clientRandom: Uint8Array): string {
   return Buffer.from(clientRandom.buffer, clientRandom.byteOffset, clientRandom.length).toString('latin1')
 }
@@ -83,7 +83,7 @@ function isSecretLabel(label: string): label is SecretLabel {
 type Connections = Map<string, Map<SecretLabel, Uint8Array>>
 
 const LABELS = [
-  /** TLS 1.2 and before: the master secret. */
+  /** The master secret, up to TLS 1.2. */
   'CLIENT_RANDOM',
   'CLIENT_EARLY_TRAFFIC_SECRET',
   'CLIENT_HANDSHAKE_TRAFFIC_SECRET',
@@ -93,12 +93,12 @@ const LABELS = [
 ] as const
 const LABEL_SET: ReadonlySet<string> = new Set(LABELS)
 
-/** Behind the message's header and legacy_version. */
+/** After the message header and legacy_version. */
 const RANDOM_AT = 6
 const RANDOM_BYTES = 32
-/** A secret is as long as its hash: SHA-256 or SHA-384; the master secret has 48 bytes. */
+/** A secret is as long as its hash, SHA-256 or SHA-384. The master secret has 48 bytes. */
 const LINE = /^(?:QUIC_)?([A-Z0-9_]+) ([0-9a-fA-F]{64}) ([0-9a-fA-F]{64}|[0-9a-fA-F]{96})\s*$/
-/** The longest line that says something has 198 characters. */
+/** The longest valid line has 198 characters. */
 const LINE_CHARS_MAX = 256
-/** Of a key log that has more, the last 50 000 connections at least; some 2 kB each. */
+/** From a larger key log, at least the last 50 000 connections are kept, at some 2 kB each. */
 const GENERATION_CONNECTIONS_MAX = 50_000

@@ -1,25 +1,25 @@
 import { IpFragments } from './ip-fragments.ts'
 
 /**
- * Takes a captured frame apart down to the innermost TCP segment or UDP datagram, through VLANs, MPLS, PPPoE, GRE,
- * ERSPAN, VXLAN, Geneve, GTP-U, IP in IP and IP fragments. One decoder serves a whole capture: `decode` overwrites the
- * fields below, so that a packet costs no allocation.
+ * Decodes a captured frame down to the innermost TCP segment or UDP datagram, through VLANs, MPLS, PPPoE,
+ * GRE, ERSPAN, VXLAN, Geneve, GTP-U, IP in IP and IP fragments. One decoder serves a whole capture: `decode`
+ * overwrites the fields below, so that a packet costs no allocation.
  */
 export class PacketDecoder {
-  /** TCP or UDP header and payload. */
+  /** The TCP or UDP header and payload: `bytes` from `at` to `end`. */
   bytes: Buffer = EMPTY
   at = 0
   end = 0
   protocol: 6 | 17 = TCP
   isIpv6 = false
-  /** Addresses as 32-bit words; IPv4 uses the first. */
+  /** Addresses as 32-bit words. IPv4 uses the first word. */
   readonly source = new Int32Array(4)
   readonly destination = new Int32Array(4)
   readonly #fragments = new IpFragments()
-  /** Headers inside headers, counted: a packet cannot nest for ever. */
+  /** The number of nested headers so far. Limited by `DEPTH_MAX`. */
   #depth = 0
 
-  /** Whether the fields above hold a TCP or UDP packet now. */
+  /** Returns whether the fields above now hold a TCP or UDP packet. */
   decode(linkType: number, bytes: Buffer, at: number, end: number): boolean {
     this.bytes = bytes
     this.#depth = 0
@@ -36,7 +36,7 @@ export class PacketDecoder {
         return this.#etherType(u16(bytes, at + 14), at + 16, end)
       case LINK_COOKED_2:
         return this.#etherType(u16(bytes, at), at + 20, end)
-      case LINK_NULL: // the address family in the byte order of the machine that captured: the version digit tells all we need
+      case LINK_NULL: // address family in host byte order; the IP version digit suffices
       case LINK_LOOP:
         return this.#ip(at + 4, end)
       case LINK_PPP:
@@ -76,7 +76,10 @@ export class PacketDecoder {
     }
   }
 
-  /** RFC 3032: labels up to the bottom of the stack; then IP, or Ethernet behind an optional control word (RFC 4448). */
+  /**
+   * RFC 3032: labels up to the bottom of the stack, then IP, or Ethernet after an optional control word (RFC
+   * 4448).
+   */
   #mpls(at: number, end: number): boolean {
     let label = at
     while (label + 4 <= end && (this.bytes[label + 2]! & 1) === 0) label += 4
@@ -87,7 +90,7 @@ export class PacketDecoder {
     return this.#ethernet(digit === 0 ? inner + 4 : inner, end)
   }
 
-  /** RFC 1661 §2: the protocol in one byte or two. */
+  /** RFC 1661 §2: the protocol takes one byte or two. */
   #ppp(at: number, end: number): boolean {
     if (end - at < 2) return false
     const short = (this.bytes[at]! & 1) === 1
@@ -106,7 +109,7 @@ export class PacketDecoder {
     const bytes = this.bytes
     const header = (bytes[at]! & 15) * 4
     const total = u16(bytes, at + 2)
-    // Zero is what a segmentation offload leaves; anything after the packet is Ethernet's padding.
+    // Segmentation offload leaves a length of zero. Bytes after the packet are Ethernet padding.
     const stop = total === 0 ? end : Math.min(end, at + total)
     if (header < 20 || at + header > stop) return false
     this.isIpv6 = false
@@ -141,7 +144,9 @@ export class PacketDecoder {
     return this.#extensionHeaders(bytes[at + 6]!, at + 40, stop)
   }
 
-  /** RFC 8200 §4: a chain of headers before the payload, each naming the next. IPv4 shares one, for IPsec. */
+  /**
+   * RFC 8200 §4: a chain of headers before the payload, each naming the next. IPv4 has only the IPsec one.
+   */
   #extensionHeaders(first: number, from: number, end: number): boolean {
     const bytes = this.bytes
     let next = first
@@ -197,7 +202,10 @@ export class PacketDecoder {
     return (TUNNEL_PORTS.has(port) && this.#tunnel(port, at + 8, stop)) || this.#found(UDP, at, stop)
   }
 
-  /** A client may talk from a tunnel's port: what turns out to be none leaves the addresses as they were. */
+  /**
+   * A client may use a tunnel's port for something else. If the payload is not a tunnel, the fields are
+   * restored.
+   */
   #tunnel(port: number, at: number, end: number): boolean {
     const { bytes, isIpv6 } = this
     const source = this.source.slice()
@@ -215,7 +223,9 @@ export class PacketDecoder {
     return port === GTPU_PORT ? this.#gtpu(at, end) : this.#vxlan(at, end)
   }
 
-  /** RFC 7348 §5; with the P bit of VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe) it says what is inside. */
+  /**
+   * RFC 7348 §5. With the P bit, VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe), the header names the inner protocol.
+   */
   #vxlan(at: number, end: number): boolean {
     const flags = this.bytes[at]!
     if (end - at <= 8 || (flags & 0x08) === 0) return false
@@ -231,7 +241,7 @@ export class PacketDecoder {
     return this.#etherType(u16(this.bytes, at + 2), at + 8 + options, end)
   }
 
-  /** 3GPP TS 29.281 §5: any of three flags brings four bytes more, and one of them extension headers. */
+  /** 3GPP TS 29.281 §5: each of three flags adds four bytes, and one of them announces extension headers. */
   #gtpu(at: number, end: number): boolean {
     const bytes = this.bytes
     const flags = bytes[at]!
@@ -247,7 +257,7 @@ export class PacketDecoder {
     return this.#ip(inner, end)
   }
 
-  /** RFC 2784, RFC 2890; version 1 is PPTP's (RFC 2637). */
+  /** RFC 2784, RFC 2890. Version 1 is for PPTP (RFC 2637). */
   #gre(at: number, end: number): boolean {
     if (end - at < 4) return false
     const flags = u16(this.bytes, at)
@@ -261,7 +271,7 @@ export class PacketDecoder {
     const inner = at + header
     if (inner >= end || (flags & 0x4000) !== 0) return false
     if (type === GRE_PPP) return this.#ppp(this.bytes[inner] === 0xff ? inner + 2 : inner, end)
-    if (type === GRE_ERSPAN) return this.#ethernet(sequence ? inner + 8 : inner, end) // type I has no header, and no number
+    if (type === GRE_ERSPAN) return this.#ethernet(sequence ? inner + 8 : inner, end) // type I: no header
     if (type === GRE_ERSPAN_3) return this.#erspan3(inner, end)
     return this.#etherType(type, inner, end)
   }
@@ -280,7 +290,7 @@ export class PacketDecoder {
   }
 }
 
-/** An address as people write it (RFC 5952 for IPv6). */
+/** An address in its usual text form (RFC 5952 for IPv6). */
 export function addressText(words: ArrayLike<number>, isIpv6: boolean): string {
   if (!isIpv6) return [24, 16, 8, 0].map((shift) => (words[0]! >>> shift) & 255).join('.')
   const groups: number[] = []
@@ -301,7 +311,7 @@ function longestZeros(groups: readonly number[]): { at: number; length: number }
   return best
 }
 
-/** Past the end there are zeros: every caller that cares has checked. */
+/** Reads zeros past the end. Callers check the length where it matters. */
 function u16(bytes: Buffer, at: number): number {
   return ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)
 }
@@ -365,11 +375,11 @@ const EXTENSION_HEADERS: ReadonlySet<number> = new Set([
 
 const GENEVE_PORT = 6081
 const GTPU_PORT = 2152
-/** VXLAN's port, the one Linux used before there was one, VXLAN-GPE's, Geneve's and GTP-U's. */
+/** VXLAN, the port Linux used before VXLAN had one, VXLAN-GPE, Geneve, GTP-U. */
 const TUNNEL_PORTS: ReadonlySet<number> = new Set([4789, 8472, 4790, GENEVE_PORT, GTPU_PORT])
 const GPE_IPV4 = 1
 const GPE_IPV6 = 2
 const GPE_ETHERNET = 3
-/** The version, and that it is not the protocol for charging. */
+/** Version 1, with the bit that excludes GTP' (the charging protocol). */
 const GTP_VERSION_1 = 3
 const GTP_PACKET = 255

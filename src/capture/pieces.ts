@@ -1,9 +1,12 @@
-/** Parts of something whose length is known sooner or later. Where they overlap, the bytes that came first stay. */
+/**
+ * Parts of a whole whose length may become known later. Where parts overlap, the bytes that came first are
+ * kept.
+ */
 export class Pieces {
-  /** In order, and not overlapping. */
+  /** Sorted and not overlapping. */
   readonly #pieces: Piece[] = []
 
-  /** Keeps a copy of what is new; past `PIECES_MAX` there is no end to it and nothing more is kept. */
+  /** Copies the new bytes. After `PIECES_MAX` pieces nothing more is kept. */
   add(offset: number, bytes: Uint8Array): void {
     const end = offset + bytes.length
     let at = offset
@@ -23,7 +26,7 @@ export class Pieces {
     }
   }
 
-  /** The first `length` bytes when all are there. */
+  /** The first `length` bytes, or `null` if some are missing. */
   join(length: number): Buffer | null {
     const parts: Uint8Array[] = []
     let filled = 0
@@ -41,5 +44,5 @@ interface Piece {
   readonly bytes: Uint8Array
 }
 
-/** 64 KiB in the smallest pieces a path carries (RFC 791's 576 bytes) is 120. */
+/** 64 KiB in the smallest pieces that every path carries (576 bytes, RFC 791) is 120 pieces. */
 const PIECES_MAX = 256

@@ -18,20 +18,20 @@ export interface LongPacket {
   readonly kind: PacketKind
   readonly version: QuicVersion
   readonly destination: Uint8Array
-  /** The packet alone: others may follow in the same datagram. */
+  /** This packet only: others may follow in the same datagram. */
   readonly bytes: Uint8Array
-  /** Where the packet number begins. */
+  /** Offset of the packet number. */
   readonly numberAt: number
 }
 
 export interface QuicVersion {
   readonly salt: Uint8Array
   readonly labels: 'quic' | 'quicv2'
-  /** What the two type bits mean, from 0 to 3. */
+  /** The packet kinds for the two type bits 0 to 3. */
   readonly kinds: readonly PacketKind[]
 }
 
-/** The packet that `datagram` begins with; `null` for a short header, a version not known, or what is no QUIC. */
+/** The first packet of `datagram`. `null` if it has a short header, an unknown version, or is not QUIC. */
 export function readLongPacket(datagram: Uint8Array): LongPacket | null {
   const r = new Reader(datagram)
   const first = r.u8()
@@ -66,10 +66,10 @@ export class PacketKeys {
     this.#headerKey = createSecretKey(expandLabel(suite.hash, secret, `${version.labels} hp`, keyBytes))
   }
 
-  /** The frames inside; `null` when these are not the packet's keys. */
+  /** The decrypted frames. `null` if the packet was not sealed with these keys. */
   open(packet: LongPacket): Uint8Array | null {
     const { bytes, numberAt } = packet
-    // RFC 9001 §5.4.2: the sample is taken as if the number had all four bytes.
+    // RFC 9001 §5.4.2: the sample position assumes a packet number of four bytes.
     const sampleAt = numberAt + NUMBER_BYTES_MAX
     const sample = bytes.subarray(sampleAt, sampleAt + SAMPLE_BYTES)
     if (sample.length < SAMPLE_BYTES) return null
@@ -89,7 +89,7 @@ export class PacketKeys {
   }
 }
 
-/** RFC 9001 §5.2: Initial packets are sealed with what everyone can see. */
+/** RFC 9001 §5.2: Initial packets are sealed with keys that everyone can derive. */
 export function initialKeys(version: QuicVersion, destination: Uint8Array, fromClient: boolean): PacketKeys {
   const suite = AES_128_GCM_SHA256
   const common = hmac(suite.hash, version.salt, destination) // HKDF-Extract
@@ -102,7 +102,10 @@ export interface CryptoFrame {
   readonly data: Uint8Array
 }
 
-/** The CRYPTO frames (RFC 9000 §19) of an Initial or Handshake packet, up to the first frame that may not be in one. */
+/**
+ * The CRYPTO frames (RFC 9000 §19) of an Initial or Handshake packet, up to the first frame type not allowed
+ * there.
+ */
 export function readCryptoFrames(frames: Uint8Array): CryptoFrame[] {
   const r = new Reader(frames)
   const found: CryptoFrame[] = []
@@ -127,7 +130,10 @@ function skipAck(r: Reader, type: number): void {
   for (let i = 0; i < numbers && r.ok; i++) readVarint(r)
 }
 
-/** RFC 9000 §16. Values past 2^53 lose precision: none of ours comes near, and as a length they are too long anyway. */
+/**
+ * RFC 9000 §16. Values above 2^53 lose precision. Valid values are far smaller, and such a length is too long
+ * anyway.
+ */
 function readVarint(r: Reader): number {
   const first = r.u8()
   let value = first & 0x3f
@@ -141,7 +147,7 @@ function headerMask(aead: Aead, key: KeyObject, sample: Uint8Array): Uint8Array 
   return createCipheriv(aead.keyBytes === 16 ? 'aes-128-ecb' : 'aes-256-ecb', key, null).update(sample)
 }
 
-/** RFC 9000 §A.3: of the numbers that end in `truncated`, the nearest to the one expected next. */
+/** RFC 9000 §A.3: of the numbers that end in `truncated`, the one nearest to the expected number. */
 function fullNumber(truncated: number, bytes: number, largest: number): number {
   const window = 256 ** bytes
   const expected = largest + 1
@@ -173,7 +179,7 @@ const VERSIONS: ReadonlyMap<number, QuicVersion> = new Map([
   ...drafts(33, 34, V1_SALT),
 ])
 
-/** A long header, and the bit that RFC 9000 §17.2 fixes. */
+/** The long header bit and the bit that RFC 9000 §17.2 fixes. */
 const FORM_BITS = 0xc0
 const CONNECTION_ID_BYTES_MAX = 20
 const NUMBER_BYTES_MAX = 4

@@ -9,31 +9,31 @@ import { initialKeys, PacketKeys, readCryptoFrames, readLongPacket } from './qui
 import type { Suite } from './tls-cipher.ts'
 import { suiteOf } from './tls-cipher.ts'
 
-/** Whether a UDP payload begins with the form of a client's first Initial packet, of a version that can be read. */
+/** Whether a UDP payload begins like a client's first Initial packet, in a supported version. */
 export function looksLikeQuicInitial(datagram: Uint8Array): boolean {
   const packet = readLongPacket(datagram)
-  // RFC 9000 §7.2: the client makes up an id of 8 bytes at least.
+  // RFC 9000 §7.2: the client chooses an id of at least 8 bytes.
   return packet?.kind === 'initial' && packet.destination.length >= 8
 }
 
 /**
- * The handshake of one QUIC connection: the hellos out of Initial packets, which everyone can open, and with the secrets
- * in the key log what the Handshake packets hide. What comes after the handshake is not read.
+ * The handshake of one QUIC connection: the hellos from the Initial packets, which everyone can decrypt, and
+ * the Handshake packets if the key log has their secrets. Packets after the handshake are not read.
  */
 export class QuicSession {
   readonly #keyLog: KeyLog
   readonly #handshake: Handshake
   readonly #client = newSide(true)
   readonly #server = newSide(false)
-  /** The latest first. */
+  /** Latest first. */
   #attempts: Attempt[] = []
-  /** Of the latest ClientHello. */
+  /** The random of the latest ClientHello. */
   #clientRandom: Uint8Array | null = null
-  /** Whether both hellos are there, so that it is known what opens Handshake packets. */
+  /** Whether both hellos are known, and with them the keys of Handshake packets. */
   #agreed = false
   #held: HeldPacket[] = []
   #heldBytes = 0
-  /** How many datagrams came, and how often a packet was tried to open. */
+  /** The number of datagrams and of decryption attempts. */
   #efforts = 0
 
   constructor(keys: KeyLog, handshake: Handshake) {
@@ -41,7 +41,7 @@ export class QuicSession {
     this.#handshake = handshake
   }
 
-  /** Nothing more can be learnt: the rest of the connection need not be read. */
+  /** Whether there is nothing more to learn, so that the rest of the connection can be skipped. */
   get done(): boolean {
     return this.#efforts >= EFFORTS_MAX || (this.#agreed && this.#client.finished && this.#server.finished)
   }
@@ -52,7 +52,7 @@ export class QuicSession {
     return attempts.reduce((sum, bytes) => sum + bytes, this.#heldBytes + streams)
   }
 
-  /** The next datagram; it came in `frame` of the capture. */
+  /** Takes the next datagram, which came in `frame` of the capture. */
   push(fromClient: boolean, datagram: Uint8Array, frame: number): void {
     if (this.done) return
     this.#efforts++
@@ -64,7 +64,7 @@ export class QuicSession {
     let rest = datagram
     for (let packet = readLongPacket(rest); packet !== null && !this.done; packet = readLongPacket(rest)) {
       rest = rest.subarray(packet.bytes.length)
-      // Early data holds no handshake, and what a Retry changes shows in the client's next Initial.
+      // Early data contains no handshake. The effect of a Retry shows in the client's next Initial.
       if (packet.kind === 'initial') this.#initial(side, packet, frame)
       else if (packet.kind === 'handshake') this.#protected(side, packet, frame)
     }
@@ -91,7 +91,9 @@ export class QuicSession {
     return null
   }
 
-  /** The first Initial, or one that begins again after a Retry or Version Negotiation: its keys come from its own id. */
+  /**
+   * The first Initial, or the first after a Retry or Version Negotiation: its keys derive from its own id.
+   */
   #openNew(packet: LongPacket): Opened | null {
     const attempt = new Attempt(new Uint8Array(packet.destination))
     const frames = this.#open(attempt.keys(packet.version, true), packet)
@@ -101,8 +103,8 @@ export class QuicSession {
   }
 
   /**
-   * After a Retry the same hello comes again (RFC 9000 §17.2.5.3). A second one within an attempt is another, though with
-   * the same random: it answers a HelloRetryRequest.
+   * After a Retry the same hello comes again (RFC 9000 §17.2.5.3) and is not news. A second hello within an
+   * attempt is a different one, though with the same random: it answers a HelloRetryRequest.
    */
   #isNews(attempt: Attempt, message: Uint8Array): boolean {
     if (message[0] !== CLIENT_HELLO) return true
@@ -114,7 +116,7 @@ export class QuicSession {
     return !(first && known)
   }
 
-  /** Once both hellos are there, in whatever order they came. */
+  /** Once both hellos are known, in either order, looks up the handshake secrets. */
   #agree(): void {
     const hello = this.#handshake.serverHello
     const clientRandom = this.#clientRandom
@@ -151,7 +153,7 @@ export class QuicSession {
     return this.#clientRandom === null ? this.#keyLog.size > 0 : this.#keyLog.knows(this.#clientRandom)
   }
 
-  /** Captures mix up the order of datagrams: what cannot be opened yet waits for the hello that is missing. */
+  /** Captures reorder datagrams: a packet that cannot be decrypted yet waits for the missing hello. */
   #hold(side: Side, packet: LongPacket, frame: number): void {
     const bytes = packet.bytes.length + HELD_PACKET_BYTES
     if (this.#heldBytes + bytes > HELD_BYTES_MAX) return
@@ -159,7 +161,7 @@ export class QuicSession {
     this.#held.push({ side, bytes: new Uint8Array(packet.bytes), frame })
   }
 
-  /** As long as fewer remain: one may hold the hello that another needs. */
+  /** Repeats while the number of waiting packets falls: one may contain the hello that another needs. */
   #retryHeld(): void {
     let before: number
     do {
@@ -172,7 +174,7 @@ export class QuicSession {
   }
 }
 
-/** What a client begins with one made-up Destination Connection ID. */
+/** What a client begins with one chosen Destination Connection ID. */
 class Attempt {
   readonly client = new CryptoStream(HELLO_BYTES_MAX)
   readonly server = new CryptoStream(HELLO_BYTES_MAX)
@@ -208,14 +210,14 @@ function newSide(fromClient: boolean): Side {
   }
 }
 
-/** One direction, as far as its Handshake packets go. */
+/** One direction at the Handshake level. */
 interface Side {
   readonly fromClient: boolean
   secret: { readonly suite: Suite; readonly secret: Uint8Array } | null
-  /** From the first packet that could be opened: it says the version. */
+  /** Set at the first decrypted packet, whose version they need. */
   keys: PacketKeys | null
   readonly stream: CryptoStream
-  /** Whether all was read, or nothing can be. */
+  /** Whether everything was read, or nothing more can be. */
   finished: boolean
 }
 
@@ -231,11 +233,11 @@ interface HeldPacket {
 }
 
 const FINISHED = 20
-/** Version Negotiation and Retry make three. */
+/** One, and one more each after Version Negotiation and Retry. */
 const ATTEMPTS_MAX = 3
-/** A server's flight with a long chain. */
+/** Enough for a server's flight with a long chain. */
 const HELD_BYTES_MAX = 65_536
-/** What keeping a packet costs beside its bytes. */
+/** The overhead of keeping a packet, besides its bytes. */
 const HELD_PACKET_BYTES = 200
-/** A handshake takes some ten datagrams of two packets; it may be retransmitted, and early data come between. */
+/** A handshake takes about ten datagrams of two packets. There may be retransmissions and early data. */
 const EFFORTS_MAX = 1000

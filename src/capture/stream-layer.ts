@@ -8,12 +8,12 @@ import { HTTP2_PREFACE, Http2Requests } from './http2.ts'
 import type { KeyLog } from './key-log.ts'
 import { TlsSession } from './tls-session.ts'
 
-/** Which peer of a conversation, in the order they were first seen. */
+/** A peer of a conversation, numbered in the order first seen. */
 export type Side = 0 | 1
 
 /**
- * What two peers say over one stream: it finds out what that is, on any port, after whatever came before (HTTP
- * CONNECT, SOCKS, STARTTLS, a PROXY header), and reads it. What TLS hides is another layer, once decrypted.
+ * The two directions of one stream. It detects the protocol on any port, also after a prologue (HTTP CONNECT,
+ * SOCKS, STARTTLS, a PROXY header), and reads it. Decrypted TLS data goes to a layer of its own.
  */
 export class StreamLayer {
   readonly #sink: FindingSink
@@ -31,12 +31,12 @@ export class StreamLayer {
     this.#depth = depth
   }
 
-  /** Nothing more can be learnt. */
+  /** Whether there is nothing more to learn. */
   get done(): boolean {
     return this.#tls !== null ? this.#tls.session.done : this.#sides[0].given && this.#sides[1].given
   }
 
-  /** What it keeps of what is not all there yet, and of what it is to say. */
+  /** The memory of incomplete messages and of the pending finding. */
   get heldBytes(): number {
     const own = this.#tls === null ? 0 : this.#tls.session.heldBytes + this.#tls.handshake.heldBytes
     return this.#sides[0].heldBytes + this.#sides[1].heldBytes + own + (this.#inner?.heldBytes ?? 0)
@@ -50,7 +50,7 @@ export class StreamLayer {
     else if (!speech.given) this.#unknownData(speech, side, bytes, frame)
   }
 
-  /** `length` bytes of that side are not in the capture. */
+  /** `length` bytes of this side are missing from the capture. */
   gap(side: Side, length: number): void {
     const speech = this.#sides[side]
     if (this.#tls !== null && speech.isTls) this.#tls.session.gap(side === this.#tls.client)
@@ -59,7 +59,7 @@ export class StreamLayer {
     else speech.pass(speech.held.length + 1)
   }
 
-  /** The conversation is over: what was waiting for more is said now. */
+  /** Ends the conversation: reports everything that was waiting for more data. */
   end(): void {
     for (const speech of this.#sides) speech.http1?.end()
     if (this.#tls !== null) this.#say(this.#tls)
@@ -71,7 +71,7 @@ export class StreamLayer {
     if (tls.session.done) this.#say(tls)
   }
 
-  /** After a CONNECT or an upgrade the same stream goes on as something else. */
+  /** After a CONNECT or an upgrade the stream goes on with another protocol. */
   #http1Data(speech: Speech, reader: Http1Requests, side: Side, bytes: Uint8Array, frame: number): void {
     if (reader.push(bytes, frame) !== 'opaque') return
     speech.http1 = null
@@ -88,7 +88,7 @@ export class StreamLayer {
     speech.held.push(chunk)
     const bytes = speech.held.rest()
     let opening = openingOf(bytes, 0, speech.passed)
-    // What was waited for did not come: the segment may begin something by itself.
+    // The waiting bytes did not become anything. The new segment may be a beginning of its own.
     if (opening.kind === 'unknown' && waited > 0) opening = openingOf(bytes, waited, speech.passed + waited)
     if (opening.kind === 'unclear') return speech.wait(opening.at)
     speech.pass(bytes.length)
@@ -113,7 +113,7 @@ export class StreamLayer {
     }
   }
 
-  /** The other side may still be at the prologue: a client need not wait for the answers to what it says there. */
+  /** The other side may still be in the prologue: a client need not wait for the answers there. */
   #beginTls(client: Side, side: Side, bytes: Uint8Array, frame: number): void {
     this.#tls ??= this.#newTls(client)
     if (this.#tls.client !== client) return // both claim to be the client
@@ -143,23 +143,23 @@ export class StreamLayer {
   }
 }
 
-/** What one side says. */
+/** The state of one side. */
 class Speech {
   isTls = false
   http1: Http1Requests | null = null
   http2: Http2Requests | null = null
-  /** The first bytes, while they are too few to tell. */
+  /** The first bytes, while they are too few to decide. */
   readonly held = new ByteQueue()
-  /** How many bytes went by unrecognised. */
+  /** The number of unrecognised bytes so far. */
   passed = 0
-  /** Given up: whatever comes is not looked at. */
+  /** Given up: further bytes are ignored. */
   given = false
 
   get heldBytes(): number {
     return this.held.heldBytes + (this.http1?.heldBytes ?? 0) + (this.http2?.heldBytes ?? 0)
   }
 
-  /** Until more is there: only what begins at `at` may become something. */
+  /** Waits for more bytes. Only the bytes from `at` on can still become something. */
   wait(at: number): void {
     this.held.skip(at)
     this.held.keep()
@@ -187,11 +187,14 @@ interface Tls {
 
 interface Opening {
   readonly kind: 'client-hello' | 'server-hello' | 'http1' | 'http2' | 'unknown' | 'unclear'
-  /** Where it begins: a prologue may stand before it in the same segment. */
+  /** The offset of the beginning: a prologue may precede it in the same segment. */
   readonly at: number
 }
 
-/** What begins with these bytes from `from` on, where a segment does; `passed` bytes of the stream came before. */
+/**
+ * The protocol that begins in these bytes at `from`, the start of a segment. `passed` bytes of the stream
+ * came before.
+ */
 function openingOf(bytes: Uint8Array, from: number, passed: number): Opening {
   const header = passed === 0 ? proxyHeaderLength(bytes) : 0
   if (header === null) return { kind: 'unclear', at: 0 }
@@ -210,7 +213,10 @@ function openingOf(bytes: Uint8Array, from: number, passed: number): Opening {
   return { kind: 'unknown', at }
 }
 
-/** `strict` where chance would find a hello too: in the middle of something, its version and lengths have to agree. */
+/**
+ * `strict` requires a matching version and lengths. In the middle of other data a weaker check would match by
+ * chance.
+ */
 function helloAt(
   bytes: Uint8Array,
   at: number,
@@ -232,12 +238,15 @@ function helloAt(
   return fits && bytes[at + 9] === 3 && bytes[at + 10]! <= 4 ? kind : 'no'
 }
 
-/** Tells most of what is sealed from a request, at no cost. */
+/** A cheap check that excludes most encrypted bytes. */
 function isText(byte: number | undefined): boolean {
   return byte !== undefined && (byte > 0x20 || byte === 0x0a || byte === 0x0d) && byte < 0x7f
 }
 
-/** The PROXY protocol's header (versions 1 and 2), 0 where there is none, `null` while that is not clear. */
+/**
+ * The length of a PROXY protocol header (versions 1 and 2). 0 without one, `null` if more bytes are
+ * needed.
+ */
 function proxyHeaderLength(bytes: Uint8Array): number | null {
   if (isPrefix(PROXY_1, bytes)) {
     const lineFeed = bytes.subarray(0, PROXY_1_BYTES_MAX).indexOf(0x0a)
@@ -250,7 +259,7 @@ function proxyHeaderLength(bytes: Uint8Array): number | null {
   return length <= PROXY_2_BYTES_MAX ? (bytes.length < length ? null : length) : 0
 }
 
-/** Whether `bytes` begin with `expected`, or are a beginning of it. */
+/** Whether `bytes` begins with `expected` or is a prefix of it. */
 function isPrefix(expected: Uint8Array, bytes: Uint8Array): boolean {
   const length = Math.min(expected.length, bytes.length)
   for (let i = 0; i < length; i++) if (bytes[i] !== expected[i]) return false
@@ -261,9 +270,9 @@ const PROXY_1 = Buffer.from('PROXY ', 'latin1')
 const PROXY_2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 const PROXY_1_BYTES_MAX = 107
 const PROXY_2_BYTES_MAX = 4096
-/** How far into a stream a hello is looked for in the middle of a segment. */
+/** How far into a stream a hello is searched for in the middle of a segment. */
 const PROLOGUE_BYTES_MAX = 4096
-/** A stream that said nothing we know for so long will not. */
+/** After so many unrecognised bytes the stream is given up. */
 const UNKNOWN_BYTES_MAX = 1024 * 1024
-/** TLS inside TLS: an HTTPS proxy, and one behind it. */
+/** TLS inside TLS: an HTTPS proxy, and another one behind it. */
 const DEPTH_MAX = 3

@@ -2,7 +2,7 @@ import type { DecipherCCM, KeyObject } from 'node:crypto'
 import { createDecipheriv, createHmac, createSecretKey } from 'node:crypto'
 import type { TlsRecord } from '../wire/record.ts'
 
-/** What a cipher suite says about the protection of records, once the keys are agreed. */
+/** How a cipher suite protects records once the keys are agreed. */
 export interface Suite {
   readonly isTls13: boolean
   readonly aead: Aead
@@ -14,24 +14,24 @@ export type Hash = 'sha256' | 'sha384'
 export interface Aead {
   readonly keyBytes: number
   readonly tagBytes: number
-  /** TLS 1.2: the part of the nonce that each record brings along, the rest comes from the key block. */
+  /** TLS 1.2: the part of the nonce sent with each record. The rest comes from the key block. */
   readonly explicitNonceBytes: 0 | 8
-  /** The type is the one that asks for most of the three that Node has. */
+  /** Of Node's three decipher types, this one has the strictest parameters. */
   readonly decipher: (key: KeyObject, nonce: Uint8Array) => DecipherCCM
 }
 
-/** `null` for what is not AEAD, or not known. */
+/** `null` if the suite is unknown or not AEAD. */
 export function suiteOf(cipher: number): Suite | null {
   return SUITES.get(cipher) ?? null
 }
 
-/** A record opened: in TLS 1.3 its type was inside. */
+/** A decrypted record. In TLS 1.3 the type was encrypted too. */
 export interface Plaintext {
   readonly type: number
   readonly content: Uint8Array
 }
 
-/** The keys of one direction of TLS 1.2: opens its records, which must come in order and without a gap. */
+/** The TLS 1.2 keys of one direction. Records must come in order and without a gap. */
 export class Tls12Keys {
   readonly #aead: Aead
   readonly #key: KeyObject
@@ -45,7 +45,7 @@ export class Tls12Keys {
     serverRandom: Uint8Array,
     fromClient: boolean,
   ) {
-    // RFC 5246 §6.3; an AEAD has no MAC keys: both keys, then both IVs.
+    // RFC 5246 §6.3. An AEAD has no MAC keys: the block holds both keys, then both IVs.
     const { keyBytes, explicitNonceBytes } = suite.aead
     const ivBytes = NONCE_BYTES - explicitNonceBytes
     const seed = Buffer.concat([serverRandom, clientRandom])
@@ -57,12 +57,12 @@ export class Tls12Keys {
     this.#iv = block.subarray(ivAt, ivAt + ivBytes)
   }
 
-  /** `null` when the record was not sealed with these keys; the next one is then still the same. */
+  /** `null` if the record was not sealed with these keys. The sequence number then stays the same. */
   open(record: TlsRecord): Plaintext | null {
     const { explicitNonceBytes, tagBytes } = this.#aead
     const sealed = record.fragment.subarray(explicitNonceBytes)
     if (sealed.length < tagBytes) return null
-    // RFC 5288 §3 sends half of the nonce; RFC 7905 §2 derives all of it, as TLS 1.3 does.
+    // RFC 5288 §3 sends a part of the nonce. RFC 7905 §2 derives all of it, as TLS 1.3 does.
     const nonce =
       explicitNonceBytes === 0
         ? sequenceNonce(this.#iv, this.#sequence)
@@ -73,7 +73,7 @@ export class Tls12Keys {
     return { type: record.type, content }
   }
 
-  /** RFC 5246 §6.2.3.3: sequence number, type, version, and the length of what is inside. */
+  /** RFC 5246 §6.2.3.3: sequence number, type, version, and the length of the plaintext. */
   #associated(record: TlsRecord, sealed: Uint8Array): Uint8Array {
     const data = Buffer.alloc(13)
     data.writeUIntBE(this.#sequence, 2, 6)
@@ -83,7 +83,7 @@ export class Tls12Keys {
   }
 }
 
-/** The keys of one direction of TLS 1.3 from a traffic secret; records must come in order and without a gap. */
+/** The TLS 1.3 keys of one direction, from a traffic secret. Records must come in order and without a gap. */
 export class Tls13Keys {
   readonly #suite: Suite
   readonly #secret: Uint8Array
@@ -98,7 +98,7 @@ export class Tls13Keys {
     this.#iv = expandLabel(suite.hash, secret, 'iv', NONCE_BYTES)
   }
 
-  /** `null` when the record was not sealed with these keys; the next one is then still the same. */
+  /** `null` if the record was not sealed with these keys. The sequence number then stays the same. */
   open(record: TlsRecord): Plaintext | null {
     const nonce = sequenceNonce(this.#iv, this.#sequence)
     const inner = openSealed(this.#suite.aead, this.#key, nonce, record.header, record.fragment)
@@ -117,7 +117,7 @@ export class Tls13Keys {
   }
 }
 
-/** `null` when key, nonce and bytes do not belong together. */
+/** `null` if key, nonce and bytes do not match. */
 export function openSealed(
   aead: Aead,
   key: KeyObject,
@@ -135,11 +135,11 @@ export function openSealed(
     decipher.final()
     return plaintext
   } catch {
-    return null // Node throws when the tag does not fit: here that is an answer.
+    return null // Node throws if the tag does not match.
   }
 }
 
-/** RFC 8446 §5.3: the IV, xored with the number of the record (of the packet, in QUIC). */
+/** RFC 8446 §5.3: the IV xor the sequence number of the record (in QUIC, the packet number). */
 export function sequenceNonce(iv: Uint8Array, sequence: number): Uint8Array {
   const nonce = Buffer.from(iv)
   let at = nonce.length
@@ -147,14 +147,17 @@ export function sequenceNonce(iv: Uint8Array, sequence: number): Uint8Array {
   return nonce
 }
 
-/** HKDF-Expand-Label (RFC 8446 §7.1) with an empty context. No key is longer than its hash: the first block is all. */
+/**
+ * HKDF-Expand-Label (RFC 8446 §7.1) with an empty context. No key is longer than its hash, so the first block
+ * is enough.
+ */
 export function expandLabel(hash: Hash, secret: Uint8Array, label: string, length: number): Uint8Array {
   const name = `tls13 ${label}`
   const info = Buffer.concat([Buffer.from([0, length, name.length]), Buffer.from(name), Buffer.from([0, 1])])
   return hmac(hash, secret, info).subarray(0, length)
 }
 
-/** A KeyObject, here as for the ciphers: with a key of bare bytes each call takes Node 10 µs more. */
+/** Uses a KeyObject, as the ciphers do: with a key as plain bytes each call takes Node 10 µs more. */
 export function hmac(hash: Hash, key: Uint8Array, data: Uint8Array): Uint8Array {
   return createHmac(hash, createSecretKey(key)).update(data).digest()
 }
@@ -228,8 +231,8 @@ const TLS13_SUITES: readonly (readonly [number, Suite])[] = [
 ]
 
 /**
- * TLS 1.2: how a suite exchanges keys and who signs makes no difference once the master secret is known. RFC 5288, 5289,
- * 5487, 8442 (GCM), 6655, 7251, 8442 (CCM), 7905 (ChaCha20).
+ * TLS 1.2. Key exchange and signature do not matter once the master secret is known. RFC 5288, 5289, 5487,
+ * 8442 (GCM), 6655, 7251, 8442 (CCM), 7905 (ChaCha20).
  */
 const TLS12_SUITES: readonly (readonly [Aead, Hash, readonly number[]])[] = [
   [

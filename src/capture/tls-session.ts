@@ -17,9 +17,9 @@ import type { Plaintext } from './tls-cipher.ts'
 import { suiteOf, Tls12Keys, Tls13Keys } from './tls-cipher.ts'
 
 /**
- * One TLS connection over TCP, both directions as they were captured. Handshake messages go to `handshake`; with the
- * secrets in the key log also the hidden ones, and application data goes to `onData`. The bytes given to `onData` are
- * valid during the call.
+ * One TLS connection over TCP, both directions in capture order. Handshake messages go to `handshake`. With
+ * secrets from the key log this includes the encrypted ones, and application data goes to `onData`. The bytes
+ * given to `onData` are valid during the call.
  */
 export class TlsSession {
   readonly #keyLog: KeyLog
@@ -27,11 +27,14 @@ export class TlsSession {
   readonly #onData: (fromClient: boolean, bytes: Uint8Array, frame: number) => void
   readonly #client = newSide(true)
   readonly #server = newSide(false)
-  /** Of the latest ClientHello: a renegotiation has its own. */
+  /** The random of the latest ClientHello. A renegotiation has its own. */
   #clientRandom: Uint8Array | null = null
-  /** Whether the key log names this connection at all. */
+  /** Whether the key log contains this connection. */
   #keyed = false
-  /** Whether the server said what is needed to read on: version and cipher, in TLS 1.3 also if it takes early data. */
+  /**
+   * Whether the server has sent what reading needs: version and cipher, in TLS 1.3 also whether it accepts
+   * early data.
+   */
   #agreed = false
 
   constructor(
@@ -44,7 +47,7 @@ export class TlsSession {
     this.#onData = onData
   }
 
-  /** Nothing more can be learnt: the rest of the connection need not be read. */
+  /** Whether there is nothing more to learn, so that the rest of the connection can be skipped. */
   get done(): boolean {
     return this.#client.closed && this.#server.closed
   }
@@ -53,7 +56,7 @@ export class TlsSession {
     return sideBytes(this.#client) + sideBytes(this.#server)
   }
 
-  /** The next bytes of one direction; `frame` of the capture brought them. */
+  /** Takes the next bytes of one direction, which came in `frame` of the capture. */
   push(fromClient: boolean, bytes: Uint8Array, frame: number): void {
     const side = fromClient ? this.#client : this.#server
     if (side.closed) return
@@ -67,8 +70,8 @@ export class TlsSession {
   }
 
   /**
-   * Bytes of this direction are missing from the capture. Where the next record begins cannot be told for sure, and how
-   * many records were lost not at all, which decryption needs to know: the direction ends here.
+   * Bytes of this direction are missing from the capture. The start of the next record is then uncertain, and
+   * the number of lost records, which decryption needs, is unknown. So reading this direction ends here.
    */
   gap(fromClient: boolean): void {
     this.#close(fromClient ? this.#client : this.#server)
@@ -76,14 +79,15 @@ export class TlsSession {
   }
 
   /**
-   * Captures mix up the order of the two directions, and early data is sent before the server says with which cipher, or
-   * that it has to come again. What cannot be read without the other side waits for it.
+   * Captures mix up the order of the two directions. Early data is also sent before the server names the
+   * cipher or asks for another hello. A record that needs the other side waits for it.
    */
   #mustWait(side: Side, record: TlsRecord): boolean {
     if (!side.fromClient) return this.#clientRandom === null
     if (this.#clientRandom === null || this.#agreed) return false
-    // In the clear, unless a ChangeCipherSpec came before; the hello that answers a HelloRetryRequest is in the clear
-    // even so, and the HelloRetryRequest itself may be missing: many captures keep only one direction.
+    // A handshake record is plain unless a ChangeCipherSpec came before. The hello that answers a
+    // HelloRetryRequest is plain even then. The HelloRetryRequest itself may be missing, because many
+    // captures contain only one direction.
     if (record.type === HANDSHAKE) return side.held.length > 0 && !isClientHello(record)
     return true
   }
@@ -91,7 +95,7 @@ export class TlsSession {
   #hold(side: Side, record: TlsRecord, frame: number): void {
     side.heldBytes += record.fragment.length + HELD_RECORD_BYTES
     if (side.heldBytes > HELD_BYTES_MAX) return this.#closeBoth()
-    // Application data that nobody can decrypt is only counted.
+    // Application data that cannot be decrypted is only counted.
     if (record.type === APPLICATION_DATA && this.#clientRandom !== null && !this.#keyed) return
     const header = new Uint8Array(record.header)
     const fragment = new Uint8Array(record.fragment)
@@ -113,14 +117,17 @@ export class TlsSession {
   #record(side: Side, record: TlsRecord, frame: number): void {
     const { keys } = side
     if (keys === null) return this.#content(side, record.type, record.fragment, frame)
-    // RFC 8446 §5 and §D.4: what is not application data on the outside is in the clear: an alert, or a
-    // ChangeCipherSpec that means nothing.
+    // RFC 8446 §5 and §D.4: a record of any other outer type is plain, such as an alert or a ChangeCipherSpec
+    // without meaning.
     if (this.#handshake.isTls13 && record.type !== APPLICATION_DATA) return
     const plaintext = this.#open(side, keys, record)
     if (plaintext !== null) this.#content(side, plaintext.type, plaintext.content, frame)
   }
 
-  /** Early data ends where the handshake keys first fit; what the server rejected is passed over (RFC 8446 §4.2.10). */
+  /**
+   * Early data ends at the first record that the handshake keys open. Early data that the server rejected is
+   * skipped (RFC 8446 §4.2.10).
+   */
   #open(side: Side, keys: RecordKeys, record: TlsRecord): Plaintext | null {
     const plaintext = keys.open(record)
     if (plaintext !== null) {
@@ -173,7 +180,7 @@ export class TlsSession {
     if (hello === null) return this.#closeBoth()
     if (this.#agreed || hello.helloRetryRequest) return
     if (!this.#handshake.isTls13) {
-      this.#agreed = true // the keys come into use with ChangeCipherSpec
+      this.#agreed = true // ChangeCipherSpec activates the keys
       return
     }
     this.#client.skippableBytes = EARLY_SKIPPED_BYTES_MAX
@@ -197,7 +204,10 @@ export class TlsSession {
     return suite?.isTls13 && secret !== null ? new Tls13Keys(suite, secret) : null
   }
 
-  /** Up to TLS 1.2 all that follows is sealed with the latest keys. Before that, and in TLS 1.3, it means nothing. */
+  /**
+   * Up to TLS 1.2, all later records use the latest keys. Before the hellos and in TLS 1.3 the message has no
+   * effect.
+   */
   #changeCipherSpec(side: Side): void {
     if (!this.#agreed || this.#handshake.isTls13) return
     side.keys = this.#keys12(side)
@@ -214,12 +224,12 @@ export class TlsSession {
     return new Tls12Keys(suite, secret, clientRandom, hello.random, side.fromClient)
   }
 
-  /** Without the beginning of the client's direction the other one says nothing either. */
+  /** Without the start of the client's direction the server's is unreadable too. */
   #close(side: Side): void {
     if (side === this.#client && this.#clientRandom === null) return this.#closeBoth()
     side.closed = true
     side.held = []
-    // Whether the server takes early data will not be heard: then it counts as rejected.
+    // The server's answer about early data will not come, so it counts as rejected.
     if (side === this.#server && this.#client.keys !== null) this.#agreed = true
   }
 
@@ -231,13 +241,13 @@ export class TlsSession {
   }
 }
 
-/** One whole ClientHello and nothing else. Sealed bytes look like one once in 2^32. */
+/** Exactly one whole ClientHello. Encrypted bytes look like one once in 2^32. */
 function isClientHello({ fragment }: TlsRecord): boolean {
   const r = new Reader(fragment)
   return r.u8() === CLIENT_HELLO && r.u24() === r.left && r.ok
 }
 
-/** RFC 8446 §4.3.1: the message is one list of extensions. */
+/** RFC 8446 §4.3.1: the message is a single list of extensions. */
 function acceptsEarlyData(encryptedExtensions: Uint8Array): boolean {
   const r = new Reader(encryptedExtensions, 4)
   const list = r.sub(r.u16())
@@ -266,15 +276,15 @@ function newSide(fromClient: boolean): Side {
   }
 }
 
-/** One direction. */
+/** The state of one direction. */
 interface Side {
   readonly fromClient: boolean
   readonly records: RecordReader
   readonly messages: HandshakeReader
-  /** `null` while records are in the clear. */
+  /** `null` while records are not encrypted. */
   keys: RecordKeys | null
   earlyKeys: Tls13Keys | null
-  /** How many more bytes may be passed over because no key fits. */
+  /** The number of bytes that may still be skipped because no key matches. */
   skippableBytes: number
   held: HeldRecord[]
   heldBytes: number
@@ -307,9 +317,12 @@ const FINISHED = 20
 const KEY_UPDATE = 24
 const EXT_EARLY_DATA = 42
 const TLS_1_2 = 0x0303
-/** Of one direction: a server's flight with a long chain, or the early data servers allow (16 kB by default). */
+/**
+ * For one direction: a server's flight with a long chain, or the early data that servers allow (16 kB by
+ * default).
+ */
 const HELD_BYTES_MAX = 65_536
-/** What keeping a record costs beside its bytes. */
+/** The overhead of keeping a record, besides its bytes. */
 const HELD_RECORD_BYTES = 200
-/** Servers pass over no more early data than they would accept, 16 kB by default. */
+/** Servers skip no more early data than they would accept, 16 kB by default. */
 const EARLY_SKIPPED_BYTES_MAX = 65_536

@@ -6,13 +6,16 @@ import { QuicSession } from './quic.ts'
 import { initialKeys, readLongPacket } from './quic-packet.ts'
 import type { Side } from './stream-layer.ts'
 
-/** What two peers say in datagrams: QUIC or DTLS, on any port; one after the other, for nothing like a SYN parts them. */
+/**
+ * Datagrams between two peers: QUIC or DTLS on any port. Sessions follow one another, because nothing like a
+ * SYN separates them.
+ */
 export class UdpConversation {
   readonly #sink: FindingSink
   readonly #keys: KeyLog
   readonly #endpoints: (client: Side) => Endpoints
   #session: Session | null = null
-  /** The random of the ClientHello last told of: sent again it is no news. */
+  /** The random of the last reported ClientHello. A retransmission is not reported again. */
   #told: Uint8Array | null = null
 
   constructor(sink: FindingSink, keys: KeyLog, endpoints: (client: Side) => Endpoints) {
@@ -33,7 +36,7 @@ export class UdpConversation {
     if (reader.done) this.end()
   }
 
-  /** What is known of the session is said now. */
+  /** Reports what is known of the session. */
   end(): void {
     const session = this.#session
     this.#session = null
@@ -53,7 +56,7 @@ export class UdpConversation {
       return { client: dtls === 'client' ? side : other, handshake, reader: new DtlsSession(handshake) }
     }
     const quic = quicOpening(bytes)
-    // Once there was a connection, what does not begin another is what is left of it.
+    // After a connection, a packet that does not begin a new one belongs to the old one.
     if (quic === null || (quic === 'server' && this.#told !== null)) return null
     const handshake = new Handshake('quic', this.#sink.ja4plus)
     return {
@@ -70,7 +73,10 @@ interface Session {
   readonly reader: DtlsSession | QuicSession
 }
 
-/** An Initial packet: only the first ones of a client are sealed with keys made from the id that stands in them. */
+/**
+ * Which side sent this Initial packet. Only a client's first ones are sealed with keys from the id in the
+ * packet itself.
+ */
 function quicOpening(datagram: Uint8Array): 'client' | 'server' | null {
   const packet = readLongPacket(datagram)
   if (packet?.kind !== 'initial') return null
