@@ -28,7 +28,7 @@ import type { Passkeys } from './passkeys.ts'
 import type { SignIn, SignInParts } from './sign-in.ts'
 import { type DeskParts, type SignInDesk, tooMany } from './sign-in-desk.ts'
 
-/** Where people see what there is of them, and change it: `/account` and the pages below it. */
+/** The account of a signed-in person, to view and change: `/account` and the pages below it. */
 export class AccountPages {
   readonly #parts: SignInParts
   readonly #pages: FormPages
@@ -71,7 +71,7 @@ export class AccountPages {
     })
   }
 
-  /** `null`: nobody, or not any more. */
+  /** `null`: signed out, or the sign-in is no longer valid. */
   async #signedIn({ personId, signedInAtMs }: BrowserSession): Promise<UserRecord | null> {
     const user = personId === null ? null : await this.#parts.store.users.byId(personId)
     return user === null || user.isDisabled || !isSignedIn(signedInAtMs, user) ? null : user
@@ -104,7 +104,7 @@ export class AccountPages {
   }
 
   async #password({ ctx, user, session, form, token }: Visit): Promise<Page | null> {
-    // Who signs in otherwise has none that could be stolen; an administrator can set one.
+    // Without a password there is none to steal. An administrator can set one.
     if (!user.hasPassword) return NO_PASSWORD
     const page = (problem: string | null, status: number) => passwordPage(user, { token, problem, status })
     if (form?.get('action') !== 'change') return page(null, 200)
@@ -119,7 +119,8 @@ export class AccountPages {
     const { store, passwords, nowMs } = this.#parts
     const atMs = nowMs()
     if (!(await setPassword(store, passwords, user, next!, actor(user, ctx), atMs))) return GONE
-    // All sessions are over, this one too. Sessions know whole seconds, and this one begins after that.
+    // The change has ended all sessions, this one too. Sessions store whole seconds, so the new one starts at
+    // the next second.
     await session.signIn(user.id, { atMs: Math.ceil(atMs / 1000) * 1000, stays: false })
     await this.#devices.remember(ctx, user.id, atMs)
     return donePage(
@@ -183,7 +184,7 @@ export class AccountPages {
     return { ...page, status, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }
   }
 
-  /** Until it is confirmed it is nowhere but in the page, where nobody can change it. */
+  /** Until the person confirms it, the secret is only in the page, sealed so that it cannot be changed. */
   async #begin({ user, token }: Visit, secret: string, problem: string | null): Promise<Page> {
     const { sealer, nowMs } = this.#parts
     const text = JSON.stringify({ secret, expiresAtMs: nowMs() + RECENT_MS })
@@ -208,7 +209,7 @@ export class AccountPages {
     return made === null ? GONE : recoveryCodesPage(this.#pages.publicUrl, made.recoveryCodes)
   }
 
-  /** `null`: it is too old, or none of ours. */
+  /** `null`: expired, or not sealed by us. */
   async #pending(sealed: string, what: string): Promise<string | null> {
     try {
       const opened = await this.#parts.sealer.open(sealed, what)
@@ -228,19 +229,19 @@ export class AccountPages {
   ])
 }
 
-/** Somebody who is signed in looks at a page of their own, or has sent what is in `form`. */
+/** A signed-in person who views a page or submits its form. */
 interface Visit {
   readonly ctx: BrowserContext
   readonly user: UserRecord
   readonly session: BrowserSession
   readonly given: GivenAccess
   readonly form: URLSearchParams | null
-  /** For the form of the page. */
+  /** The token for the page's form. */
   readonly token: string
 }
 
 interface Work {
-  /** What somebody signs in with is changed there: they have to have done so a moment ago. */
+  /** The page changes how the person signs in, so it needs a recent sign-in. */
   readonly isSensitive: boolean
   page(visit: Visit): Promise<Page | null>
 }
@@ -249,7 +250,7 @@ function actor({ id }: UserRecord, ctx: BrowserContext) {
   return { id, ...fromOf(ctx) }
 }
 
-/** Of one person, on a page in one browser. */
+/** The secret is sealed for one person and one page in one browser. */
 function pendingAs({ id }: UserRecord, token: string): string {
   return `one-time codes that ${id} has not confirmed ${token}`
 }
@@ -261,7 +262,7 @@ const YOUR_ACCOUNT = html`To see your account.`
 const LONG_AGO = html`You have signed in some time ago. Show once more that it is you.`
 const NOT_THERE = messagePage('There is nothing here', 'Look at /account.', 404)
 const GONE = messagePage('You are not there any more', 'An administrator has deleted your account.', 403)
-/** Somebody has typed it. */
+/** A name that a person has typed. */
 const NAME = /^\P{Cc}{1,60}$/u
 const NO_PASSKEYS = messagePage(
   'There are no passkeys here',

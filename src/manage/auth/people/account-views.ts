@@ -11,12 +11,12 @@ import { hidden, plain, problemBox, WORDS } from './sign-in-pages.ts'
 export interface Account {
   readonly user: UserRecord
   readonly token: string
-  /** What was just done; `null`: nothing. */
+  /** The result of the last action. `null`: none. */
   readonly notice: string | null
   /** How many are left. */
   readonly recoveryCodes: number
   readonly given: readonly Given[]
-  /** How many; `null`: there are none here. */
+  /** How many. `null`: passkeys are not available here. */
   readonly passkeys: number | null
 }
 
@@ -90,7 +90,7 @@ ${back(publicUrl)}`
 
 export interface CodesForm {
   readonly token: string
-  /** The secret, as only this server can read it. */
+  /** The secret, sealed so that only this server can read it. */
   readonly pending: string
   readonly secret: string
   readonly problem: string | null
@@ -129,7 +129,7 @@ ${back(publicUrl)}`
 export interface PasskeyList {
   readonly token: string
   readonly passkeys: readonly PasskeyRecord[]
-  /** To make another one. */
+  /** For adding a passkey. */
   readonly ceremony: Ceremony
   readonly problem: string | null
 }
@@ -164,7 +164,7 @@ ${hidden(token)}
 </form></li>`
 }
 
-/** Something is done, and there is nothing more to do here. */
+/** The page after a completed action. */
 export function donePage(publicUrl: string, title: string, text: string): Page {
   return { title, content: html`<h1>${title}</h1><p role="status">${text}</p>${back(publicUrl)}` }
 }

@@ -8,7 +8,7 @@ import type { Page } from './page.ts'
 import type { SignInDesk } from './sign-in-desk.ts'
 import { hidden, hostOf, plain, problemBox, WORDS } from './sign-in-pages.ts'
 
-/** Where somebody who is signed in decides about a program whose key nobody knows (RFC 9635 §4.1.1). */
+/** Where a signed-in person decides about a program with an unknown key (RFC 9635 §4.1.1). */
 export class DecisionPages {
   readonly #people: Pick<People, 'find'>
   readonly #pages: FormPages
@@ -46,7 +46,7 @@ export class DecisionPages {
   ): Promise<Page | null> {
     const action = form?.get('action')
     if (action === 'deny') return gone(asked.deny(person, atMs))
-    // As with clients that come by themselves: nobody lets a program near administration on a page.
+    // As for clients that register themselves, a person cannot give `admin` on a page.
     const own = scopesWithin([...person.scopes])
     const scopes = asked.scopes.filter((scope) => scope !== 'admin' && own.includes(scope))
     const chosen = action === 'allow' ? scopes.filter((scope) => form!.getAll('scope').includes(scope)) : []
@@ -61,7 +61,7 @@ export class DecisionPages {
 interface DecisionForm {
   readonly token: string
   readonly name: string
-  /** Of the scopes asked for, those that this person can give. */
+  /** The requested scopes that this person can give. */
   readonly scopes: readonly Scope[]
   readonly problem: string | null
 }

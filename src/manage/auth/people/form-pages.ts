@@ -5,10 +5,13 @@ import { FormTokens, readForm } from './form.ts'
 import { messagePage, type Page, sendPage } from './page.ts'
 import { isBusy } from './sign-in.ts'
 
-/** What comes of what was sent, or of `null` where a page is only looked at; `null`: the browser is led on. */
+/**
+ * Handles a page view (`null`) or a submitted form. Returns the page, or `null` if it has redirected the
+ * browser.
+ */
 export type PageWork = (form: URLSearchParams | null) => Promise<Page | null>
 
-/** Answers browsers with pages, and looks whether what they send comes from a form on one of those. */
+/** Answers browsers with pages, and checks that a submitted form comes from one of those pages. */
 export class FormPages {
   readonly publicUrl: string
   readonly #tokens: FormTokens
@@ -18,7 +21,7 @@ export class FormPages {
     this.#tokens = new FormTokens(publicUrl)
   }
 
-  /** For a form that is for this. */
+  /** A token for a form with this purpose. */
   tokenFor(ctx: BrowserContext, purpose: string): string {
     return this.#tokens.tokenFor(ctx, purpose)
   }
@@ -40,13 +43,13 @@ export class FormPages {
   }
 }
 
-/** The browser is led on: there is no page. */
+/** For a page whose callback redirects the browser. */
 export async function gone(leaving: Promise<void>): Promise<null> {
   await leaving
   return null
 }
 
-/** After a form: the browser asks for that page, and not again with what was sent. */
+/** Redirects after a form with 303, so that the browser does not submit it again. */
 export function leadTo(ctx: BrowserContext, url: string): null {
   ctx.status = 303
   ctx.set('Location', url)
@@ -54,12 +57,12 @@ export function leadTo(ctx: BrowserContext, url: string): null {
   return null
 }
 
-/** For the audit log, and for who counts. */
+/** For the audit log and for counting. */
 export function fromOf({ state: { address, requestId } }: BrowserContext): From {
   return { address, requestId }
 }
 
-/** For what a person can do something about; what else is thrown is for others. */
+/** A page for errors that the person can understand. Rethrows all others. */
 function pageAt(error: unknown): Page {
   if (error instanceof Refusal) return messagePage('This cannot go on', sentence(error.message), error.status)
   if (isBusy(error)) return { ...LATER, retryAfterS: BUSY_S }
@@ -67,7 +70,7 @@ function pageAt(error: unknown): Page {
   throw error
 }
 
-/** Whether nobody reads a password on its way here. */
+/** Whether passwords are safe on the way here: https, or this machine. */
 function isPrivate(publicUrl: string): boolean {
   const { protocol, hostname } = new URL(publicUrl)
   return protocol === 'https:' || /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname)

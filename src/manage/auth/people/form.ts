@@ -3,7 +3,7 @@ import { readBytes } from '../../http/body-bytes.ts'
 import { Refusal } from '../../http/refusal.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 
-/** What a form of ours has sent. Throws a Refusal at what is none. */
+/** Reads a submitted form. Throws a Refusal if the body is not a form. */
 export async function readForm(ctx: BrowserContext): Promise<URLSearchParams> {
   const type = ctx.get('Content-Type').split(';', 1)[0]!.trim().toLowerCase()
   if (type !== 'application/x-www-form-urlencoded' || ctx.get('Content-Encoding') !== '')
@@ -13,9 +13,8 @@ export async function readForm(ctx: BrowserContext): Promise<URLSearchParams> {
 }
 
 /**
- * That a form was sent from the page that was shown in this browser, and not from elsewhere: with each form there is a
- * token, made of a word in a cookie and of what the form is for. A page from elsewhere knows neither the word nor the
- * token, and cannot set the cookie.
+ * Protects forms against cross-site requests. Each form has a token made of a random cookie and the form's
+ * purpose. A page of another site knows neither, and cannot set the cookie.
  */
 export class FormTokens {
   readonly #cookie: string
@@ -23,12 +22,12 @@ export class FormTokens {
 
   constructor(publicUrl: string) {
     const isHttps = publicUrl.startsWith('https:')
-    // A name that neither plain http nor another host of the domain can set (RFC 6265bis §4.1.3).
+    // The prefix keeps plain http and other hosts of the domain from setting it (RFC 6265bis §4.1.3).
     this.#cookie = isHttps ? '__Host-gatehouse_form' : 'gatehouse_form'
     this.#attributes = `; Path=/; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
   }
 
-  /** For the form; the browser gets a word if it has none. */
+  /** The token for a form. Sets the cookie if the browser has none. */
   tokenFor(ctx: BrowserContext, purpose: string): string {
     const known = this.#wordIn(ctx)
     const word = known ?? randomBytes(WORD_BYTES).toString('base64url')
@@ -37,7 +36,7 @@ export class FormTokens {
   }
 
   isGood(ctx: BrowserContext, purpose: string, form: URLSearchParams): boolean {
-    // What a browser says of where it comes from is stronger, where it says it.
+    // If the browser sends Sec-Fetch-Site, it is stronger evidence than the token.
     if (!isFromHere(ctx)) return false
     const word = this.#wordIn(ctx)
     if (word === null) return false
@@ -51,7 +50,7 @@ export class FormTokens {
   }
 }
 
-/** As far as the browser says it. */
+/** Whether the request comes from our own page, if the browser tells. */
 export function isFromHere(ctx: BrowserContext): boolean {
   return HERE.has(ctx.get('Sec-Fetch-Site'))
 }
@@ -66,7 +65,7 @@ function tokenOf(word: string, purpose: string): string {
 export const TOKEN = 'token'
 const WORD_BYTES = 32
 const WORD = /^[\w-]{43}$/
-/** Empty: an old browser; none: typed, or loaded again. */
+/** Empty: an old browser. `none`: typed or reloaded by the person. */
 const HERE = new Set(['', 'same-origin', 'none'])
-/** A long password, all of it encoded. */
+/** Room for a long password with every byte percent-encoded. */
 const FORM_BYTES_MAX = 32_768

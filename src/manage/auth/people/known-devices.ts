@@ -5,8 +5,9 @@ import { type BrowserContext, signedInBefore } from '../oauth/people.ts'
 import type { SignInParts } from './sign-in.ts'
 
 /**
- * Remembers in a browser which accounts have signed in there, so that others who guess passwords cannot lock the owner
- * of an account out (OWASP: device cookies). The cookie opens nothing: it only has its password attempts counted apart.
+ * Remembers in a browser which accounts have signed in there, so that guesses from other browsers cannot lock
+ * out the owner of an account (OWASP: device cookies). The cookie gives no access: password attempts with it
+ * are only counted apart.
  */
 export class KnownDevices {
   readonly #parts: Pick<SignInParts, 'store' | 'sealer' | 'nowMs'>
@@ -16,12 +17,12 @@ export class KnownDevices {
   constructor(parts: Pick<SignInParts, 'store' | 'sealer' | 'nowMs'> & { readonly publicUrl: string }) {
     this.#parts = parts
     const isHttps = parts.publicUrl.startsWith('https:')
-    // A name that neither plain http nor another host of the domain can set (RFC 6265bis §4.1.3).
+    // The prefix keeps plain http and other hosts of the domain from setting it (RFC 6265bis §4.1.3).
     this.#cookie = isHttps ? '__Host-gatehouse_device' : 'gatehouse_device'
     this.#attributes = `; Path=/; Max-Age=${LIFE_S}; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
   }
 
-  /** The id of this browser, if the account has signed in there since its password changed; `null`: unknown. */
+  /** The id of this browser. `null`: the account has not signed in there since its password changed. */
   async idFor(ctx: BrowserContext, email: string): Promise<string | null> {
     for (const sealed of this.#sealedIn(ctx)) {
       const device = await this.#opened(sealed)
@@ -51,7 +52,7 @@ export class KnownDevices {
     return value === '' ? [] : value.split(SEPARATOR, ACCOUNTS_MAX)
   }
 
-  /** `null`: expired, changed, or sealed with a key that is not in use any more. */
+  /** `null`: expired, changed, or sealed with a key that is no longer in use. */
   async #opened(sealed: string): Promise<Device | null> {
     if (sealed.length > SEALED_LENGTH_MAX) return null
     try {
@@ -71,7 +72,7 @@ const deviceSchema = z.strictObject({ id: z.string(), user: z.string(), atMs: z.
 const SEALED_AS = 'known device'
 const LIFE_S = 180 * 86_400
 const ID_BYTES = 16
-/** So many people sign in with one browser; the cookie stays below 2 KB. */
+/** The number of accounts per browser; the cookie stays below 2 KB. */
 const ACCOUNTS_MAX = 5
 const SEPARATOR = '~'
 const SEALED_LENGTH_MAX = 512

@@ -11,23 +11,23 @@ import { SCOPES, type Scope } from '../../http/access/principal.ts'
 import { hashOfRecoveryCode, newCodeSecret, newRecoveryCodes } from './one-time-codes.ts'
 import type { PasswordHasher } from './password-hash.ts'
 
-// What is done to people who sign in, by the API and the command line alike.
+// Changes to accounts, for the API and the command line.
 
 export interface WantedUser {
-  /** As `emailIn` gives it. */
+  /** As `emailIn` returns it. */
   readonly email: string
-  /** Without a problem; `null`: they cannot sign in before one is set. */
+  /** Valid for `passwordProblem`. `null`: the person cannot sign in before a password is set. */
   readonly password: string | null
   readonly scopes: readonly Scope[]
 }
 
-/** In the one form that all its spellings have; `null`: it is none. */
+/** Normalizes an email address. `null`: invalid. */
 export function emailIn(text: string): string | null {
   const email = text.trim().normalize('NFC').toLowerCase()
   return email.length <= EMAIL_LENGTH_MAX && email.isWellFormed() && EMAIL.test(email) ? email : null
 }
 
-/** `null`: there is somebody of this address. */
+/** `null`: an account with this address exists. */
 export async function makeUser(
   store: Store,
   hasher: PasswordHasher,
@@ -51,7 +51,7 @@ export async function makeUser(
   return isMade ? { ...user, ...proofs } : null
 }
 
-/** They are signed out everywhere. `false`: they are not there any more. */
+/** Also signs the person out everywhere. `false`: the account no longer exists. */
 export function deleteUser(store: Store, user: UserRecord, actor: Actor, nowMs: number): Promise<boolean> {
   const { id: subject, email } = user
   return done(store, actor, { action: 'deleteUser', subject, detail: { email } }, nowMs, async (queries) => {
@@ -60,7 +60,7 @@ export function deleteUser(store: Store, user: UserRecord, actor: Actor, nowMs: 
   })
 }
 
-/** They are signed out everywhere. `false`: they are not there any more. */
+/** Also signs the person out everywhere. `false`: the account no longer exists. */
 export async function setPassword(
   store: Store,
   hasher: PasswordHasher,
@@ -82,20 +82,23 @@ export async function setPassword(
   )
 }
 
-/** What an administrator changes; what is not there stays. */
+/** An administrator's changes. Missing members stay as they are. */
 export interface UserChanges {
   readonly scopes?: readonly Scope[]
-  /** Without a problem. They are signed out everywhere. */
+  /** Valid for `passwordProblem`. Signs the person out everywhere. */
   readonly password?: string
-  /** One-time codes are asked for no more; only their owner can begin with them. */
+  /** Turns off one-time codes; only the person can turn them on again. */
   readonly withoutCodes?: boolean
-  /** All that they have are removed. */
+  /** Removes all passkeys. */
   readonly withoutPasskeys?: boolean
-  /** They are signed out everywhere when it begins. */
+  /** Disabling signs the person out everywhere. */
   readonly isDisabled?: boolean
 }
 
-/** All of it or nothing. What they have let others do gets less within a second. `false`: they are not there any more. */
+/**
+ * Makes all changes or none. Access given to programs shrinks within a second. `false`: the account no longer
+ * exists.
+ */
 export async function changeUser(
   store: Store,
   hasher: PasswordHasher,
@@ -132,7 +135,7 @@ export async function changeUser(
   })
 }
 
-/** In every browser, and what they have let others do is over. `false`: they are not there any more. */
+/** Ends all sessions and all access given to programs. `false`: the account no longer exists. */
 export function endSessions(
   store: Store,
   { id: subject, email }: UserRecord,
@@ -146,20 +149,20 @@ export function endSessions(
   })
 }
 
-/** What is asked for beside the password from now on, in the place of what was before. It is shown here only. */
+/** The new secret and recovery codes, which replace the old ones. Only this answer contains them. */
 export interface NewCodes {
   readonly secret: string
   readonly recoveryCodes: readonly string[]
 }
 
-/** What somebody has shown to have in an app already. */
+/** A secret that the person has already set up in an app. */
 export interface ChosenCodes {
   readonly secret: string
-  /** Of the code that they have shown it with, which opens nothing any more; `null`: none. */
+  /** The step of the code that confirmed it, which cannot be used again. `null`: none. */
   readonly usedStep: number | null
 }
 
-/** `null`: they are not there any more. */
+/** `null`: the account no longer exists. */
 export async function startCodes(
   store: Store,
   sealer: Sealer,
@@ -178,7 +181,7 @@ export async function startCodes(
   return isDone ? codes : null
 }
 
-/** `false`: they are not there any more. */
+/** `false`: the account no longer exists. */
 export function stopCodes(
   store: Store,
   { id: subject, email }: UserRecord,
@@ -190,8 +193,8 @@ export function stopCodes(
 }
 
 /**
- * From now on they are who the provider calls so, in the place of whom it called so before, who is signed out everywhere.
- * `false`: they are not there any more, or somebody else is that one.
+ * Binds the account to an account at the OpenID provider. If it was bound to another one, also signs the
+ * person out everywhere. `false`: the account no longer exists, or another account has this binding.
  */
 export function setOpenid(
   store: Store,
@@ -210,7 +213,7 @@ export function setOpenid(
   })
 }
 
-/** They are signed out everywhere. `false`: they are not there any more. */
+/** Also signs the person out everywhere. `false`: the account no longer exists. */
 export function forgetOpenid(
   store: Store,
   { id: subject, email }: UserRecord,
@@ -229,7 +232,10 @@ export function forgetOpenid(
   )
 }
 
-/** `false`: it is known already, or they are not there any more. Throws a Refusal where they have too many. */
+/**
+ * `false`: the passkey is known already, or the account no longer exists. Throws a Refusal if there are too
+ * many.
+ */
 export async function addPasskey(
   store: Store,
   { id: subject, email }: UserRecord,
@@ -246,7 +252,7 @@ export async function addPasskey(
   })
 }
 
-/** `false`: they have none of this id. */
+/** `false`: this person has no passkey with this id. */
 export function removePasskey(
   store: Store,
   { id: subject, email }: UserRecord,
@@ -258,19 +264,19 @@ export function removePasskey(
   return done(store, actor, change, nowMs, (queries) => store.passkeys.remove(subject, id, queries))
 }
 
-/** What this version does not know of gives nothing. */
+/** Ignores scopes that this version does not know. */
 export function scopesOf({ scopes }: Pick<UserRecord, 'scopes'>): readonly Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope))
 }
 
-/** What the secret of one person's codes is sealed as. */
+/** The purpose the secret of one-time codes is sealed for. */
 export function sealedAs(userId: string): string {
   return `one-time codes of ${userId}`
 }
 
 /**
- * In no browser, and nobody goes on in their name. What is under way in this moment may be written after this: a session
- * is then older than `signedInSinceMs`, and what came of a grant is worth nothing without it.
+ * Ends all sessions, and the access given to programs. A concurrent request can still write a session or
+ * token afterwards: the session is older than `signedInSinceMs`, and the token's grant is gone.
  */
 async function signOutEverywhere(store: Store, id: string, nowMs: number, queries: Queries): Promise<void> {
   for (const grant of await store.oauthRecords.removePerson(id, queries)) {
@@ -279,7 +285,7 @@ async function signOutEverywhere(store: Store, id: string, nowMs: number, querie
   }
 }
 
-/** `false`, and no entry in the audit log: there was nothing to do it to. */
+/** `false`: nothing changed, and nothing was written to the audit log. */
 async function done(
   store: Store,
   actor: Actor,
@@ -301,8 +307,8 @@ async function done(
 /** OpenID Connect Core 1.0 §2. */
 export const OPENID_SUBJECT = /^[\x20-\x7e]{1,255}$/
 const NOTHING_DONE = new Error('nothing done')
-/** Nobody has more devices. */
+/** More than one person has devices. */
 const PASSKEYS_MAX = 20
 const EMAIL_LENGTH_MAX = 254
-/** What it is beyond that is for whoever delivers to it. */
+/** Looser than the standard: only delivery shows whether an address exists. */
 const EMAIL = /^[^\s@\p{Cc}\p{Bidi_Control}]+@[^\s@\p{Cc}\p{Bidi_Control}]+$/u

@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** What one-time codes are made of (RFC 6238), as apps take it: base32. */
+/** The secret of one-time codes (RFC 6238), in base32 as apps expect it. */
 export function newCodeSecret(): string {
   return base32(randomBytes(SECRET_BYTES))
 }
@@ -11,11 +11,13 @@ export function codeUri(secret: string, email: string): string {
   return `otpauth://totp/${ISSUER}:${encodeURIComponent(email)}?${query}`
 }
 
-/** The number of the half minute that the code is of, be it the one before or the next; `null`: of none of these. */
+/**
+ * The time step of the code: now, the previous one, or the next one. `null`: the code matches none of them.
+ */
 export function stepOfCode(code: string, secret: string, nowMs: number): number | null {
   if (!CODE.test(code)) return null
   const now = Math.floor(nowMs / STEP_MS)
-  // All three, whichever it is.
+  // Computes all three, so that the time does not depend on the match.
   const matching = [now, now - 1, now + 1].filter((step) => isSame(code, codeAt(secret, step)))
   return matching[0] ?? null
 }
@@ -29,14 +31,17 @@ export function codeAt(secret: string, step: number): string {
   return String(number).padStart(DIGITS, '0')
 }
 
-/** For who has lost the app: each opens once. */
+/** For people who have lost the app. Each code works once. */
 export function newRecoveryCodes(): readonly string[] {
   return Array.from({ length: RECOVERY_CODES }, () =>
     base32(randomBytes(RECOVERY_BYTES)).toLowerCase().match(/.{4}/g)!.join('-'),
   )
 }
 
-/** What is kept of one, however it is written; `null`: it is none. It has 80 random bits, so one pass is enough. */
+/**
+ * The stored hash of a recovery code, in any spelling. `null`: invalid. It has 80 random bits, so one pass is
+ * enough.
+ */
 export function hashOfRecoveryCode(code: string): string | null {
   const text = code.toLowerCase().replaceAll(/[\s-]/g, '')
   return RECOVERY.test(text) ? createHash('sha256').update(text).digest('hex') : null
@@ -59,7 +64,7 @@ function bytesOf(text: string): Buffer {
 const ISSUER = 'Gatehouse'
 /** RFC 4648 §6. */
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-/** As long as what it is hashed with; no rest in base32. */
+/** The size of a SHA-1 hash; base32 needs no padding for it. */
 const SECRET_BYTES = 20
 const COUNTER_BYTES = 8
 const STEP_MS = 30_000

@@ -10,7 +10,7 @@ import { emailIn, OPENID_SUBJECT } from './make-user.ts'
 
 export interface OpenidSettings {
   readonly issuer: string
-  /** What people know it by. */
+  /** The provider's name for people. */
   readonly name: string
   readonly clientId: string
   /** `null`: PKCE alone. */
@@ -20,25 +20,31 @@ export interface OpenidSettings {
   readonly allowPrivate: boolean
 }
 
-/** One sign-in there, as it was begun. */
+/** One sign-in at the provider that has begun. */
 export interface OpenidFlow {
   readonly state: string
   readonly nonce: string
-  /** Of PKCE. */
+  /** The PKCE code verifier. */
   readonly verifier: string
-  /** They have to say who they are since then; `null`: whenever they have. */
+  /** The person must have authenticated since then. `null`: at any time. */
   readonly freshSinceMs: number | null
 }
 
-/** Whom the provider has seen. */
+/** The person that the provider has authenticated. */
 export interface OpenidPerson {
   readonly issuer: string
   readonly subject: string
-  /** In the form that users have; `null`: none, or none that the provider has verified. Throws an OpenidFault. */
+  /**
+   * The address in the form accounts use. `null`: missing, or not verified by the provider. Throws an
+   * OpenidFault.
+   */
   verifiedEmail(): Promise<string | null>
 }
 
-/** `denied`: by the person; `away`: it may be there later; `wrong`: what it says cannot be. In our words, without a token. */
+/**
+ * `denied`: by the person. `away`: temporarily unavailable. `wrong`: an invalid response. Messages are our
+ * own text and never contain a token.
+ */
 export type OpenidReason = 'denied' | 'away' | 'wrong'
 
 export class OpenidFault extends Fault {
@@ -52,12 +58,12 @@ export class OpenidFault extends Fault {
 }
 
 /**
- * An OpenID provider elsewhere, which says who somebody is (OpenID Connect Core 1.0 §3.1). What speaks the protocol is
- * openid-client; what it asks for goes through our guards.
+ * An external OpenID provider that authenticates people (OpenID Connect Core 1.0 §3.1). openid-client
+ * implements the protocol; its requests go through our guards.
  */
 export class OpenidProvider {
   readonly name: string
-  /** In the form of the setting. */
+  /** Spelled as in the setting. */
   readonly issuer: string
   readonly #settings: OpenidSettings
   readonly #metadata: Documents<ServerMetadata>
@@ -80,7 +86,7 @@ export class OpenidProvider {
     this.#fetch = guardedFetch(guards, this.#stop.signal)
   }
 
-  /** Where the browser goes to begin. Throws an OpenidFault. */
+  /** The URL to which the browser is sent to sign in. Throws an OpenidFault. */
   addressFor({ state, nonce, verifier, freshSinceMs }: OpenidFlow, redirectUri: string): Promise<URL> {
     return this.#asked(async (openid, configuration) => {
       const challenge = await openid.calculatePKCECodeChallenge(verifier)
@@ -92,7 +98,7 @@ export class OpenidProvider {
     })
   }
 
-  /** `cameBack`: the redirect URI, with what stands behind it. Throws an OpenidFault. */
+  /** `cameBack`: the redirect URI with its query. Throws an OpenidFault. */
   personOf(cameBack: URL, { state, nonce, verifier, freshSinceMs }: OpenidFlow): Promise<OpenidPerson> {
     return this.#asked(async (openid, configuration) => {
       const ageS = freshSinceMs === null ? null : Math.ceil((this.#nowMs() - freshSinceMs) / 1000)
@@ -115,7 +121,7 @@ export class OpenidProvider {
     })
   }
 
-  /** What is under way is given up. */
+  /** Aborts requests in progress. */
   close(): void {
     this.#stop.abort()
     this.#metadata.close()
@@ -127,7 +133,7 @@ export class OpenidProvider {
     if (this.#asking >= ASKING_MAX) throw new OpenidFault('away', 'too much is asked of it at the moment')
     this.#asking++
     try {
-      // Only who uses it pays for it.
+      // Imported on first use.
       const openid = await import('openid-client')
       return await work(openid, await this.#configuration(openid))
     } catch (error) {
@@ -137,7 +143,7 @@ export class OpenidProvider {
     }
   }
 
-  /** With the provider's keys, which openid-client remembers for five minutes, and looks for anew where one is missing. */
+  /** openid-client caches the provider's keys for five minutes, and fetches them again if one is missing. */
   async #configuration(openid: Library): Promise<Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings
     const metadata = await this.#metadata.get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
@@ -153,7 +159,7 @@ export class OpenidProvider {
           : openid.ClientSecretBasic(secret)
     const configuration = new openid.Configuration(metadata, clientId, {}, proof)
     configuration[openid.customFetch] = (url, init) => this.#fetch(url, init)
-    // By its keys, and not only by the connection that a token has come over.
+    // Verify ID tokens by signature too, not only by the TLS connection they came over.
     openid.enableNonRepudiationChecks(configuration)
     if (issuer.startsWith('http:')) openid.allowInsecureRequests(configuration)
     this.#made = { metadata, configuration }
@@ -170,7 +176,7 @@ function readMetadata(value: unknown, issuer: string): ServerMetadata {
     const [{ path = [] } = {}] = read.error.issues
     throw new Fault('OPENID_METADATA', `its metadata cannot be used (${path.join('.')})`)
   }
-  // A host that serves several must not speak for another one of them (OpenID Connect Discovery 1.0 §4.3).
+  // A host with several issuers must not answer for another one (OpenID Connect Discovery 1.0 §4.3).
   if (URL.parse(read.data.issuer)?.href !== issuer)
     throw new Fault('OPENID_METADATA', 'its metadata is that of another issuer')
   return read.data as ServerMetadata
@@ -183,7 +189,7 @@ function verifiedEmailIn(claims: Readonly<Record<string, unknown>>): string | nu
     : null
 }
 
-/** What others say may have anything in it, so that only its kind is told. */
+/** Responses of the provider can contain any text, so messages name only the kind of error. */
 function faultOf(error: unknown): unknown {
   if (error instanceof OpenidFault) return error
   if (error instanceof DocumentUnusable)
@@ -202,7 +208,7 @@ function faultOf(error: unknown): unknown {
   return error
 }
 
-/** What the errors of openid-client have in common. */
+/** The common members of openid-client's errors. */
 interface OAuthFailure {
   readonly name: string
   readonly code?: string
@@ -228,9 +234,9 @@ const metadataSchema = z.looseObject({
 const WORD = /^\w{1,64}$/
 const EMAIL_LENGTH_MAX = 320
 const TIMEOUT_MS = 5_000
-/** Keys with their certificates. */
+/** Room for keys with their certificates. */
 const ANSWER_BYTES_MAX = 262_144
-/** Each for some seconds at most. */
+/** Each takes a few seconds at most. */
 const ASKING_MAX = 64
-/** Has providers say when somebody has signed in there; how long ago that may be is looked at here. */
+/** Makes providers send `auth_time`; this server checks how long ago it may be. */
 const FRESH_S = '600'

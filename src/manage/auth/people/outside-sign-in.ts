@@ -22,25 +22,24 @@ export interface OutsideParts {
   nowMs(): number
 }
 
-/** Somebody who is asked who they are, on a page of ours. */
+/** A sign-in requested by one of our pages. */
 export interface Asked {
-  /** Whether they have to say it anew, whoever knows them elsewhere. */
+  /** Whether the person must authenticate again, even if the provider has a session. */
   readonly isAnew?: boolean
   signedIn(userId: string, how: HowSignedIn): Promise<void>
 }
 
-/** What is on a page of ours for who would rather say it elsewhere. */
+/** The link on our page to sign in elsewhere. */
 export interface OutsideOffer {
   readonly name: string
   readonly url: string
-  /** What came of it the last time. */
+  /** The result of the last attempt. */
   readonly problem: { readonly text: string; readonly status: number } | null
 }
 
 /**
- * Has people say who they are at an OpenID provider elsewhere. It begins on a page of ours and ends on that page; what is
- * between the two is known to that browser alone, by a sealed cookie for that page: nothing is kept here of who never
- * comes back.
+ * Signs people in through an external OpenID provider. The flow begins on one of our pages and ends there.
+ * Its state is in a sealed cookie for that page, so an abandoned sign-in leaves nothing on this server.
  */
 export class OutsideSignIn {
   readonly #provider: OpenidProvider
@@ -55,11 +54,11 @@ export class OutsideSignIn {
     this.#parts = parts
     this.#throttle = new SignInThrottle(parts.store.rateLimits, parts.nowMs)
     this.#isHttps = parts.publicUrl.startsWith('https:')
-    // It is for one path, so that the browser takes no `__Host-` for it.
+    // The cookie has a path, so it cannot use `__Host-`.
     this.#cookie = `${this.#isHttps ? '__Secure-' : ''}gatehouse_openid`
   }
 
-  /** Of a page that is looked at: begins, or ends, a sign-in elsewhere. `false`: it is neither. */
+  /** Begins or completes an external sign-in on a page view. `false`: the request is neither. */
   async answer(ctx: BrowserContext, asked: Asked): Promise<boolean> {
     const query = queryOf(ctx)
     if (query.has('state')) await this.#end(ctx, asked, query)
@@ -68,13 +67,13 @@ export class OutsideSignIn {
     return true
   }
 
-  /** For the page that is looked at. */
+  /** The link for this page. */
   offer(ctx: BrowserContext): OutsideOffer {
     const problem = PROBLEMS.get(queryOf(ctx).get(STEP) ?? '') ?? null
     return { name: this.#provider.name, url: `${this.#urlOf(pathOf(ctx))}?${STEP}=${BEGIN}`, problem }
   }
 
-  /** Leads a browser that comes from the provider to the page on which it began. `false`: that is none. */
+  /** Redirects a browser from the provider to the page where it began. `false`: the state is invalid. */
   async cameBack(ctx: BrowserContext): Promise<boolean> {
     const query = queryOf(ctx)
     const path = await this.#opened(query.get('state') ?? '', STATE)
@@ -115,7 +114,7 @@ export class OutsideSignIn {
       if (may.isFirst) await this.#tell(ctx, 'throttleSignIn', null, {})
       return this.#back(ctx, 'throttled')
     }
-    // Once, whoever has the cookie.
+    // Each state can be used once, also with a copied cookie.
     const endsAtMs = begun.beganAtMs + LASTS_S * 1000
     if (!(await store.replays.isFirst(`openid ${digestOfState(begun.state)}`, endsAtMs)))
       return this.#back(ctx, 'over')
@@ -128,7 +127,7 @@ export class OutsideSignIn {
     const { issuer } = this.#provider
     await this.#tell(ctx, 'signIn', found.user, { issuer })
     await this.#throttle.succeededOutside(address)
-    // Elsewhere they may stay signed in for as long as they like; here, until the browser is closed.
+    // The session ends with the browser, no matter how long the provider's session lasts.
     await asked.signedIn(found.user.id, { atMs: signedInFrom(atMs, found.user), stays: false })
   }
 
@@ -149,7 +148,10 @@ export class OutsideSignIn {
     }
   }
 
-  /** Who has this address is that one from now on, whatever addresses either has later; else why nobody is. */
+  /**
+   * Binds the account with this verified address permanently, even if either address changes later. Otherwise
+   * returns the reason.
+   */
   async #byEmail(ctx: BrowserContext, person: OpenidPerson): Promise<UserRecord | WhyNobody> {
     const { store, nowMs } = this.#parts
     const email = await person.verifiedEmail()
@@ -163,7 +165,7 @@ export class OutsideSignIn {
     return (await setOpenid(store, user, { issuer, subject }, actor, nowMs())) ? user : 'another'
   }
 
-  /** What this browser has begun on this page, with this state, and not long ago. */
+  /** The sign-in that this browser began on this page with this state, if it has not expired. */
   async #begun(ctx: BrowserContext, state: string): Promise<Begun | null> {
     const text = ctx.cookies.get(this.#cookie, { signed: false }) ?? ''
     const opened = await this.#opened(text, sealedFor(pathOf(ctx)))
@@ -174,7 +176,7 @@ export class OutsideSignIn {
     return { ...begun, state }
   }
 
-  /** `null`: it was not sealed here, or as something else. */
+  /** `null`: not sealed here, or for another purpose. */
   async #opened(text: string, what: string): Promise<string | null> {
     if (text === '' || text.length > SEALED_LENGTH_MAX) return null
     try {
@@ -193,7 +195,7 @@ export class OutsideSignIn {
     return `${this.#parts.publicUrl}${path}`
   }
 
-  /** To the page, without what stands behind it. */
+  /** Redirects to the page without its query. */
   #back(ctx: BrowserContext, problem: Problem): void {
     leadTo(ctx, `${this.#urlOf(pathOf(ctx))}?${STEP}=${problem}`)
   }
@@ -204,7 +206,7 @@ export class OutsideSignIn {
     ctx.append('Set-Cookie', `${this.#cookie}=${value}; ${attributes}${this.#isHttps ? '; Secure' : ''}`)
   }
 
-  /** The same thing once, as long as nothing else happens. */
+  /** Logs a repeated message once, until a sign-in succeeds. */
   #warn({ reason, message }: OpenidFault): void {
     if (reason === 'denied' || this.#told === message) return
     this.#told = message
@@ -234,7 +236,7 @@ type Found =
       readonly shown: Problem
       readonly detail: Readonly<Record<string, string>>
     }
-/** `another`: the user of this address is somebody else there. */
+/** `another`: the account with this address is bound to another person at the provider. */
 type WhyNobody = 'unverified' | 'unknown' | 'disabled' | 'another'
 type Problem = 'denied' | 'away' | 'wrong' | 'over' | 'unknown' | 'throttled'
 
@@ -250,7 +252,7 @@ function digestOfState(state: string): string {
   return digestOf('state of an outside sign-in', state)
 }
 
-/** Of one page it is nothing on another. */
+/** The cookie of one page is invalid on another. */
 function sealedFor(path: string): string {
   return `outside sign-in at ${path}`
 }
@@ -284,7 +286,7 @@ const begunSchema = z.object({
 const STEP = 'sign-in'
 const BEGIN = 'elsewhere'
 const STATE = 'page of an outside sign-in'
-/** What a provider sends with a browser (RFC 6749 §4.1.2, RFC 9207), less its prose. */
+/** The parameters a provider sends back (RFC 6749 §4.1.2, RFC 9207), without the free text. */
 const SENT_BACK: ReadonlySet<string> = new Set(['state', 'code', 'iss', 'error'])
 const LASTS_S = 600
 const WORD_BYTES = 32

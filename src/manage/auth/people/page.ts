@@ -1,14 +1,16 @@
 import { type Html, html } from '../../http/front/html.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 
-/** What somebody sees in their browser while they sign in. It works without scripts; its policy
- * forbids all but the one for passkeys, where that is on it. */
+/**
+ * An HTML page of the sign-in flows. It works without scripts; its policy forbids all scripts except the one
+ * for passkeys, on pages that have it.
+ */
 export interface Page {
   readonly title: string
   readonly content: Html
-  /** Beside this server, where its form may lead to: an origin. A browser also asks this of redirects. */
+  /** The origin, beside this server, to which the form may lead. Browsers also check redirects against it. */
   readonly leadsTo?: string
-  /** The one script that it has; else scripts are forbidden. */
+  /** The only script of the page. Without it, scripts are forbidden. */
   readonly script?: string
   readonly status?: number
   readonly retryAfterS?: number
@@ -45,13 +47,13 @@ ${content}
 `.text
 }
 
-/** A page that only says something. */
+/** A page with a message only. */
 export function messagePage(title: string, text: string, status: number, retryAfterS?: number): Page {
   const content = html`<h1>${title}</h1><p role="status">${text}</p>`
   return { title, content, status, ...(retryAfterS === undefined ? {} : { retryAfterS }) }
 }
 
-/** An address of IPv6 is no source of a policy: then any http is. */
+/** A CSP source cannot be an IPv6 address: then this allows every host with that scheme. */
 function sourceOf(url: string): string {
   const { origin, hostname, protocol } = new URL(url)
   return hostname.startsWith('[') ? protocol : origin

@@ -1,4 +1,6 @@
-/** The only script there is for who signs in: it has the browser make or use a passkey, and sends what comes of it with the form. */
+/**
+ * The only script of the sign-in pages: the browser creates or uses a passkey, and the form sends the result.
+ */
 export const PASSKEY_SCRIPT = `'use strict'
 const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (char) => char.charCodeAt(0))
 const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\\+/g, '-').replace(/\\//g, '_').replace(/=+$/, '')

@@ -11,24 +11,25 @@ export interface PasskeyParts extends SignInParts {
   readonly publicUrl: string
 }
 
-/** What a page has for the script on it, and brings back with what the authenticator says. */
+/** The data for the script on a page; `sealed` comes back with the authenticator's response. */
 export interface Ceremony {
-  /** JSON: what the browser is asked. */
+  /** JSON: the options for the browser's WebAuthn call. */
   readonly options: string
-  /** The challenge, as only this server can read it. */
+  /** The challenge, sealed so that only this server can read it. */
   readonly sealed: string
 }
 
-/** What came back from a page. */
+/** The result that a page sends. */
 export interface Performed {
   readonly sealed: string
-  /** JSON, from a script: it may be anything. */
+  /** JSON from a script; untrusted. */
   readonly response: string
 }
 
 /**
- * Passkeys (WebAuthn Level 3): made and used for the host of `manage.public_url` only, and always with what unlocks the
- * authenticator, so that one is as good as a password and a code. A challenge is for one page in one browser, once.
+ * Passkeys (WebAuthn Level 3). They work only for the host of `manage.public_url` and always with user
+ * verification, so that a passkey replaces password and code. A challenge is for one page in one browser,
+ * once.
  */
 export class Passkeys {
   readonly #parts: PasskeyParts
@@ -44,13 +45,13 @@ export class Passkeys {
     this.#host = hostname
   }
 
-  /** A browser has none for an address in numbers, nor over plain http but to `localhost`. */
+  /** Browsers refuse passkeys for IP addresses, and over plain http except for `localhost`. */
   get isOffered(): boolean {
     if (ADDRESS.test(this.#host)) return false
     return this.#origin.startsWith('https:') || this.#host === 'localhost'
   }
 
-  /** To make one. `token`: of the form that brings it back. */
+  /** Begins the creation of a passkey. `token`: of the form that sends the result. */
   beginMaking({ id, email }: UserRecord, known: readonly PasskeyRecord[], token: string): Promise<Ceremony> {
     return this.#begin('make', token, {
       rp: { id: this.#host, name: 'Gatehouse' },
@@ -64,12 +65,12 @@ export class Passkeys {
     })
   }
 
-  /** To sign in with any. */
+  /** Begins a sign-in with any passkey. */
   beginUsing(token: string): Promise<Ceremony> {
     return this.#begin('use', token, { rpId: this.#host, userVerification: 'required' })
   }
 
-  /** What was made; `null`: nothing that can be taken. */
+  /** The new passkey. `null`: the response is not acceptable. */
   async made(
     { sealed, response }: Performed,
     token: string,
@@ -91,7 +92,7 @@ export class Passkeys {
     return { id, publicKey: Buffer.from(publicKey).toString('base64url'), counter }
   }
 
-  /** A good passkey is taken whatever else is throttled. Throws a Fault if the database cannot be used. */
+  /** A valid passkey is never throttled. Throws a Fault if the database cannot be used. */
   async signIn({ sealed, response }: Performed, token: string, from: From): Promise<SignedIn> {
     const { store, nowMs } = this.#parts
     const atMs = nowMs()
@@ -99,7 +100,7 @@ export class Passkeys {
     const user = passkey === null ? null : await store.users.byId(passkey.userId)
     if (passkey === null || user === null || user.isDisabled) return this.#refused(from)
     if (!(await store.passkeys.use(passkey.id, passkey.counter, atMs))) {
-      // It is right, and was further before: there are two of it.
+      // A valid signature with an old counter: the passkey may have been cloned.
       await tellOfSignIn(this.#parts, from, 'suspectPasskey', user, { passkey: passkey.id })
       return this.#refused(from)
     }
@@ -114,7 +115,7 @@ export class Passkeys {
     return { kind: 'throttled', retryAfterS: may.retryAfterS }
   }
 
-  /** With what it has counted up to now; `null`: not signed by one that is known. */
+  /** The passkey with its new counter. `null`: not signed by a known passkey. */
   async #used(sealed: string, response: string, token: string): Promise<PasskeyRecord | null> {
     const read = readJson(USED, response)
     const challenge = await this.#challenge('use', token, sealed)
@@ -126,7 +127,7 @@ export class Passkeys {
       verifyAuthenticationResponse({
         response: { ...read, clientExtensionResults: {} },
         ...this.#expected(challenge),
-        // Whether it counts on is found out by the database, so that of two at once one is in.
+        // The database compares the counter, so that only one of two concurrent uses succeeds.
         credential: { id: passkey.id, publicKey: Buffer.from(passkey.publicKey, 'base64url'), counter: 0 },
       }),
     )
@@ -147,7 +148,7 @@ export class Passkeys {
     }
   }
 
-  /** Once; `null`: it was used before, is too old, or is of another page or browser. */
+  /** Each challenge works once. `null`: already used, expired, or from another page or browser. */
   async #challenge(kind: Kind, token: string, sealed: string): Promise<string | null> {
     const { store, sealer, nowMs } = this.#parts
     const opened = await sealer.open(sealed, sealedAs(kind, token)).catch((error: unknown) => {
@@ -170,12 +171,12 @@ function sealedAs(kind: Kind, token: string): string {
   return `challenge to ${kind} a passkey ${token}`
 }
 
-/** What an authenticator knows somebody by. */
+/** The WebAuthn user handle. */
 function handleOf(userId: string): string {
   return Buffer.from(userId).toString('base64url')
 }
 
-/** None is asked for; to check one, addresses in it would be fetched. */
+/** Certificates are not requested, and checking one would fetch URLs in it. */
 async function hasNoCertificate(attestationObject: string): Promise<boolean> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers')
   try {
@@ -187,7 +188,7 @@ async function hasNoCertificate(attestationObject: string): Promise<boolean> {
   }
 }
 
-/** The library throws at what cannot be read, as at what is not right. */
+/** The library throws on malformed input as on a failed verification. */
 async function orNull<Result>(result: Promise<Result>): Promise<Result | null> {
   try {
     return await result
@@ -222,10 +223,10 @@ const USED = z.object({
     userHandle: bytes(128),
   }),
 })
-/** EdDSA, ES256, RS256: what there is. */
+/** EdDSA, ES256 and RS256. */
 const ALGORITHMS = [-8, -7, -257] as const
 const CHALLENGE_BYTES = 32
 const LIFE_MS = 300_000
 const FOREIGN: ReadonlySet<string> = new Set(['SEAL_BROKEN', 'SEAL_KEY_WRONG'])
-/** Of IPv4, or of IPv6. */
+/** An IPv4 or IPv6 address. */
 const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/

@@ -8,36 +8,39 @@ import {
 import { promisify } from 'node:util'
 import { Fault } from '../../../shared/fault.ts'
 
-/** What is wrong with a password, to be said of it; `null`: nothing. */
+/** What is wrong with a password. `null`: valid. */
 export function passwordProblem(password: string): string | null {
   const text = password.normalize('NFC')
   if (!text.isWellFormed()) return 'is no Unicode text'
-  // Where it is far too long nobody counts characters.
+  // Count bytes first: cheap for very long input.
   if (Buffer.byteLength(text) > BYTES_MAX) return `has more than ${BYTES_MAX} bytes`
   return [...text].length < CHARACTERS_MIN ? `has fewer than ${CHARACTERS_MIN} characters` : null
 }
 
 /**
- * Hashes passwords with argon2id (RFC 9106). Each takes its time and its memory by intention, so that few are hashed at
- * once and few wait for it, however many ask.
+ * Hashes passwords with argon2id (RFC 9106). A hash costs time and memory on purpose, so this limits how many
+ * run and wait at once.
  */
 export class PasswordHasher {
   readonly #derive: Derive
   #running = 0
   readonly #waiting: (() => void)[] = []
 
-  /** `derive`: instead of Node's, for tests. */
+  /** `derive`: replaces Node's argon2 in tests. */
   constructor(derive: Derive = promisify(argon2)) {
     this.#derive = derive
   }
 
-  /** What is stored: the parameters stand in it, so that they can be raised. Throws a Fault where too many wait. */
+  /**
+   * The stored hash. It contains its parameters, so that they can be raised later. Throws a Fault if too many
+   * wait.
+   */
   async hash(password: string): Promise<string> {
     const salt = randomBytes(SALT_BYTES)
     return textOf({ ...NOW, salt, tag: await this.#tag(password, { ...NOW, salt, length: TAG_BYTES }) })
   }
 
-  /** Takes as long where there is nothing to compare with. Throws a Fault where too many wait. */
+  /** Takes the same time if `stored` is `null`. Throws a Fault if too many wait. */
   async isRight(password: string, stored: string | null): Promise<boolean> {
     const { tag, ...parameters } = stored === null ? NOBODY : parsed(stored)
     const actual = await this.#tag(password, { ...parameters, length: tag.length })
@@ -72,7 +75,7 @@ export class PasswordHasher {
   }
 }
 
-/** Whether it was made with less than is asked for now. */
+/** Whether the hash was made with other parameters than the current ones. */
 export function isOutdated(stored: string): boolean {
   const { memoryKiB, passes, lanes } = parsed(stored)
   return memoryKiB !== NOW.memoryKiB || passes !== NOW.passes || lanes !== NOW.lanes
@@ -96,7 +99,7 @@ interface Hashing extends Parameters {
   readonly length: number
 }
 
-/** The form that other programs write, too. */
+/** The PHC string format, which other programs use too. */
 function textOf({ memoryKiB, passes, lanes, salt, tag }: Stored): string {
   const parameters = `m=${memoryKiB},t=${passes},p=${lanes}`
   return `$argon2id$v=19$${parameters}$${base64(salt)}$${base64(tag)}`
@@ -105,7 +108,7 @@ function textOf({ memoryKiB, passes, lanes, salt, tag }: Stored): string {
 function parsed(stored: string): Stored {
   const [, memory, passes, lanes, salt = '', tag = ''] = FORM.exec(stored) ?? []
   const found = { memoryKiB: Number(memory), passes: Number(passes), lanes: Number(lanes) }
-  // Whoever writes into the database must not have us fill the memory.
+  // A modified database must not make this process use up its memory.
   if (tag === '' || found.memoryKiB > MEMORY_KIB_MAX || found.passes > PASSES_MAX)
     throw new Fault('STORE_DAMAGED', 'the database holds a password that was never written to it')
   return { ...found, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
@@ -115,20 +118,20 @@ function base64(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '')
 }
 
-/** NIST SP 800-63B asks for no rules beside a length. */
+/** NIST SP 800-63B requires a minimum length and no other rules. */
 const CHARACTERS_MIN = 12
 const BYTES_MAX = 1_024
-/** The memory of RFC 9106 §4's second choice and its passes; in one lane, for several are checked at once. */
+/** Memory and passes of the second choice in RFC 9106 §4. One lane, because several hashes run at once. */
 const NOW: Parameters = { memoryKiB: 65_536, passes: 3, lanes: 1 }
 const SALT_BYTES = 16
 const TAG_BYTES = 32
-/** No password has this one. */
+/** Matches no password. */
 const NOBODY: Stored = { ...NOW, salt: Buffer.alloc(SALT_BYTES), tag: Buffer.alloc(TAG_BYTES) }
 const FORM =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=([1-9]\d?)\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
 const MEMORY_KIB_MAX = 262_144
 const PASSES_MAX = 20
-/** Of the four threads that Node has for files and names, too. */
+/** Of the four threads in Node's pool, which also serve file access and DNS. */
 const AT_ONCE = 2
-/** Some five seconds of work. */
+/** About five seconds of work. */
 const WAITING_MAX = 50

@@ -26,11 +26,11 @@ import { consentPage, signOutPage, wantsAccess } from './sign-in-pages.ts'
 
 export interface PeopleParts extends SignInParts {
   readonly publicUrl: string
-  /** Where else people may say who they are; `null`: nowhere. */
+  /** The external OpenID provider. `null`: none. */
   readonly elsewhere: OpenidProvider | null
 }
 
-/** Those who are in the database, and the pages they sign in and consent on. */
+/** The accounts in the database, and their pages to sign in and consent. */
 export class PeoplePages implements People {
   readonly #parts: PeopleParts
   readonly #pages: FormPages
@@ -138,7 +138,7 @@ export class PeoplePages implements People {
     })
   }
 
-  /** Of what was asked for, what is allowed whom by whom. */
+  /** Writes the consent to the audit log. */
   async #tell(
     ctx: BrowserContext,
     { id }: Person,

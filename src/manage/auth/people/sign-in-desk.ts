@@ -8,7 +8,7 @@ import type { Passkeys } from './passkeys.ts'
 import { accountIn, type SignedIn, type SignIn } from './sign-in.ts'
 import { type AskingWho, type SignInForm, signInPage } from './sign-in-pages.ts'
 
-/** Asks people who they are, whatever it is for. */
+/** Runs the sign-in form for every page that needs one. */
 export class SignInDesk {
   readonly #pages: FormPages
   readonly #signIn: SignIn
@@ -91,11 +91,11 @@ interface Typed {
   readonly token: string
   readonly email: string
   readonly stays: boolean
-  /** What is said where it is not right. */
+  /** The message for a refused attempt. */
   readonly wrong: string
 }
 
-/** To who has tried too often. */
+/** The message for a throttled attempt. */
 export function tooMany(retryAfterS: number): string {
   return `There were too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} min.`
 }

@@ -7,32 +7,32 @@ import type { OutsideOffer } from './outside-sign-in.ts'
 import type { Page } from './page.ts'
 import type { Ceremony } from './passkeys.ts'
 
-/** Why somebody is asked who they are, and where they go then. */
+/** Why a page asks for a sign-in, and where it leads. */
 export interface AskingWho {
-  /** What the form is for. */
+  /** The purpose of the form. */
   readonly purpose: string
-  /** Who wants to know it. */
+  /** The reason shown to the person. */
   readonly words: Html
-  /** Where the browser goes in the end, beside this server. */
+  /** Where the browser goes at the end, if not to this server. */
   readonly leadsTo?: string
-  /** Who is asked, as far as that is known. */
+  /** The expected account, if known. */
   readonly email?: string
-  /** They have to say it anew, whoever knows them already. */
+  /** Whether the person must sign in again, even if already signed in. */
   readonly isAnew?: boolean
-  /** Where nobody has to say it. */
+  /** Present if the person may refuse. */
   denied?(): Promise<void>
   signedIn(userId: string, how: HowSignedIn): Promise<void>
 }
 
 export interface SignInForm {
   readonly token: string
-  /** What was typed before. */
+  /** The address typed before. */
   readonly email: string
-  /** What is wrong; `null`: nothing yet. */
+  /** `null`: no attempt yet. */
   readonly problem: string | null
-  /** Where else they may say who they are; `null`: nowhere. */
+  /** The link to sign in elsewhere. `null`: not configured. */
   readonly outside: OutsideOffer | null
-  /** `null`: there are none here. */
+  /** `null`: passkeys are not available here. */
   readonly passkey: Ceremony | null
   readonly status?: number
   readonly retryAfterS?: number
@@ -69,7 +69,7 @@ ${leadsTo === undefined ? '' : html`<p><small>Either way you go on to <b>${hostO
   return { title, content, status: isNew ? (outside?.problem?.status ?? status) : status, ...more }
 }
 
-/** A script shows it where the browser can do it. */
+/** The script shows the form if the browser supports passkeys. */
 function passkeyForm(token: string, { options, sealed }: Ceremony): Html {
   return html`<form method="post" data-passkey="use" data-options="${options}" hidden>
 ${hidden(token)}
@@ -80,7 +80,7 @@ ${hidden(token)}
 </form>`
 }
 
-/** Why somebody is asked who they are who comes from a client. */
+/** The reason for a sign-in that a client requested. */
 export function wantsAccess(client: Interaction['client']): Html {
   return html`${nameOf(client)} asks for access in your name.`
 }
@@ -88,7 +88,7 @@ export function wantsAccess(client: Interaction['client']): Html {
 export interface ConsentForm {
   readonly token: string
   readonly name: string
-  /** Of the scopes asked for, those that this person has. */
+  /** The requested scopes that this person has. */
   readonly scopes: readonly Scope[]
   readonly problem: string | null
   readonly signOutUrl: string
@@ -118,7 +118,7 @@ ${isOffline && scopes.length > 0 ? html`<p>It may go on <b>while you are not her
   return { title: 'Allow access?', content, leadsTo: redirectUri, status: problem === null ? 200 : 400 }
 }
 
-/** `name`: who is signed in; `null`: nobody. */
+/** `name`: the person signed in. `null`: signed out. */
 export function signOutPage(token: string, name: string | null): Page {
   if (name === null)
     return {
@@ -134,7 +134,10 @@ ${hidden(token)}
   return { title: 'Sign out?', content }
 }
 
-/** By a link: what a form leads to is bound by the policy of the page, and the provider may lead on to others. */
+/**
+ * A link, not a form: the page's policy limits where forms lead, and the provider may redirect to other
+ * hosts.
+ */
 function elsewhere({ name, url, problem }: OutsideOffer, isNew: boolean): Html {
   const shown = plain(name)
   const box =
@@ -153,13 +156,13 @@ export function hidden(token: string): Html {
   return html`<input type="hidden" name="${TOKEN}" value="${token}">`
 }
 
-/** Where it keeps a document of its own, its name is whatever that says, and it is whoever has that address. */
+/** A client with its own document chooses its own name, so the host of the document is shown too. */
 function nameOf({ id, name }: Interaction['client']): Html {
   const owner = isDocumentUrl(id) ? html` of <b>${hostOf(id)}</b>` : ''
   return html`<b>“<bdi>${plain(name)}</bdi>”</b>${owner}`
 }
 
-/** Somebody else has chosen it: it must not turn the words around it. */
+/** Untrusted text: removes control characters and characters that change the text direction. */
 export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, ' ')
 }
@@ -170,7 +173,7 @@ export function hostOf(url: string): string {
 
 const DENY = html` <button name="action" value="deny" formnovalidate>Deny</button>`
 const AUTOFOCUS = html` autofocus`
-/** What each lets somebody do. */
+/** What each scope allows. */
 export const WORDS: Readonly<Record<Scope, string>> = {
   read: 'see agents, signatures, what was seen, and statistics',
   detect: 'ask who has sent a request, and have tasks done',

@@ -3,7 +3,7 @@ import { digestOf } from '../../../store/engine/sealed.ts'
 import { clientNetwork } from '../../../wire/ip-address.ts'
 
 export type MayTry =
-  /** `isFirst`: the first attempt of its kind in the window. Only this one gets an audit entry if it fails. */
+  /** `isFirst`: the first attempt of its kind in the window. Only this one is audited if it fails. */
   | { readonly kind: 'may'; readonly isFirst: boolean }
   /** `isFirst`: throttling begins with this attempt. */
   | Throttled
@@ -14,7 +14,7 @@ export interface Throttled {
   readonly isFirst: boolean
 }
 
-/** What an attempt to sign in is counted by. */
+/** The keys by which an attempt is counted. */
 export interface Attempted {
   readonly account: string
   readonly address: string
@@ -22,7 +22,7 @@ export interface Attempted {
   readonly device: string | null
 }
 
-/** A count that attempts are added to. `isKind`: its first attempt is the first of its kind. */
+/** A counter for attempts. `isKind`: its first attempt counts as the first of its kind. */
 interface Limit {
   readonly key: string
   readonly most: number
@@ -30,12 +30,10 @@ interface Limit {
 }
 
 /**
- * Bounds attempts to sign in, counted in the database: for all processes together, and across restarts. An attempt is
- * counted before it is made, so that many at once are no more than many in turn; a successful one is taken back.
- *
- * Attempts from an unknown device are bounded per account and network, per account (guesses from many networks), and per
- * network (guesses at many accounts). Attempts from a known device are bounded by themselves: guesses from elsewhere lock
- * nobody out of a browser in which they have signed in.
+ * Limits sign-in attempts. The counts are in the database: shared by all processes and kept across restarts.
+ * An attempt is counted before it runs, so concurrent attempts gain nothing; a successful one is taken back.
+ * Attempts from unknown devices count per network and account, per account, and per network. Those from a
+ * known device count apart, so guesses from elsewhere never lock it out.
  */
 export class SignInThrottle {
   readonly #counts: RateLimitStore
@@ -55,7 +53,9 @@ export class SignInThrottle {
     return this.#takeBack(passwordLimits(attempted))
   }
 
-  /** A signed-in person confirms their password. Attempts to sign in do not count: they are by others. */
+  /**
+   * A signed-in person confirms their password. Counted apart from sign-in attempts, which can be by others.
+   */
   beginConfirming(account: string, address: string): Promise<MayTry> {
     return this.#begin(confirmLimits(account, address))
   }
@@ -64,7 +64,7 @@ export class SignInThrottle {
     return this.#takeBack(confirmLimits(account, address))
   }
 
-  /** A sign-in by an OpenID provider, which is asked about it. */
+  /** A sign-in through an OpenID provider. */
   beginOutside(address: string): Promise<MayTry> {
     return this.#begin(outsideLimits(address))
   }
@@ -73,7 +73,10 @@ export class SignInThrottle {
     return this.#takeBack(outsideLimits(address))
   }
 
-  /** A passkey that was refused. One cannot be guessed, so that a good one is taken however many were refused before. */
+  /**
+   * Counts a refused passkey. Passkeys cannot be guessed, so a valid one is accepted after any number of
+   * failures.
+   */
   failedPasskey(address: string): Promise<MayTry> {
     return this.#begin([limitOf('passkey', [clientNetwork(address)], PASSKEY_FAILURES_MAX, true)])
   }
@@ -82,7 +85,7 @@ export class SignInThrottle {
     let isFirst = false
     for (const { key, most, isKind } of limits) {
       const { points, endsAtMs } = await this.#counts.add(key, 1, WINDOW_MS, this.#nowMs())
-      // The limits behind this one are not counted: guesses from one network use up nothing of other networks.
+      // Do not count the later limits: guesses from one network must not use up those of others.
       if (points > most) {
         const retryAfterS = Math.max(1, Math.ceil((endsAtMs - this.#nowMs()) / 1000))
         return { kind: 'throttled', retryAfterS, isFirst: points === most + 1 }
@@ -118,16 +121,16 @@ function outsideLimits(address: string): readonly Limit[] {
   return [limitOf('outside', [clientNetwork(address)], OUTSIDE_TRIES_MAX, true)]
 }
 
-/** Keys are digests: people type passwords into the place of the address. */
+/** Keys are digests, because people type passwords into the email field by mistake. */
 function limitOf(kind: string, parts: readonly string[], most: number, isKind: boolean): Limit {
   return { key: `sign-in:${digestOf(kind, ...parts)}`, most, isKind }
 }
 
 const WINDOW_MS = 600_000
 const TRIES_MAX = 10
-/** Guesses from many networks: whoever wants to reach it needs ten of them. */
+/** Guesses from many networks: it takes ten networks to reach it. */
 const ACCOUNT_TRIES_MAX = 100
-/** Guesses at many accounts. Many people may share an address, and everybody does behind a proxy that is not listed. */
+/** Guesses at many accounts. Many people can share an address, and all do behind an unlisted proxy. */
 const NETWORK_TRIES_MAX = 100
 const OUTSIDE_TRIES_MAX = 30
 const PASSKEY_FAILURES_MAX = 30

@@ -10,24 +10,24 @@ import { hashOfRecoveryCode, stepOfCode } from './one-time-codes.ts'
 import { isOutdated, type PasswordHasher } from './password-hash.ts'
 import { SignInThrottle, type Throttled as ThrottledNow } from './sign-in-throttle.ts'
 
-/** What somebody says to prove who they are. */
+/** One sign-in attempt with a password. */
 export interface Attempt extends From {
   readonly email: string
   readonly password: string
-  /** One-time or recovery; empty: none. */
+  /** A one-time code or a recovery code; empty if none. */
   readonly code: string
-  /** The id of this browser, if the account has signed in there before (see known-devices.ts); `null`: unknown. */
+  /** The id of this browser (see known-devices.ts). `null`: the account has not signed in there before. */
   readonly device: string | null
 }
 
 export type SignedIn =
-  /** `atMs`: when it began. A password that was changed after that was perhaps not the new one. */
+  /** `atMs`: when the attempt began. A password change after that ends this sign-in. */
   | { readonly kind: 'signed-in'; readonly userId: string; readonly atMs: number }
-  /** Whatever of it is wrong. */
+  /** Does not tell which part is wrong. */
   | { readonly kind: 'refused' }
   | Throttled
 
-/** Whether the password of somebody who is signed in is that. */
+/** Whether a signed-in person has confirmed their password. */
 export type Proven = { readonly kind: 'right' | 'refused' } | Throttled
 
 interface Throttled {
@@ -43,7 +43,7 @@ export interface SignInParts {
   nowMs(): number
 }
 
-/** Finds out who somebody is. Whether there is anybody of an address is said neither in words nor by the time it takes. */
+/** Signs people in by password. Neither the answer nor its timing reveals whether an account exists. */
 export class SignIn {
   readonly #parts: SignInParts
   readonly #throttle: SignInThrottle
@@ -53,7 +53,7 @@ export class SignIn {
     this.#throttle = new SignInThrottle(parts.store.rateLimits, parts.nowMs)
   }
 
-  /** Throws a Fault where the database cannot be used, or too many try at once. */
+  /** Throws a Fault if the database cannot be used or too many attempts run at once. */
   async attempt(attempt: Attempt): Promise<SignedIn> {
     const { store, passwords, nowMs } = this.#parts
     const atMs = nowMs()
@@ -63,7 +63,7 @@ export class SignIn {
     const may = await this.#throttle.begin(attempted)
     if (may.kind === 'throttled') return this.#throttled(may, attempt)
     const user = email === null ? null : await store.users.byEmail(email)
-    // One too long to be anybody's takes as long, too.
+    // A password that is too long takes the same time.
     const isRight = await passwords.isRight(cut(attempt.password), user?.password ?? null)
     if (user === null || user.isDisabled || !isRight || !(await this.#hasCode(user, attempt.code))) {
       if (may.isFirst) await tellOfSignIn(this.#parts, attempt, 'failSignIn', user)
@@ -75,7 +75,9 @@ export class SignIn {
     return { kind: 'signed-in', userId: user.id, atMs: signedInFrom(atMs, user) }
   }
 
-  /** Confirms the password of a person who is signed in. Bounded like attempts to sign in. Throws a Fault as those do. */
+  /**
+   * Confirms the password of a signed-in person, with limits like those for sign-in. Throws the same Faults.
+   */
   async prove({ email }: UserRecord, password: string, from: From): Promise<Proven> {
     const { store, passwords } = this.#parts
     const may = await this.#throttle.beginConfirming(email, from.address)
@@ -104,7 +106,7 @@ export class SignIn {
     return hash !== null && store.users.useRecoveryCode(id, hash)
   }
 
-  /** Where the parameters have been raised: only now is the password here. */
+  /** If the parameters were raised, hashes the password again: it is available only now. */
   async #rehash({ id, password: stored }: UserProofs & UserRecord, password: string): Promise<void> {
     if (stored === null || !isOutdated(stored)) return
     const { store, passwords, log } = this.#parts
@@ -116,7 +118,7 @@ export class SignIn {
   }
 }
 
-/** What was typed is in no entry: people type passwords into the wrong place. */
+/** Never logs the typed text: people type passwords into the wrong field. */
 export async function tellOfSignIn(
   { store, nowMs }: Pick<SignInParts, 'store' | 'nowMs'>,
   { address, requestId }: From,
@@ -135,7 +137,7 @@ export function accountIn(email: string): string | null {
   return emailIn(email.slice(0, EMAIL_LENGTH_MAX))
 }
 
-/** Whether it was about too many at once, and not about this one. */
+/** Whether the error means too many concurrent attempts, not a failed one. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY'
 }
@@ -145,5 +147,5 @@ function cut(password: string): string {
 }
 
 const EMAIL_LENGTH_MAX = 320
-/** More than any password that was ever taken. */
+/** Longer than any accepted password. */
 const PASSWORD_LENGTH_MAX = 2_000
