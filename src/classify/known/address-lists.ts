@@ -9,16 +9,16 @@ import type { EvidenceSet } from './evidence.ts'
 import { isPublic, type PublishedRanges } from './published-ranges.ts'
 import type { Software, SoftwareId } from './software.ts'
 
-/** The addresses that an agent is published to have. */
+/** The published addresses of an agent. */
 export interface AddressList {
   readonly software: Software
   readonly published: PublishedRanges
   readonly ranges: AddressRanges
-  /** When it was read, in days since 1970. */
+  /** The date of the list, in days since 1970. */
   readonly day: number
 }
 
-/** Whose list is which; never changed. A range of IPv4 takes 8 bytes, one of IPv6 takes 32. */
+/** The address list of each agent. Never changed. An IPv4 range takes 8 bytes, an IPv6 range takes 32. */
 export class AddressLists {
   readonly #lists: ReadonlyMap<SoftwareId, AddressList>
 
@@ -26,7 +26,7 @@ export class AddressLists {
     this.#lists = lists
   }
 
-  /** With pauses in between: a list of ten thousand takes some milliseconds. */
+  /** Yields in between, because a list of ten thousand ranges takes milliseconds. */
   static *compiling(all: readonly Software[]): Generator<undefined, AddressLists> {
     const byUrl = newestByUrl(all)
     const compiled = new Map<PublishedRanges, AddressRanges>()
@@ -42,21 +42,21 @@ export class AddressLists {
     return new AddressLists(lists)
   }
 
-  /** By the id: who was named by earlier signatures is judged by these. */
+  /** Looks up by id, so software from earlier signatures gets the current list. */
   of({ id }: Software): AddressList | null {
     return this.#lists.get(id) ?? null
   }
 
-  /** Whose have it: for who wants to know. */
+  /** The lists that contain an address. */
   with(address: Address): readonly AddressList[] {
     return [...this.#lists.values()].filter(({ ranges }) => ranges.has(address))
   }
 }
 
 /**
- * What the address of whoever claims to be the one with this list says of the claim, into `marks`; whether it says
- * anything. An address that is not known, and one that many have, says nothing. Nor is anybody a liar by a list that lacks
- * addresses, or may by now.
+ * Compares the address of a client with the list of the agent that it claims to be, and adds the result to
+ * `marks`. Returns whether the address is evidence. An unknown address, or one that many networks use, is
+ * not. An incomplete or outdated list cannot contradict a claim.
  */
 export function markAddress(
   marks: EvidenceSet,
@@ -75,7 +75,7 @@ export function markAddress(
   return true
 }
 
-/** Those with one `ranges_url` have one list, which stands with one of them: if with more, the newest is meant. */
+/** Software with the same `ranges_url` shares one list. If several entries contain it, the newest is used. */
 function newestByUrl(all: readonly Software[]): ReadonlyMap<string, PublishedRanges> {
   const byUrl = new Map<string, PublishedRanges>()
   for (const { verification } of all) {
@@ -97,8 +97,11 @@ function* compilingRanges({ prefixes }: PublishedRanges): Generator<undefined, A
   return new AddressRanges(ranges)
 }
 
-/** The day may be that of a time zone that is ahead. A list from the future, or a clock that is not set, says nothing. */
+/**
+ * The date may be from a time zone ahead of UTC. A list from further in the future, or a wrong clock, proves
+ * nothing.
+ */
 const AGE_DAYS_MIN = -1
-/** Lists change some times a year. */
+/** Vendors change their lists a few times a year. */
 const AGE_DAYS_MAX = 90
 const SLICE = 500

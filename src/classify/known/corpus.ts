@@ -10,26 +10,26 @@ import { type ClientHello, HELLO_BYTES_MAX, parseClientHello } from '../../wire/
 import { HelloReader } from '../../wire/record.ts'
 import type { HttpVersion, RequestHead } from '../../wire/request-head.ts'
 
-/** One recorded connection of a client that is known. */
+/** One recorded connection of a known client. */
 export interface CorpusRow {
   readonly id: string
   readonly client: string
   readonly version: string | null
-  /** What kind of client it is; any text, see `KNOWN_LABELS`. */
+  /** The kind of client. Any text; see `KNOWN_LABELS`. */
   readonly label: string
   readonly runtime: string | null
   readonly situation: string | null
-  /** When it was accepted, in RFC 3339. */
+  /** When the connection was accepted, in RFC 3339. */
   readonly ts: string | null
-  /** Computed from what was recorded, by what computes it in traffic. */
+  /** Computed from the recording by the code that computes it in traffic. */
   readonly print: ConnectionPrint
-  /** Often none: clients open connections that they do not use. */
+  /** Often empty: clients open connections that they do not use. */
   readonly requests: readonly CorpusRequest[]
 }
 
 export interface CorpusRequest {
   readonly head: RequestHead
-  /** `null` when JA4+ is turned off. */
+  /** `null` if JA4+ is turned off. */
   readonly ja4h: Ja4h | null
   readonly bodyBytes: number
   readonly situation: string | null
@@ -38,8 +38,8 @@ export interface CorpusRequest {
 }
 
 /**
- * One line of a corpus, which is a JSON object. Throws a DocumentFault with everything that is wrong. Members of other
- * names are left alone, for others may have added their own. `ja4plus`: whether JA4H is computed.
+ * Parses one line of a corpus, a JSON object. Throws a DocumentFault with all problems. Ignores members with
+ * unknown names, because others may have added their own. `ja4plus`: whether JA4H is computed.
  */
 export function parseCorpusRow(value: unknown, ja4plus = true): CorpusRow {
   const problems: DocumentProblem[] = []
@@ -78,7 +78,7 @@ function readPrint(members: Members, first: RequestHead | null): ConnectionPrint
 
 type HelloPrint = Pick<ConnectionPrint, 'ja4' | 'unresumed' | 'stable' | 'traits' | 'noHello' | 'ja4Source'>
 
-/** TLS records as they were sent, up to the end of the hello or further. */
+/** TLS records as sent, up to the end of the hello or beyond. */
 function readHello(place: Place): HelloPrint | null {
   const hex = place.text('TLS records in hex', HELLO_HEX_MAX)
   if (hex === null) return null
@@ -108,7 +108,7 @@ function bytesOf(hex: string): Uint8Array {
   return bytes
 }
 
-/** In place of a hello: what somebody else computed. */
+/** Replaces a hello: a JA4 that was computed elsewhere. */
 function readJa4(place: Place): HelloPrint | null {
   const text = place.text('a JA4')
   if (text === null) return null
@@ -117,7 +117,7 @@ function readJa4(place: Place): HelloPrint | null {
   return { ...NOT_TLS, ja4: text as Ja4, noHello: null, ja4Source: 'own' }
 }
 
-/** As in traffic, there is no fingerprint before the first request. */
+/** As in traffic, there is no HTTP/2 fingerprint before the first request. */
 function readHttp2(place: Place, first: RequestHead | null): { readonly text: string | null } | null {
   const members = place.entries()
   if (!place.isMapping) return null
@@ -211,7 +211,10 @@ function number(place: Place | undefined): number | null {
   return hasValue(place) ? place.integer(0, Number.MAX_SAFE_INTEGER) : null
 }
 
-/** What is not there, or `null`, is empty. `null`: an item was refused, or there are more than `max`. */
+/**
+ * A missing list, or `null`, is empty. Returns `null` if an item was refused, or if there are more than
+ * `max`.
+ */
 function list<Item>(
   place: Place | undefined,
   max: number,
@@ -237,7 +240,7 @@ function hasValue(place: Place | undefined): place is Place {
   return place !== undefined && place.value !== undefined && place.value !== null
 }
 
-/** The labels that recordings have had so far. */
+/** The labels in the recordings so far. */
 export const KNOWN_LABELS = [
   'human-browser',
   'browser-agent',
@@ -245,10 +248,10 @@ export const KNOWN_LABELS = [
   'orchestrator',
   'mcp-client',
   'crawler',
-  /** A library made to look like a browser. */
+  /** A library that imitates a browser. */
   'spoofed-browser',
   'http-library',
-  /** Headers of a real agent, set by hand in a program on the same TLS library. */
+  /** Headers of a real agent, sent by another program with the same TLS library. */
   'synthetic-ua',
 ] as const
 
@@ -265,11 +268,11 @@ const VERSIONS: Readonly<Record<(typeof HTTP_VERSIONS)[number], HttpVersion>> = 
   '2.0': '20',
 }
 
-/** The longest hello in records of a byte each would not fit; nothing sends that. */
+/** A hello of the maximum length in one-byte records would not fit; no client sends that. */
 const HELLO_HEX_MAX = 2 * HELLO_BYTES_MAX
-/** Of one connection. HTTP/2 may carry very many; a browser's connections have some hundred. */
+/** Of one connection. HTTP/2 can carry very many; a browser's connection has about a hundred. */
 export const REQUESTS_MAX = 10_000
-/** Far more than servers take. */
+/** Far more than servers accept. */
 const HEADERS_MAX = 1000
 const HEADER_LENGTH_MAX = 65_536
 const TARGET_LENGTH_MAX = 65_536

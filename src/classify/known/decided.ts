@@ -1,7 +1,10 @@
 import { type DecidableType, isDecisive } from './signature.ts'
 import type { Software } from './software.ts'
 
-/** The agents whose fingerprint of this type somebody has decided to be theirs, by its value: mostly one has it. */
+/**
+ * The agents for which an admin marked a fingerprint of this type as decisive, by its value. Most values have
+ * one agent.
+ */
 export function decidedAgents(
   list: readonly Software[],
   type: DecidableType,

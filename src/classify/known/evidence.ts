@@ -1,9 +1,9 @@
 /**
- * The kinds of evidence, each a bit in the order of this list. What each weighs is fitted (weights.ts); what is found of
- * them in a request is marks.ts.
+ * The kinds of evidence. The position in this list is the bit of a kind. Its weight is fitted (weights.ts);
+ * marks.ts finds the evidence in a request.
  */
 export const EVIDENCE_KINDS = [
-  // What the User-Agent says.
+  // From the User-Agent.
   'names-agent',
   'names-tool',
   'names-browser',
@@ -14,7 +14,7 @@ export const EVIDENCE_KINDS = [
   'unknown-product',
   'no-user-agent',
   'headless',
-  // What else the request gives away.
+  // From the rest of the request.
   'agent-header',
   'tool-header',
   'mcp-request',
@@ -25,22 +25,22 @@ export const EVIDENCE_KINDS = [
   'runtime-fetch',
   'accepts-pages',
   'forged-headers',
-  // Where who claims to be an agent is, against where its vendor says that it is.
+  // The client's address, compared with the published addresses of the agent that it claims to be.
   'address-published',
   'address-foreign',
-  // What the connection is made with.
+  // The owners of the TLS stack.
   'stack-of-browsers',
   'stack-of-libraries',
   'stack-shared',
   'stack-unknown',
-  // What else is known of who sends such: its order of headers (JA4H), its certificate (JA4X).
+  // The owners of the header order (JA4H) and of the certificate (JA4X).
   'headers-of-agents',
   'headers-shared',
   'certificate-of-agents',
   'certificate-of-libraries',
-  // What somebody has decided to be an agent's: its JA4, JA4H or JA4X.
+  // A JA4, JA4H or JA4X that an admin marked as decisive for an agent.
   'fingerprint-of-agent',
-  // What a browser shows that it says to be.
+  // What a claimed browser shows, compared with the real one.
   'stack-agrees',
   'stack-disagrees',
   'stack-alike',
@@ -61,7 +61,7 @@ export const EVIDENCE_KINDS = [
   'header-case-odd',
   'header-order-agrees',
   'header-order-disagrees',
-  // What it has done, on this connection and lately.
+  // Behavior, on this connection and recently.
   'robots-first',
   'crawls',
   'loads-parts',
@@ -75,7 +75,7 @@ export type EvidenceKind = (typeof EVIDENCE_KINDS)[number]
 
 const BITS: ReadonlyMap<EvidenceKind, number> = new Map(EVIDENCE_KINDS.map((kind, bit) => [kind, bit]))
 
-/** A set of kinds: no more than 64 of them, in two halves. */
+/** A set of at most 64 kinds, as two 32-bit halves. */
 export class EvidenceSet {
   low = 0
   high = 0
@@ -97,7 +97,7 @@ export class EvidenceSet {
     this.high |= high
   }
 
-  /** What is in both of these. */
+  /** Adds the kinds that are in both sets. */
   addCommon(one: EvidenceSet, other: EvidenceSet): void {
     this.low |= one.low & other.low
     this.high |= one.high & other.high
@@ -130,10 +130,13 @@ export class EvidenceSet {
   }
 }
 
-/** What is said beside these of who says to be a browser and is held for something else: it adds nothing to them. */
+/**
+ * Added for a client that claims to be a browser and is classified as something else. It sums up other
+ * evidence and has no weight.
+ */
 export const SPOOFED = 'spoofed-browser'
 
-/** Those of DISAGREEMENTS that one browser can show, too: its next version, or one behind a proxy. */
+/** DISAGREEMENTS that a real browser can also show: its next version, or one behind a proxy. */
 export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...([
     'post-quantum-missing',
@@ -145,7 +148,7 @@ export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKin
   ] as const),
 ])
 
-/** Those that tell on who says to be a browser and is none. */
+/** Evidence against the claim to be a browser. */
 export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
   'version-disagrees',

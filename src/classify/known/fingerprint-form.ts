@@ -1,15 +1,15 @@
 import { shown } from '../../shared/problem.ts'
 
-/** The fingerprints that the API speaks of: each has parts with `_` in between. */
+/** The fingerprint types of the API. Each has parts, separated by `_`. */
 export type Ja4Type = (typeof JA4_TYPES)[number]
 
 export const JA4_TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const
 
-/** A run of characters that says one thing. */
+/** A run of characters that encodes one thing. */
 interface Field {
   readonly what: string
   readonly length: number
-  /** A regular expression, in a form that can stand in others. */
+  /** The source of a regular expression that can be part of another. */
   readonly form: string
   readonly takes: string
 }
@@ -17,8 +17,8 @@ interface Field {
 type Part = readonly Field[]
 
 /**
- * What is wrong with a text that should be a fingerprint, and in which of its parts, in words that can follow a name;
- * `null`: nothing. `starred`: whole parts may be `*`, but not all of them.
+ * Describes what is wrong with a fingerprint, and in which part, in words that follow its name; `null`: it is
+ * valid. `starred`: whole parts may be `*`, but not all of them.
  */
 export function wrongInFingerprint(type: Ja4Type, text: string, starred: boolean): string | null {
   const parts = PARTS[type]
@@ -34,29 +34,29 @@ export function wrongInFingerprint(type: Ja4Type, text: string, starred: boolean
   return null
 }
 
-/** The parts of one that has the form, in their order. */
+/** The parts of a valid fingerprint, in order. */
 export function partsOfFingerprint(type: Ja4Type, text: string): readonly string[] {
   return splitParts(text, lengthOf(PARTS[type][0]!))
 }
 
-/** Characters of each part. */
+/** The number of characters of each part. */
 export function partLengths(type: Ja4Type): readonly number[] {
   return PARTS[type].map(lengthOf)
 }
 
-/** The source of an expression for the part `a`, `b`… of a type. */
+/** The source of a regular expression for the part `a`, `b`… of a type. */
 export function formOfPart(type: Ja4Type, index: number): string {
   return PARTS[type][index]!.map(({ form }) => form).join('')
 }
 
-/** The source of an expression for all of one. */
+/** The source of a regular expression for a whole fingerprint. */
 export function formOfFingerprint(type: Ja4Type): string {
   const anything = PARTS[type].map(() => '\\*').join('_')
   const parts = PARTS[type].map((_, index) => `(?:${formOfPart(type, index)}|\\*)`)
   return `^(?!${anything}$)${parts.join('_')}$`
 }
 
-/** The first part may have a `_` in it (of an odd method): nothing but its length says where it ends. */
+/** The first part may contain `_` (from an unusual method), so only its length tells where it ends. */
 function splitParts(text: string, firstLength: number): readonly string[] {
   if (text[firstLength] !== '_') return text.split('_')
   return [text.slice(0, firstLength), ...text.slice(firstLength + 1).split('_')]
@@ -99,7 +99,7 @@ function oneOf(what: string, length: number, form: string, takes: string): Field
   return { what, length, form, takes }
 }
 
-/** As fingerprint/ writes them: TLS 1.0 to 1.3, SSL, DTLS, or a version that has no mark. */
+/** As fingerprint/ writes them: TLS 1.0 to 1.3, SSL, DTLS, or `00` for any other version. */
 const TRANSPORT = oneOf('transport', 1, '[tqd]', 't, q or d')
 const TLS_VERSION = oneOf(
   'version',
@@ -125,7 +125,7 @@ const PARTS: Readonly<Record<Ja4Type, readonly Part[]>> = {
   ja4s: [[TRANSPORT, TLS_VERSION, count('count of extensions'), ALPN], hash(4), hash(12)],
   ja4h: [
     [
-      // A method is any token. Of one that has a single letter, the JA4H is too short to be told from others.
+      // A method is any token. If it has a single letter, the JA4H is too short to be recognized.
       oneOf('method', 2, "[!#$%&'*+.^_`|~0-9a-z-]{2}", 'two letters, in lower case'),
       oneOf('version', 2, '(?:10|11|20|30)', '10, 11, 20 or 30'),
       oneOf('mark of cookies', 1, '[cn]', 'c or n'),
@@ -139,6 +139,6 @@ const PARTS: Readonly<Record<Ja4Type, readonly Part[]>> = {
   ],
   ja4x: [hash(12), hash(12), hash(12)],
 }
-/** What is longer is not looked at: the longest fingerprint has 51 characters. */
+/** Longer texts are not parsed: the longest fingerprint has 51 characters. */
 const LENGTH_SPLIT_MAX = 256
 const LETTERS = ['a', 'b', 'c', 'd'] as const

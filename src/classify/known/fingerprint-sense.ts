@@ -1,17 +1,18 @@
 import { isGrease } from '../../fingerprint/grease.ts'
 import { type Ja4Type, partsOfFingerprint } from './fingerprint-form.ts'
 
-/** Something about a fingerprint of the right form that speaks against it. */
+/** A problem of a fingerprint that has the right form. */
 export interface Doubt {
   /**
-   * `impossible`: its parts deny each other, so nothing has made it; `empty`: it says nothing; `odd`: hardly anything
-   * sends such; `one_visitor`: it is of somebody's cookies, and not of a program.
+   * `impossible`: its parts contradict each other, so no client can send it. `empty`: it contains no
+   * information. `odd`: hardly any client sends it. `one_visitor`: it depends on one visitor's cookies, not
+   * on the program.
    */
   readonly code: 'impossible' | 'empty' | 'odd' | 'one_visitor'
   readonly detail: string
 }
 
-/** What speaks against a fingerprint by itself. It has the form of its type, without a `*`. */
+/** The problems of a fingerprint on its own. It must have the form of its type, without `*`. */
 export function doubtsAbout(type: Ja4Type, value: string): readonly Doubt[] {
   const parts = partsOfFingerprint(type, value)
   switch (type) {
@@ -39,7 +40,7 @@ function ofHello([a = '', b, c]: Parts): readonly Rule[] {
   const [transport, version, sni, alpn] = [a[0], a.slice(1, 3), a[3], a.slice(8)]
   const ciphers = Number(a.slice(4, 6))
   const extensions = Number(a.slice(6, 8))
-  /** Part c is of all but these. */
+  /** Part c covers all extensions except these. */
   const elsewhere = (sni === 'd' ? 1 : 0) + (alpn === '00' ? 0 : 1)
   const isDatagram = version.startsWith('d')
   return [
@@ -127,14 +128,14 @@ function isMadeUp(hash: string | undefined): boolean {
   return hash !== NONE && new Set(hash).size === 1
 }
 
-/** What stands for nothing. */
+/** The hash that stands for an empty list. */
 const NONE = '000000000000'
 const TRANSPORTS: ReadonlyMap<string, string> = new Map([
   ['t', 'TCP'],
   ['q', 'QUIC'],
   ['d', 'DTLS'],
 ])
-/** ShangMi (RFC 8998), GOST (RFC 9367), and those without encryption (RFC 9150). */
+/** ShangMi (RFC 8998), GOST (RFC 9367), and ciphers without encryption (RFC 9150). */
 const OTHERS_OF_13: ReadonlySet<number> = new Set([
   ...[0x00c6, 0x00c7, 0xc103, 0xc104, 0xc105, 0xc106, 0xc0b4, 0xc0b5],
 ])

@@ -1,15 +1,17 @@
 import { HEADER } from './index/header-index.ts'
 import type { Engine, Software } from './software.ts'
 
-/** Header names of a request as codes, in their order. */
+/** The codes of a request's header names, in order. */
 export interface ReadOrder {
   readonly order: Uint8Array
   readonly orderLength: number
 }
 
-/** In which order browsers send their headers. */
+/** The orders in which browsers send their headers. */
 export class HeaderOrders {
-  /** By engine and protocol: for each known order, the place of each header by its code; 0 where it has none. */
+  /**
+   * By engine and protocol: for each known order, the position of each header code; 0 if the order lacks it.
+   */
   readonly #orders = new Map<string, Uint8Array[]>()
 
   constructor(list: readonly Software[]) {
@@ -24,8 +26,9 @@ export class HeaderOrders {
   }
 
   /**
-   * It agrees if it is one of the known orders, with any header left out, and disagrees if it is none of them. It can't be
-   * told of a few headers, nor where an order says nothing of some that were sent: a short one would agree with anything.
+   * `agrees`: the headers follow a known order, in which any header may be missing. `disagrees`: they follow
+   * none. `unknown`: there are too few headers, or the order they follow lacks some of them; otherwise a
+   * short order would agree with anything.
    */
   compare(engine: Engine, protocol: 'h1' | 'h2', reading: ReadOrder): 'agrees' | 'disagrees' | 'unknown' {
     const orders = this.#orders.get(KEYS[engine][protocol])
@@ -61,7 +64,7 @@ function isInOrder(order: Uint8Array, reading: ReadOrder): boolean {
   return true
 }
 
-/** But for what a visitor's settings add to any order. */
+/** Ignores headers that a user's settings can add to any order. */
 function placesAll(order: Uint8Array, reading: ReadOrder): boolean {
   for (let i = 0; i < reading.orderLength; i++) {
     const code = reading.order[i]!
@@ -71,7 +74,7 @@ function placesAll(order: Uint8Array, reading: ReadOrder): boolean {
 }
 
 const ADDED: ReadonlySet<number> = new Set([HEADER.dnt, HEADER['sec-gpc'], HEADER.authorization])
-/** Fewer headers are in some order by chance. */
+/** Fewer headers can be in a known order by chance. */
 const COMPARED_MIN = 5
 const KEYS: Readonly<Record<Engine, { readonly h1: string; readonly h2: string }>> = {
   blink: { h1: 'blink h1', h2: 'blink h2' },

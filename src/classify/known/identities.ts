@@ -2,7 +2,7 @@ import { signerAt } from './signer-id.ts'
 import type { SignatureIndex } from './index/signature-index.ts'
 import type { Software } from './software.ts'
 
-/** How agents can prove who they are, beside their addresses; never changed. */
+/** How agents can prove their identity, other than by published addresses. Never changed. */
 export class Identities {
   readonly #bySigner = new Map<string, Software[]>()
   readonly #byPlace = new Map<string, Software>()
@@ -22,24 +22,24 @@ export class Identities {
     }
   }
 
-  /** Those who sign as this one: a vendor may have one key for several agents. */
+  /** The agents of this signer. A vendor may have one key for several agents. */
   signingAs(agentId: string): readonly Software[] {
     return this.#bySigner.get(agentId) ?? NONE
   }
 
-  /** Of all agents that are known by a key: where those are. */
+  /** Where the key directories of all signing agents are. */
   get signers(): readonly string[] {
     return [...this.#bySigner.keys()]
   }
 
-  /** The agent of this id, where what its address is says something of who it is. */
+  /** The agent of this id, if host names or networks can identify it. */
   byPlace(id: string): Software | null {
     return this.#byPlace.get(id) ?? null
   }
 
   /**
-   * Whose TLS that of an agent that signs may be: its own, and that of what it is made with, which has others in other
-   * versions. Nobody's where nobody knows how it connects: then none is foreign to it.
+   * The software whose TLS a signing agent may show: itself, and the software that it is built with, which
+   * has other hellos in other versions. Empty if the agent's TLS is unknown; then no TLS is foreign to it.
    */
   lookingLike({ id }: Software): ReadonlySet<string> {
     return this.#lookingAlike.get(id) ?? NOBODY
@@ -52,7 +52,7 @@ export class Identities {
   }
 }
 
-/** All that have a TLS hello which it has, too. */
+/** All software that shares a TLS hello with it. */
 function lookingAlike(
   { signatures }: Software,
   list: readonly Software[],
@@ -67,5 +67,5 @@ function lookingAlike(
 
 const NONE: readonly Software[] = []
 const NOBODY: ReadonlySet<string> = new Set()
-/** Of one agent: more show nothing new of what it is made with. */
+/** Of one agent. More hellos add nothing new about the software it is built with. */
 const HELLOS_MAX = 256

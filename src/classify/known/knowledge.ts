@@ -11,10 +11,10 @@ import { StackIndex } from './stack.ts'
 import { UserAgentIndex } from './user-agent.ts'
 import type { Weights } from './weights.ts'
 
-/** Everything that requests are judged by, compiled; never changed, but for what it remembers of what it has read. */
+/** Everything that requests are classified with, compiled. Never changed, except for its caches. */
 export interface Knowledge {
   readonly list: readonly Software[]
-  /** For what people write: policies, filters. */
+  /** For names in policies and filters. */
   readonly names: SoftwareNames
   readonly userAgents: UserAgentIndex
   readonly headers: HeaderIndex
@@ -40,7 +40,7 @@ export function compileKnowledge(
   }
 }
 
-/** The same, with pauses in between. */
+/** The same, yielding in between. */
 export function* compilingKnowledge(
   list: readonly Software[],
   weights: Weights,
@@ -73,7 +73,7 @@ export function* compilingKnowledge(
   }
 }
 
-/** With the number of each Software in the list. */
+/** Yields the fingerprints with the number of their Software in the list. */
 export function* fingerprintsOf(list: readonly Software[]): Generator<IndexedSignature> {
   for (const [software, { signatures }] of list.entries()) {
     for (const signature of signatures) {

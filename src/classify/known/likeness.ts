@@ -1,22 +1,22 @@
 import type { Ja4Type } from './fingerprint-form.ts'
 import { KEY_FORM_OF, type PartsAlike } from './index/fingerprint-key.ts'
 
-/** Sets of parts that stay the same while others change with a setting or a version, the most telling first. */
+/** Sets of parts that stay equal while other parts change with a setting or a version, most telling first. */
 export function stableParts(type: Ja4Type): readonly StableParts[] {
   return STABLE[type]
 }
 
 export interface StableParts {
   readonly alike: PartsAlike
-  /** By their number: 0 is part a. */
+  /** By number: 0 is part a. */
   readonly parts: readonly number[]
-  /** How likely it is that two who have just these in common are the same Software. */
+  /** The probability that two fingerprints with only these parts in common are of the same Software. */
   readonly score: number
 }
 
 /**
- * How much two fingerprints have in common, from their parts: 1 is all of it, and 0 nothing that tells anything. What one
- * of them has as `*`, they have not.
+ * How alike two fingerprints are, by their parts. 1: they are equal. 0: they have nothing telling in common.
+ * A part that is `*` counts as different.
  */
 export function likenessOf(type: Ja4Type, parts: readonly string[], others: readonly string[]): number {
   const isSame = (part: number) => parts[part] === others[part] && parts[part] !== '*'
@@ -39,8 +39,9 @@ function stable(type: Ja4Type): readonly StableParts[] {
 }
 
 /**
- * Of pairs of the signatures that come with Gatehouse: how often both are of the same Software. JA4: 88 pairs with both
- * hashes, 118 with a and b, 226 with c, 1082 with b; JA4H: 118 with b. Where there are none (JA4S, JA4X), those of JA4.
+ * Measured on pairs of the signatures that come with Gatehouse: how often both are of the same Software. JA4:
+ * 88 pairs with both hashes, 118 with a and b, 226 with c, 1082 with b. JA4H: 118 with b. Types without such
+ * pairs (JA4S, JA4X) use the values of JA4.
  */
 const SCORES: Readonly<Record<Ja4Type, Partial<Record<PartsAlike, number>>>> = {
   ja4: { b_c: 0.57, a_c: 0.45, c: 0.36, a_b: 0.32, b: 0.2 },

@@ -1,4 +1,4 @@
-/** What a name of an agent may not have in it, in words that can follow it; `null`: nothing. */
+/** What is wrong with an agent's name, in words that can follow it; `null`: it is valid. */
 export function wrongInName(name: string): string | null {
   if (name.trim() !== name || name === '') return 'is empty, or begins or ends with a blank'
   if (INVISIBLE.test(name)) return 'has a character that nobody sees'
@@ -7,13 +7,16 @@ export function wrongInName(name: string): string | null {
   return null
 }
 
-/** Letters that look like Latin ones stand beside Latin ones: nobody writes so but who wants to be taken for another. */
+/**
+ * Whether a word mixes Latin letters with letters that look like Latin ones. Only an imitator writes a name
+ * so.
+ */
 export function mixesScripts(name: string): boolean {
   const words = name.normalize('NFKC').match(WORDS) ?? []
   return words.some((word) => LATIN.test(word) && LIKE_LATIN.test(word))
 }
 
-/** What two names have in common that are taken for each other at a glance: letters and digits, by how they look. */
+/** Names that look alike at a glance get the same result: letters and digits, by how they look. */
 export function looksOf(name: string): string {
   const plain = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
   const latin = [...plain].map((character) => LOOKS.get(character) ?? character).join('')
@@ -33,7 +36,7 @@ const LIKE_LATIN =
 
 /** After decomposition, in lower case. */
 const LOOKS: ReadonlyMap<string, string> = new Map([
-  // Digits and letters that are told apart by nobody in a list.
+  // Digits and letters that look the same in a list.
   ...pairs('0o 1l il |l 5s'),
   // Cyrillic.
   ...pairs(
@@ -43,7 +46,7 @@ const LOOKS: ReadonlyMap<string, string> = new Map([
   ...pairs('αa βb ϲc ςc εe ηn γy ιl κk μm νv οo ρp σo τt υu χx ωw ζz'),
   // Armenian.
   ...pairs('աw եe հh օo սu զq ց9 ղn ոn յj'),
-  // Latin letters that are letters of their own.
+  // Latin letters that do not decompose.
   ...pairs(
     'ıl ɡg ɑa ƅb ɩl łl øo đd ħh ŧt ƒf ꞓc ʏy ᴏo ᴀa ʙb ᴄc ᴅd ᴇe ɢg ʜh ɪl ᴊj ᴋk ʟl ᴍm ɴn ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ᴢz',
   ),

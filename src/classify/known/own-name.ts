@@ -2,7 +2,7 @@ import type { CorpusRow } from './corpus.ts'
 import { HEADER } from './index/header-index.ts'
 import { namesOf, plainName, type Software } from './software.ts'
 
-/** What recorded clients are called, and by what they can be said to name themselves. */
+/** The names of recorded clients, and the words by which they name themselves. */
 export class NameBook {
   readonly #list: ReadonlyMap<string, Software>
   readonly #words = new Map<string, readonly string[]>()
@@ -13,16 +13,15 @@ export class NameBook {
     )
   }
 
-  /** By its id, its name or what else it is called, however they are written. */
+  /** Compares with the id, the name and the aliases, in any spelling. */
   isCalled(id: string, client: string): boolean {
     const software = this.#list.get(plainName(id))
     return software !== undefined && namesOf(software).some((name) => plainName(name) === plainName(client))
   }
 
   /**
-   * Whether a connection says anywhere whose it is: a header's name or value has one of the client's names in it, those by
-   * which the recording and the list call it. No signature is asked. Which server it is, and what is asked of it, is not
-   * the client's to name.
+   * Whether a connection names its client: a header's name or value contains a name that the recording or the
+   * list has for it. Signatures are not used. Headers that the server or the URL determines are ignored.
    */
   namesItself({ client, requests }: CorpusRow): boolean {
     const words = this.#wordsOf(client)
@@ -48,7 +47,10 @@ export class NameBook {
   }
 }
 
-/** A name without what many have at its ends: `OpenAI Node SDK` is openai. Of `@ai-sdk/openai` the scope is one as well. */
+/**
+ * Strips common words from both ends of a name: `OpenAI Node SDK` becomes `openai`. The scope of
+ * `@ai-sdk/openai` is a word too.
+ */
 function tellingWords(name: string): readonly string[] {
   const scope = /^@([^/]+)\//.exec(name)?.[1]
   return [name, ...(scope === undefined ? [] : [scope])]
@@ -68,7 +70,7 @@ function tellingPart(words: readonly string[]): readonly string[] {
   return from === -1 ? words : words.slice(from, to + 1)
 }
 
-/** Where a word of the text begins, one of these does, whatever stands between its parts. */
+/** Whether a word of the text starts with one of `words`, ignoring separators. */
 function says(text: string, words: readonly string[]): boolean {
   const parts = text.match(PART) ?? []
   return parts.some((_part, i) => {
@@ -80,11 +82,11 @@ function says(text: string, words: readonly string[]): boolean {
   })
 }
 
-/** `AzureOpenAI` has two. */
+/** `AzureOpenAI` has two parts. */
 const PART = /[A-Z]*[a-z]+|[A-Z]+|[0-9]+/g
 const PARTS_MAX = 8
 const WORD_LENGTH_MIN = 3
-/** What says of what sort a client is, or what it runs on. */
+/** Words for the kind of a client or its runtime. */
 const COMMON: ReadonlySet<string> = new Set([
   ...['ai', 'api', 'cli', 'client', 'core', 'for', 'js', 'lib', 'llm', 'node', 'npm', 'of', 'python', 'sdk'],
   ...['synthetic', 'the', 'typescript', 'ts', 'v2'],

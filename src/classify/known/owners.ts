@@ -3,15 +3,15 @@ import { DECIDED_BY_NOBODY, decidedAgents } from './decided.ts'
 import type { Candidate, SignatureIndex } from './index/signature-index.ts'
 import type { Software } from './software.ts'
 
-/** Who is known to have a fingerprint. */
+/** The known owners of a fingerprint. */
 export interface Owners {
-  /** Distinct for each that is remembered; 0 for nobody. */
+  /** Unique among the remembered values; 0 for no owners. */
   readonly number: number
-  /** Of nearly all of them; `unknown` where it says nothing of what they are. */
+  /** The kind of nearly all owners; `unknown` if it does not tell what they are. */
   readonly kind: 'agents' | 'libraries' | 'browsers' | 'shared' | 'unknown'
-  /** Most observed first, and which part of what was observed of it was theirs. */
+  /** The owners, most observed first, and each one's share of the observations. */
   readonly shares: readonly Share[]
-  /** The agents that it was decided to be of. */
+  /** The agents for which the fingerprint was marked as decisive. */
   readonly decided: readonly Software[]
 }
 
@@ -20,13 +20,13 @@ export interface Share {
   readonly share: number
 }
 
-/** Looks up what a request, or its connection, shows besides the hello: how it orders headers, and its certificate. */
+/** Finds the owners of a request's header order, and of its connection's certificate. */
 export class OwnerIndex {
   readonly #list: readonly Software[]
   readonly #index: SignatureIndex
   readonly #decidedHeaders: ReadonlyMap<string, readonly Software[]>
   readonly #decidedCertificates: ReadonlyMap<string, readonly Software[]>
-  /** The JA4H without cookies that somebody has: who it is may hang on the cookies. */
+  /** The JA4H without cookie parts that have an owner. For these, the owner may depend on the cookies. */
   #known = new Set<string>()
   #ofHeaders = new Map<string, Owners>()
   #ofCertificate = new Map<string, Owners>()
@@ -39,9 +39,12 @@ export class OwnerIndex {
     this.#decidedCertificates = decidedAgents(list, 'ja4x')
   }
 
-  /** By the order of its headers: many visitors have one, and their cookies are remembered only where they matter. */
+  /**
+   * The owners of the header order. Many visitors share one, so results are cached with cookies only if
+   * cookies matter.
+   */
   ofHeaders({ ja4h, connection }: Print): Owners {
-    // A hop has written the request anew.
+    // A hop has rewritten the request.
     if (ja4h === null || connection.ja4Source === 'hop') return NOBODY
     const names = withoutCookies(ja4h)
     const known = this.#ofHeaders.get(this.#known.has(names) ? ja4h : names)
@@ -108,7 +111,10 @@ export class OwnerIndex {
     return { number: ++this.#count, kind, shares: sharesOf(this.#list, candidates), decided }
   }
 
-  /** Automated browsers have their browser's, and imitators want to: neither says whose it is. */
+  /**
+   * Automated browsers have the fingerprints of their browser, and imitators copy them, so neither tells
+   * whose it is.
+   */
   #kindOf(candidates: readonly Candidate[]): Owners['kind'] {
     const counts = { agents: 0, libraries: 0, browsers: 0 }
     for (const { software, observations } of candidates) {
@@ -133,12 +139,12 @@ export function sharesOf(list: readonly Software[], candidates: readonly Candida
   }))
 }
 
-/** There are so many names that their order is no library's alone. */
+/** With this many names, the header order is not that of a library alone. */
 function isTelling(ja4h: string): boolean {
   return Number(ja4h.slice(6, 8)) >= NAMES_MIN
 }
 
-/** Method, version, names and language: the first two parts. */
+/** The first two parts: method, version, names and language. */
 function withoutCookies(ja4h: string): string {
   return ja4h.slice(0, JA4H_NAMES_LENGTH)
 }
@@ -149,11 +155,14 @@ export const NOBODY: Owners = Object.freeze({
   shares: Object.freeze([]),
   decided: DECIDED_BY_NOBODY,
 })
-/** Nearly all: what the others have of it may be a mistake. */
+/** Nearly all: the observations of other owners may be mistakes. */
 export const MOST = 0.95
 const JA4H_LENGTH = 51
 const JA4H_NAMES_LENGTH = 25
 const JA4H_COOKIE_NAMES_LENGTH = 38
-/** What a library sends by itself is no more, and says nothing of what is made with it: Node's fetch has nine for JSON. */
+/**
+ * A library sends fewer names by itself, which tells nothing about the program built with it: Node's fetch
+ * sends nine for JSON.
+ */
 const NAMES_MIN = 10
 const REMEMBERED_MAX = 8192

@@ -7,18 +7,18 @@ import {
 } from '../../wire/address-ranges.ts'
 import { dayNumber } from './calendar.ts'
 
-/** The addresses an agent has, as its vendor lets people know. */
+/** The addresses of an agent, as its vendor publishes them. */
 export interface PublishedRanges {
   /** As they were written. */
   readonly prefixes: readonly string[]
-  /** It is not known to have all of them: who is at another address may still be who he says. */
+  /** The list may be incomplete: a client at another address may still be the agent. */
   readonly isPartial: boolean
   readonly source: string
-  /** The day on which it was so, `YYYY-MM-DD`. */
+  /** The day of the list, `YYYY-MM-DD`. */
   readonly date: string
 }
 
-/** Throws a DocumentFault with everything that is wrong. */
+/** Throws a DocumentFault with all problems. */
 export function parsePublishedRanges(value: unknown): PublishedRanges {
   const problems: DocumentProblem[] = []
   const published = readPublishedRanges(Place.of(value, problems))
@@ -26,7 +26,7 @@ export function parsePublishedRanges(value: unknown): PublishedRanges {
   return published
 }
 
-/** `null`: it was refused, and its place knows why. */
+/** `null`: it was refused, and its place has the problem. */
 export function readPublishedRanges(place: Place): PublishedRanges | null {
   const members = place.members(['prefixes', 'partial', 'source', 'date'])
   const source = members.get('source')?.text('where it was found') ?? null
@@ -39,8 +39,9 @@ export function readPublishedRanges(place: Place): PublishedRanges | null {
 }
 
 /**
- * Whether it can be one client's for all to see. Private addresses and those of this machine are what everybody has: a
- * proxy in front, of which nobody has told us, would lend them to all of its clients.
+ * Whether the address can belong to one client on the public internet. Private and local addresses are used
+ * everywhere. Behind a proxy that is not configured as trusted, all clients would have the address of that
+ * proxy.
  */
 export function isPublic(address: Address): boolean {
   return address.family !== 0 && !NOT_PUBLIC.has(address)
@@ -52,7 +53,7 @@ function readDate(place: Place | undefined): string | null {
   return place!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
 }
 
-/** `null`: one of them was refused, or all together. */
+/** `null`: a range was refused, or the whole list. */
 function readPrefixes(place: Place | undefined): readonly string[] | null {
   if (place === undefined) return null
   const items = place.items()
@@ -100,15 +101,18 @@ function shortest({ isIpv4 }: AddressRange): number {
   return isIpv4 ? IPV4_LENGTH_MIN : IPV6_LENGTH_MIN
 }
 
-/** What registries give to one network at most; Apple has published 17.0.0.0/8 for its crawler. */
+/** The largest ranges that registries give to one network. Apple has published 17.0.0.0/8 for its crawler. */
 const IPV4_LENGTH_MIN = 8
 const IPV6_LENGTH_MIN = 19
 const WIDEST = `/${IPV4_LENGTH_MIN} of IPv4 and /${IPV6_LENGTH_MIN} of IPv6`
-/** Of all ranges of a list together: else many narrow ones would be the whole internet. */
+/** For all ranges of a list together; otherwise many narrow ones could cover the whole internet. */
 const WIDEST_MAX = 2
-/** The longest that is known is that of AhrefsBot, of some 10,000. */
+/** The longest known list is that of AhrefsBot, with about 10,000 ranges. */
 const PREFIXES_MAX = 20_000
-/** RFC 6890 and 5771; of IPv6, all but what is given out (2000::/3). Examples (192.0.2.0/24) are nobody's. */
+/**
+ * RFC 6890 and 5771; of IPv6, everything except the assigned space (2000::/3). Example ranges (192.0.2.0/24)
+ * are allowed: they have no owner.
+ */
 const NOT_PUBLIC = new AddressRanges(
   [
     ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],

@@ -2,15 +2,15 @@ import { DocumentFault, type DocumentProblem, Place, shown } from '../../shared/
 import { type FingerprintSignature, readSignature } from './signature.ts'
 import { parseSoftware, type Software } from './software.ts'
 
-/** What a line of a long list says. */
+/** One line of a long list of signatures. */
 export type SignatureLine =
   | { readonly kind: 'software'; readonly software: Software }
-  /** `of`: an id. */
+  /** `of`: the id of the software. */
   | { readonly kind: 'fingerprint'; readonly of: string; readonly signature: FingerprintSignature }
 
 /**
- * Software as a file of signatures has it, or one of its fingerprints: a signature with the id in `software`. What else
- * Software is known by stands with it. Throws a DocumentFault.
+ * Parses a Software as in a file of signatures, or one of its fingerprints: a signature with the id in
+ * `software`. Other types of signatures belong to the Software's own line. Throws a DocumentFault.
  */
 export function parseSignatureLine(value: unknown): SignatureLine {
   if (!isFingerprintLine(value)) return { kind: 'software', software: parseSoftware(value) }
@@ -29,7 +29,7 @@ export function parseSignatureLine(value: unknown): SignatureLine {
   throw new DocumentFault('SIGNATURES_INVALID', problems)
 }
 
-/** Also for a look at what a file is. */
+/** Also used to detect the format of a file. */
 export function isFingerprintLine(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && 'software' in value
 }

@@ -1,21 +1,21 @@
 import { type Place, shown } from '../../shared/problem.ts'
 import { formOfFingerprint, formOfPart, JA4_TYPES } from './fingerprint-form.ts'
 
-/** A pattern that points to the Software it stands under, and where it was measured. */
+/** A pattern that identifies the Software it belongs to, and where it was measured. */
 export type Signature = ((UserAgentPattern | HeaderPattern | HeaderOrder) & Provenance) | FingerprintSignature
 
-/** Words of a User-Agent, in any case of letters. */
+/** Words of a User-Agent, regardless of case. */
 export interface UserAgentPattern {
   readonly type: 'user-agent'
   readonly text: string
   /**
-   * `product`: not in the middle of a word, so `curl/` is not in `libcurl/`, and a pattern that ends in a letter or
-   * digit ends a word there. `whole`: nothing else stands in it (`node`).
+   * `product`: whole words only, so `curl/` does not match `libcurl/`, and a pattern that ends in a letter or
+   * digit must end a word. `whole`: the whole User-Agent (`node`).
    */
   readonly match: 'product' | 'whole'
 }
 
-/** A header that is there; with `value`, one whose value has it (`*` stands for anything). */
+/** A header that is present. With `value`, its value must match (`*` stands for any text). */
 export interface HeaderPattern {
   readonly type: 'header'
   /** Lower case. */
@@ -23,21 +23,21 @@ export interface HeaderPattern {
   readonly value: string | null
 }
 
-/** The order in which a browser sends what it sends: names in lower case, without pseudo-headers. */
+/** The order in which a browser sends its headers: names in lower case, without pseudo-headers. */
 export interface HeaderOrder {
   readonly type: 'header-order'
   readonly protocol: 'h1' | 'h2'
   readonly names: readonly string[]
 }
 
-/** A fingerprint as it is written; in JA4, JA4S, JA4H and JA4X whole parts may be `*`. */
+/** A fingerprint as written. In JA4, JA4S, JA4H and JA4X, whole parts may be `*`. */
 export interface FingerprintPattern {
   readonly type: FingerprintType
   readonly value: string
 }
 
 export interface FingerprintSignature extends FingerprintPattern, Provenance {
-  /** Somebody has decided that whoever has it is whom it stands under, an agent. */
+  /** An admin has decided that every client with this fingerprint is this agent. */
   readonly isDecisive: boolean
 }
 
@@ -47,7 +47,7 @@ export interface Provenance {
   readonly source: string
   /** The day, `YYYY-MM-DD`. */
   readonly date: string
-  /** Connections or requests it was seen on; 0 for what is only published. */
+  /** The number of connections or requests it was seen on; 0 if it was only published. */
   readonly observations: number
 }
 
@@ -57,17 +57,17 @@ export function isDecidable(type: string): type is DecidableType {
   return DECIDABLE_TYPES.some((each) => each === type)
 }
 
-/** Whoever has it is whom it stands under. */
+/** Whether every client with this signature is the agent that it belongs to. */
 export function isDecisive(signature: Signature): boolean {
   return 'isDecisive' in signature && signature.isDecisive
 }
 
-/** Whether it is written like one. */
+/** Whether the text has the form of this type. */
 export function isFingerprint(type: FingerprintType, text: string): boolean {
   return FORMS[type].test(text)
 }
 
-/** `null`: it was refused, and its place knows why. */
+/** `null`: it was refused, and its place has the problem. */
 export function readSignature(place: Place): Signature | null {
   const members = place.members(MEMBERS)
   const given = PATTERN_NAMES.filter((name) => members.has(name))
@@ -99,7 +99,7 @@ function readProvenance(place: Place, members: Members): Provenance | null {
     : members.get('date')!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
 }
 
-/** What decides is looked for as it is written. */
+/** A decisive fingerprint is looked up as it is written, so it must be whole. */
 function canDecide(pattern: Pattern): boolean {
   if (!isOfFingerprint(pattern) || !isDecidable(pattern.type)) return false
   const { type, value } = pattern
@@ -144,7 +144,7 @@ function fingerprint(type: FingerprintType): (place: Place) => FingerprintPatter
   }
 }
 
-/** Any part of the four may be `*`, but not all of them; an HTTP/2 fingerprint and a stable key are whole. */
+/** Any parts may be `*`, but not all of them. HTTP/2 fingerprints and stable keys are always whole. */
 const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
   ja4: new RegExp(formOfFingerprint('ja4')),
   ja4s: new RegExp(formOfFingerprint('ja4s')),
@@ -155,7 +155,9 @@ const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
 }
 
 export const FINGERPRINT_TYPES = [...JA4_TYPES, 'stable', 'http2'] as const
-/** Those of which a fingerprint can be decided on: a JA4S is our own answer, and many programs share the others. */
+/**
+ * The types that can be decisive. A JA4S is the proxy's own answer, and many programs share the other types.
+ */
 const DECIDABLE_TYPES = ['ja4', 'ja4h', 'ja4x'] as const
 const WHOLE_BUT_COOKIES = /^[^*]+(?:_\*){0,2}$/
 const DETAILS = ['match', 'value', 'protocol', 'decisive']
@@ -171,7 +173,7 @@ const MEMBERS = [...PATTERN_NAMES, ...DETAILS, ...PROVENANCE]
 const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const PRODUCT_LENGTH_MIN = 3
-/** What browsers and half of all others say. */
+/** Tokens of browsers and of half of all other clients. */
 const GENERIC = new Set([
   'mozilla',
   'mozilla/5.0',

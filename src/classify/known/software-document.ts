@@ -2,7 +2,9 @@ import type { PublishedRanges } from './published-ranges.ts'
 import { isDecisive, type Signature } from './signature.ts'
 import type { Software, Verification } from './software.ts'
 
-/** A Software as a file of signatures says it, in an order that stays: what parseSoftwareList makes the same of. */
+/**
+ * Writes a Software as in a file of signatures, in a fixed order. parseSoftwareList reads it back unchanged.
+ */
 export function softwareDocument(software: Software): Readonly<Record<string, unknown>> {
   return said({
     id: software.id,
@@ -64,7 +66,7 @@ function rangesDocument(ranges: PublishedRanges): Readonly<Record<string, unknow
   return said({ source, date, partial: isPartial ? true : null, prefixes })
 }
 
-/** A file leaves out what it does not say, also empty lists. */
+/** Leaves out members without a value, and empty lists. */
 function said(members: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const isSaid = (value: unknown) => value !== null && !(Array.isArray(value) && value.length === 0)
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isSaid(value)))

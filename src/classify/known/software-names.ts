@@ -1,6 +1,6 @@
 import { namesOf, plainName, type Software } from './software.ts'
 
-/** What the names that people write stand for: one index for policies, filters and tools. Never changed. */
+/** Maps names that people write to Software: one index for policies, filters and tools. Never changed. */
 export class SoftwareNames {
   readonly #byName: ReadonlyMap<string, Software>
   readonly #shared: ReadonlyMap<string, readonly Software[]>
@@ -21,7 +21,7 @@ export class SoftwareNames {
     }
   }
 
-  /** With pauses in between. */
+  /** Yields in between. */
   static *compiling(list: readonly Software[]): Generator<undefined, SoftwareNames> {
     const byName = new Map<string, Software>()
     const shared = new Map<string, Software[]>()
@@ -42,38 +42,41 @@ export class SoftwareNames {
     return new SoftwareNames(byName, shared)
   }
 
-  /** By its id, else by a name or an alias as it is written, else in any spelling. */
+  /** Finds by id, then by a name or alias as written, then in any spelling. */
   find(name: string): Software | null {
     return this.#byName.get(name) ?? this.#byName.get(plainName(name)) ?? null
   }
 
-  /** All software that goes by a name which is no id: `find` takes the first. Empty where it is one at most. */
+  /**
+   * All software that shares a name which is not an id; `find` returns the first. Empty if only one has it,
+   * or none.
+   */
   sharing(name: string): readonly Software[] {
     const spelling = spellings(name).find((each) => this.#byName.has(each))
     return (spelling === undefined ? undefined : this.#shared.get(spelling)) ?? NONE
   }
 
-  /** Every name, to find the nearest. */
+  /** Every name, for suggestions. */
   get all(): Iterable<string> {
     return this.#byName.keys()
   }
 }
 
-/** Under which names a name is looked for, in this order: as it is written, then in any spelling. */
+/** The spellings under which a name is looked up, in this order: as written, then normalized. */
 export function spellings(name: string): readonly string[] {
   const plain = plainName(name)
   return plain === name ? [name] : [name, plain]
 }
 
-/** Names that software is found by: its id, its name and its aliases as they are written, then in any spelling. */
+/** The names that software is found by: its id, name and aliases as written, then normalized. */
 export function allNames(software: Software): readonly string[] {
   const names = namesOf(software).map(storable)
   return [...new Set([...names, ...names.map(plainName)])].filter(({ length }) => length <= NAME_LENGTH_MAX)
 }
 
 /**
- * All names of a list with their owners; of several owners of a name the first is meant: the software whose id it is, then
- * the one that has it earliest among its own names.
+ * All names of a list with their owners. If a name has several owners, the first is meant: the software with
+ * this id, then the software that has the name earliest among its own names.
  */
 export function* rankedNames(
   list: readonly Software[],
@@ -88,13 +91,13 @@ export function* rankedNames(
     }
 }
 
-/** No NUL, which PostgreSQL does not take, and no half of a character, which neither database keeps. */
+/** Removes NUL, which PostgreSQL rejects, and replaces lone surrogates, which neither database keeps. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '').toWellFormed()
 }
 
 const NONE: readonly Software[] = []
-/** Nobody asks by a longer one, and PostgreSQL has no index for it. */
+/** Longer names are never looked up, and PostgreSQL cannot index them. */
 const NAME_LENGTH_MAX = 256
 const SOFTWARE_AT_ONCE = 200
 const NAMES_AT_ONCE = 1_000

@@ -5,30 +5,33 @@ import { readSignature, type Signature } from './signature.ts'
 
 export type SoftwareId = Brand<string, 'SoftwareId'>
 
-/** Any program we know by how it shows itself. */
+/** A program that is known by how it behaves and identifies itself. */
 export interface Software {
   readonly id: SoftwareId
   readonly name: string
   readonly kind: SoftwareKind
-  /** Of an agent; `null` for tools and browsers. */
+  /** For agents; `null` for tools and browsers. */
   readonly category: Category | null
   readonly vendor: string | null
   readonly homepage: string | null
   readonly description: string | null
-  /** What others call it: in labelled data, in the API. */
+  /** Other names for it: in labelled data, in the API. */
   readonly aliases: readonly string[]
-  /** What it goes by in robots.txt. */
+  /** Its name in robots.txt. */
   readonly robotsToken: string | null
-  /** Of a browser: decides what its TLS and its headers look like. */
+  /** For browsers. The engine determines TLS and headers. */
   readonly engine: Engine | null
   /**
-   * 0 where its User-Agent token is its own; 1 where those built on it carry the token too (Chrome, Headless Chrome,
-   * Nutch); 2 where even the former do (Safari). Of several of a kind that are named, the lowest is meant, then the first.
+   * If a User-Agent names several Software of one kind, the lowest value wins, then the first named. 0: the
+   * token is its own. 1: programs built on it send the token too (Chrome, Headless Chrome, Nutch). 2:
+   * programs with value 1 send the token too (Safari).
    */
   readonly givesWay: 0 | 1 | 2
-  /** It is made to look like a browser. */
+  /** It imitates a browser. */
   readonly isImitator: boolean
-  /** It stands for all that share a mark (SDKs of one generator), and is named only where none of them is. */
+  /**
+   * It stands for all Software with a shared mark (SDKs of one generator), and is named only if no member is.
+   */
   readonly isFamily: boolean
   readonly verification: Verification
   readonly signatures: readonly Signature[]
@@ -38,19 +41,19 @@ export type SoftwareKind = (typeof SOFTWARE_KINDS)[number]
 export type Category = (typeof CATEGORIES)[number]
 export type Engine = (typeof ENGINES)[number]
 
-/** How its vendor lets others check that it is who it says. */
+/** How the vendor lets others verify the agent. */
 export interface Verification {
   readonly rangesUrl: string | null
   readonly ranges: PublishedRanges | null
-  /** Ends of the host names that its addresses have, like `.googlebot.com`. */
+  /** Ends of the host names of its addresses, like `.googlebot.com`. */
   readonly reverseDns: readonly string[]
-  /** The networks that all of its addresses are in: numbers of autonomous systems. */
+  /** The networks of all its addresses: autonomous system numbers. */
   readonly asns: readonly number[]
-  /** The origin of its key directory, as it says it in Signature-Agent. */
+  /** The origin of its key directory, as in Signature-Agent. */
   readonly signatureAgent: string | null
 }
 
-/** Throws a DocumentFault with everything that is wrong. A file of signatures is a list of Software. */
+/** Parses a file of signatures: a list of Software. Throws a DocumentFault with all problems. */
 export function parseSoftwareList(value: unknown, isFromLater = false): readonly Software[] {
   const problems: DocumentProblem[] = []
   const list = readSoftwareList(Place.of(value ?? [], problems, isFromLater))
@@ -58,7 +61,7 @@ export function parseSoftwareList(value: unknown, isFromLater = false): readonly
   return list
 }
 
-/** One of such a list. Throws a DocumentFault with everything that is wrong. */
+/** Parses one Software of such a list. Throws a DocumentFault with all problems. */
 export function parseSoftware(value: unknown): Software {
   const problems: DocumentProblem[] = []
   const software = readSoftware(Place.of(value, problems), new Set())
@@ -66,12 +69,11 @@ export function parseSoftware(value: unknown): Software {
   return software
 }
 
-/** All that it is called. */
 export function namesOf({ id, name, aliases }: Software): readonly string[] {
   return [id, name, ...aliases]
 }
 
-/** A name as it is compared: however it is written. */
+/** Normalizes a name for comparison, regardless of spelling. */
 export function plainName(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
 }
@@ -156,7 +158,7 @@ function readVerification(place: Place | undefined, kind: SoftwareKind | null): 
   }
 }
 
-/** Nobody but agents is ever verified. */
+/** Only agents are verified. */
 function readRanges(place: Place | undefined, kind: SoftwareKind | null): PublishedRanges | null {
   if (place === undefined) return null
   return kind === null || kind === 'agent' ? readPublishedRanges(place) : place.refuse('is for agents only')
@@ -166,7 +168,7 @@ function texts(place: Place | undefined): readonly string[] {
   return (place?.items() ?? []).map((item) => item.text('a text')).filter((each) => each !== null)
 }
 
-/** Of two labels at least: everybody has a name that ends with `.com`. */
+/** At least two labels: `.com` alone would match most host names. */
 function hostEnds(place: Place | undefined): readonly string[] {
   return (place?.items() ?? []).flatMap((item) => {
     const end = item.text('the end of host names, like .googlebot.com')

@@ -5,30 +5,33 @@ import type { FingerprintSignature, Signature } from './signature.ts'
 import type { Candidate, Nearest, SignatureIndex } from './index/signature-index.ts'
 import type { Engine, Software } from './software.ts'
 
-/** What the fingerprints of a connection say of the program that made it. */
+/** What the fingerprints of a connection say about the program that opened it. */
 export interface Stack {
-  /** Distinct for each Stack that is remembered. */
+  /** Unique among the remembered stacks. */
   readonly number: number
-  /** Somebody is known to have this hello: the same, or the same but for what comes and goes with resumption. */
+  /** The hello has a known owner: it is equal, or differs only in what changes with session resumption. */
   readonly isKnown: boolean
   readonly kind: 'browsers' | 'libraries' | 'shared' | 'unknown'
-  /** Of the browsers that have it. */
+  /** The engines of the browsers with this hello. */
   readonly engines: ReadonlySet<Engine>
-  /** Of the browsers that have parts of it; none where it is known. */
+  /** The engines of the browsers with parts of this hello. Empty if the hello is known. */
   readonly enginesAlike: ReadonlySet<Engine>
-  /** Of the browsers that open HTTP/2 so. */
+  /** The engines of the browsers with this HTTP/2 fingerprint. */
   readonly http2Engines: ReadonlySet<Engine>
-  /** Who has it, most observed first, and which part of what was observed of it was theirs. */
+  /** The owners of the hello, most observed first, and each one's share of the observations. */
   readonly shares: readonly Share[]
-  /** The agents that this very JA4 was decided to be of, or the one it would be if no session were resumed. */
+  /**
+   * The agents for which this JA4 was marked as decisive, or the JA4 that the hello would have without
+   * session resumption.
+   */
   readonly decided: readonly Software[]
 }
 
-/** Looks fingerprints up once for each connection. */
+/** Looks up the fingerprints of each connection once. */
 export class StackIndex {
   readonly #list: readonly Software[]
   readonly #index: SignatureIndex
-  /** The JA4S that were seen of each Software, by its number, in parts. */
+  /** The JA4S that were seen of each Software, by its number, split into parts. */
   readonly #answers = new Map<number, readonly (readonly string[])[]>()
   readonly #decided: ReadonlyMap<string, readonly Software[]>
   readonly #ofPrint = new WeakMap<ConnectionPrint, Stack>()
@@ -57,7 +60,7 @@ export class StackIndex {
     return stack
   }
 
-  /** For what is asked of once. Clients of one kind have the same, and there are few kinds. */
+  /** For prints that are looked up only once. Clients of one kind share a result, and there are few kinds. */
   lookUp(print: ConnectionPrint): Stack {
     const ja4s = this.#answers.size === 0 ? '' : print.ja4s
     const key = `${print.ja4} ${print.stable} ${print.http2} ${ja4s}`
@@ -90,14 +93,14 @@ export class StackIndex {
     return ja4 === null ? undefined : this.#decided.get(ja4)
   }
 
-  /** A browser's next version mostly keeps its ciphers, or all but them. */
+  /** A browser's next version mostly keeps its ciphers, or everything except them. */
   #alike(ja4: string, nearest: Nearest): readonly Candidate[] {
     return [...nearest.candidates, ...this.#index.find('ja4', ja4, 'b')]
   }
 
   /**
-   * JA4S is our answer, which follows from the hello and from how we are set up. So it only tells those apart who share a
-   * hello, and only where it was seen of one of them.
+   * JA4S is the proxy's own answer. It follows from the hello and the proxy's configuration, so it can only
+   * distinguish clients that share a hello, and only if it was seen of one of them.
    */
   #narrowed(candidates: readonly Candidate[], ja4s: string): readonly Candidate[] {
     const parts = ja4s.split('_')
@@ -106,7 +109,10 @@ export class StackIndex {
     return candidates.some(isSeen) ? candidates.filter((each) => isSeen(each) ?? true) : candidates
   }
 
-  /** Automated browsers have their browser's, and imitators want to: neither says whose it is. */
+  /**
+   * Automated browsers have the fingerprints of their browser, and imitators copy them, so neither tells
+   * whose it is.
+   */
   #kindOf(candidates: readonly Candidate[]): Stack['kind'] {
     let browsers = 0
     let libraries = 0
@@ -130,7 +136,7 @@ export class StackIndex {
   }
 }
 
-/** Our answer as it was seen of somebody: what is only published was another server's. */
+/** Whether a JA4S was seen by this proxy. A JA4S that is only published is another server's answer. */
 export function isSeenAnswer(signature: Signature): signature is FingerprintSignature {
   return signature.type === 'ja4s' && signature.observations > 0
 }

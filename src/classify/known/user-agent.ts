@@ -1,27 +1,27 @@
 import { type Engine, namesOf, plainName, type Software } from './software.ts'
 
-/** What a User-Agent says of who sends it. Made once for each text, as long as it is remembered. */
+/** What a User-Agent claims. Created once for each text, as long as it is remembered. */
 export interface Claim {
-  /** Distinct for each Claim that is remembered. */
+  /** Unique among the remembered claims. */
   readonly number: number
-  /** What the text has been found to name, the most telling kind first: an agent, a tool, a browser. */
+  /** The Software that the text names. An agent has precedence over a tool, a tool over a browser. */
   readonly software: Software | null
   readonly kind: ClaimKind
   /**
-   * Where nothing is named: the Software that is called as the first product is. It only says how to call who is held for
-   * an agent or a tool for other reasons, because names are words that others use, too.
+   * If no Software is named: the Software with the name of the first product. It only gives a name to a
+   * client that is classified as agent or tool for other reasons, because other programs use the same words.
    */
   readonly called: Software | null
-  /** Of a browser that is named. */
+  /** For a named browser. */
   readonly engine: Engine | null
-  /** The engine's main version, as its own browser counts them (Chrome, Firefox, Safari); 0 where it is not said. */
+  /** The engine's main version, counted as its own browser does (Chrome, Firefox, Safari); 0 if unknown. */
   readonly version: number
   readonly platform: Platform | null
-  /** It says to be on a phone or tablet. */
+  /** It claims to be a phone or tablet. */
   readonly isMobile: boolean
-  /** It says that nobody looks at it: HeadlessChrome. */
+  /** It claims to run without a screen: HeadlessChrome. */
   readonly isHeadless: boolean
-  /** Built into other programs, with headers of their own: QtWebEngine, the WebView of Android, WebKitGTK. */
+  /** An engine inside another program that sends other headers: QtWebEngine, Android WebView, WebKitGTK. */
   readonly isEmbedded: boolean
 }
 
@@ -29,13 +29,13 @@ export type ClaimKind =
   | 'agent'
   | 'tool'
   | 'browser'
-  /** Nobody we know, but it says what it is: a word like crawler. */
+  /** Unknown software, but it declares itself with a word like crawler. */
   | 'bot'
-  /** Nobody we know, but it says where to read of it. */
+  /** Unknown software, but it gives a contact address. */
   | 'addressed'
-  /** Begins like a browser's, and names none. */
+  /** Begins like a browser's User-Agent, but names no browser. */
   | 'odd-mozilla'
-  /** A product nobody knows. */
+  /** An unknown product. */
   | 'unknown-product'
   | 'none'
 
@@ -44,10 +44,10 @@ export type Platform = 'windows' | 'mac' | 'linux' | 'android' | 'ios' | 'chrome
 interface Pattern {
   readonly software: Software
   readonly text: string
-  /** How far before its first letter or digit it begins. */
+  /** The number of characters before its first letter or digit. */
   readonly lead: number
   readonly endsWord: boolean
-  /** Nothing else may stand in the User-Agent. */
+  /** It must be the whole User-Agent. */
   readonly isWhole: boolean
 }
 
@@ -55,7 +55,7 @@ interface Pattern {
 export class UserAgentIndex {
   /** By the first word of the pattern. */
   readonly #patterns = new Map<string, Pattern[]>()
-  /** Agents and tools by what they are called. */
+  /** Agents and tools by their names. */
   readonly #names = new Map<string, Software>()
   #claims = new Map<string, Claim>()
   #olderClaims = new Map<string, Claim>()
@@ -65,7 +65,7 @@ export class UserAgentIndex {
     for (const software of list) this.#learn(software)
   }
 
-  /** With pauses in between: some thousand Software take some milliseconds. */
+  /** Yields in between, because thousands of Software take milliseconds. */
   static *compiling(list: readonly Software[]): Generator<undefined, UserAgentIndex> {
     const index = new UserAgentIndex([])
     for (const [number, software] of list.entries()) {
@@ -75,7 +75,7 @@ export class UserAgentIndex {
     return index
   }
 
-  /** `null` for a request without the header. */
+  /** `text` is `null` for a request without the header. */
   claim(text: string | null): Claim {
     if (text === null) return NOBODY
     const found = this.#claims.get(text)
@@ -90,7 +90,7 @@ export class UserAgentIndex {
     return claim
   }
 
-  /** Every Software that the text names, and where: for who wants to know why. */
+  /** Every Software that the text names, and the position. For explanations. */
   matches(
     text: string,
   ): readonly { readonly software: Software; readonly text: string; readonly at: number }[] {
@@ -163,7 +163,10 @@ export class UserAgentIndex {
   }
 }
 
-/** Of each kind the one that gives way least; of those the first, and the longer of two in one place. */
+/**
+ * Of each kind, keeps the Software with the lowest `givesWay`, then the first named, then the longest match
+ * at the same position.
+ */
 class Best {
   agent: Software | null = null
   tool: Software | null = null
@@ -213,7 +216,7 @@ function platformOf(text: string): Platform | null {
 
 function isEmbedded(text: string, engine: Engine | null): boolean {
   if (/qtwebengine|; wv\)/.test(text)) return true
-  // WebKit outside of Apple's systems: WebKitGTK and WPE, each with its distribution's TLS.
+  // WebKit on other systems than Apple's: WebKitGTK and WPE, each with the TLS library of its distribution.
   return engine === 'webkit' && !/mac os x|iphone|ipad/.test(text)
 }
 
@@ -231,9 +234,9 @@ const NOBODY: Claim = {
 }
 const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
 const WORD = /[a-z0-9]+/
-/** Up to its version; of a package with a scope, both. */
+/** The first product, up to its version. For a scoped package, scope and name. */
 const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
-/** No phone is called so but Cubot's. */
+/** Excludes Cubot: no other phone has such a name. */
 const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]/
 const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {
@@ -250,10 +253,10 @@ const PLATFORMS: readonly (readonly [string, Platform])[] = [
   ['cros ', 'chromeos'],
   ['linux', 'linux'],
 ]
-/** No known one is half as long. */
+/** No known User-Agent is half as long. */
 const LENGTH_READ_MAX = 1024
-/** Longer ones are read each time: whoever sends them should not fill memory with them. */
+/** Longer ones are parsed each time, so that clients cannot fill the memory with them. */
 const REMEMBERED_LENGTH_MAX = 512
-/** Of each of two generations. */
+/** In each of two generations. */
 const CLAIMS_MAX = 4096
 const SLICE = 128

@@ -1,8 +1,8 @@
 import type { UserAgentIndex } from './user-agent.ts'
 
 /**
- * Which version of a Software its User-Agent says it is: what stands behind words that name it, as in `GPTBot/1.2` and
- * `OpenAI/Python 1.30.1`. `null`: it says none.
+ * The version that a User-Agent states for a Software: the number after its name, as in `GPTBot/1.2` and
+ * `OpenAI/Python 1.30.1`. `null`: no version.
  */
 export function versionSaid(index: UserAgentIndex, software: string, userAgent: string): string | null {
   for (const { software: named, text, at } of index.matches(userAgent)) {
@@ -14,5 +14,5 @@ export function versionSaid(index: UserAgentIndex, software: string, userAgent: 
   return null
 }
 
-/** Of 32 characters at most. The words may end with the stroke, and some have a `v` before the number. */
+/** At most 32 characters. The name may end with the slash, and some versions begin with `v`. */
 const VERSION = /(?:(?<=\/)|[/ ])v?(\d(?:[\w.-]{0,30}\w)?)(?![.-]*\w)/iy

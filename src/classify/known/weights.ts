@@ -1,22 +1,22 @@
 import { DocumentFault, type DocumentProblem, Place } from '../../shared/problem.ts'
 import { EVIDENCE_KINDS, type EvidenceSet } from './evidence.ts'
 
-/** What a client can be, in the order in which weights stand. */
+/** The classes of clients, in the order of the weights. */
 export const CLASSES = ['agent', 'automation', 'human'] as const
 
 export type Class = (typeof CLASSES)[number]
 
-/** What each kind of evidence says for each class: natural logarithms of odds, which add up. */
+/** What each kind of evidence adds to each class: natural logarithms of odds, which are summed. */
 export interface Weights {
-  /** What is believed before anything is seen. */
+  /** The sums before any evidence, one for each class. */
   readonly bias: readonly number[]
-  /** For each kind of evidence, in its order, one for each class. */
+  /** For each kind of evidence, in order: one weight for each class. */
   readonly kinds: readonly (readonly number[])[]
-  /** What all sums are divided by: found on clients that were held back. */
+  /** The divisor of all sums, fitted on held-out clients. */
   readonly temperature: number
   /**
-   * How often the best class was right on clients that were held back, by its probability; rising, and taken as straight
-   * between two. It makes of a probability the confidence that is said.
+   * How often the best class was right on held-out clients, by its probability. It never falls, and is linear
+   * between two knots. It turns a probability into a confidence.
    */
   readonly calibration: readonly Knot[]
 }
@@ -26,7 +26,7 @@ export interface Knot {
   readonly right: number
 }
 
-/** Throws a DocumentFault. Evidence that the document does not name weighs nothing. */
+/** Throws a DocumentFault. Evidence that the document omits has weight 0. */
 export function parseWeights(value: unknown): Weights {
   const problems: DocumentProblem[] = []
   const place = Place.of(value, problems)
@@ -73,7 +73,7 @@ function share(place: Place): number | null {
   return value === null || (value >= 0 && value <= 1) ? value : place.refuse('is not from 0 to 1')
 }
 
-/** The sums for the classes, into `into`. */
+/** Writes the sum of each class into `into`. */
 export function addUp(weights: Weights, marks: EvidenceSet, into: Float64Array): void {
   for (let c = 0; c < CLASSES.length; c++) into[c] = weights.bias[c]!
   for (let half = 0; half < 2; half++) {
@@ -87,7 +87,7 @@ export function addUp(weights: Weights, marks: EvidenceSet, into: Float64Array):
   }
 }
 
-/** Sums to probabilities, in place. */
+/** Turns sums into probabilities, in place. */
 export function toProbabilities(sums: Float64Array, temperature: number): void {
   let max = Number.NEGATIVE_INFINITY
   for (const sum of sums) max = Math.max(max, sum)
@@ -96,7 +96,7 @@ export function toProbabilities(sums: Float64Array, temperature: number): void {
   for (let c = 0; c < sums.length; c++) sums[c] = sums[c]! * (1 / total)
 }
 
-/** The confidence that a probability deserves; without a calibration it is the probability. */
+/** Returns the confidence for a probability. Without a calibration, both are equal. */
 export function calibrated({ calibration }: Weights, probability: number): number {
   let [below, above]: readonly [Knot, Knot] = [NEVER, ALWAYS]
   for (const knot of calibration) {
@@ -110,7 +110,7 @@ export function calibrated({ calibration }: Weights, probability: number): numbe
   return below.right + (above.right - below.right) * Math.min(part, 1)
 }
 
-/** Far beyond certainty, and sums of them stay numbers. */
+/** Far beyond certainty, but sums of such values stay finite. */
 const VALUE_MAX = 1e15
 const NEVER: Knot = { probability: 0, right: 0 }
 const ALWAYS: Knot = { probability: 1.000001, right: 1 }

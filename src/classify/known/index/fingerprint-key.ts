@@ -1,61 +1,62 @@
 import type { FingerprintType } from '../signature.ts'
 
-/** Parts of a fingerprint that two have in common, when it is not all of it. */
+/** The parts that two different fingerprints have in common. */
 export type PartsAlike =
   | ('a' | 'b' | 'c' | 'd')
   | ('a_b' | 'a_c' | 'a_d' | 'b_c' | 'b_d' | 'c_d')
   | ('a_b_c' | 'a_b_d' | 'a_c_d' | 'b_c_d')
 
 /**
- * How a type of fingerprint is written, and how it stands in an index: as 32-bit words, the characters of a part side by
- * side and hexadecimal digits as the number they are. A set of parts is a number with one bit for each.
+ * How a type of fingerprint is written, and how an index stores it: as 32-bit words. Hexadecimal parts are
+ * stored as numbers, other parts as characters side by side. A set of parts is a number with one bit for each
+ * part.
  */
 export interface KeyForm {
   readonly type: FingerprintType
-  /** Its place in `KEY_FORMS`. */
+  /** Its position in `KEY_FORMS`. */
   readonly number: number
   readonly parts: readonly KeyPart[]
-  /** All its parts. */
+  /** The set of all its parts. */
   readonly whole: number
-  /** Words of a key; 0 where it depends on the text, which is `textWords` of the first of them. */
+  /** Words of a key. 0 if the length depends on the text; then it is `textWords` of the key's first word. */
   readonly stride: number
-  /** Which words these parts are, for each set of parts. Of a text: as many of them as it has. */
+  /** The word offsets of each set of parts. A text uses as many of them as it has words. */
   readonly offsets: readonly Uint16Array[]
-  /** The tables of all types stand in one row, and a type has one for each set of parts. */
+  /** The tables of all types are numbered consecutively. Each type has one table for each set of parts. */
   readonly firstTable: number
-  /** The sets of parts by which it is looked for, the most telling first. */
+  /** The sets of parts to look up by, most telling first. */
   readonly order: readonly PartsAlike[]
-  /** The same, as numbers. */
+  /** The same sets as numbers. */
   readonly orderParts: readonly number[]
   /**
-   * The sets of parts by which a signature is found that says more. By any other set only those are found that say
-   * just this much: what everybody has in common tells something only where somebody has written it down.
+   * The sets of parts that also match signatures with more parts. Any other set matches only signatures with
+   * exactly these parts: widely shared parts are evidence only if a signature lists them alone.
    */
   readonly telling: ReadonlySet<number>
   readonly prefix: string
   readonly separator: number
   readonly hasStars: boolean
-  /** Characters of a whole one; 0 for any. */
+  /** Characters of a whole fingerprint; 0 for any number. */
   readonly characters: number
 }
 
 interface KeyPart {
-  /** Its place in the text, and the place after it. */
+  /** Start and end of the part in the text. */
   readonly at: number
   readonly end: number
   readonly isHex: boolean
-  /** Its place in the key, and the place after it. */
+  /** Start and end of the part in the key. */
   readonly word: number
   readonly wordEnd: number
 }
 
-/** The key that was read last. One for all: a key is used up before the next is read. */
+/** The key that was read last. One buffer for all: each key is used before the next is read. */
 export const KEY = new Int32Array(1 + 256)
 
-/** The longest text that is kept whole, the HTTP/2 fingerprint: what is longer belongs to nobody. */
+/** The longest text that is stored whole, an HTTP/2 fingerprint. A longer text matches no signature. */
 export const TEXT_CHARACTERS_MAX = (KEY.length - 1) * 4
 
-/** Reads a fingerprint into `KEY`, without making any object; false: it is none of this form. */
+/** Reads a fingerprint into `KEY` without allocating. `false`: it does not have this form. */
 export function readKey(form: KeyForm, value: string): boolean {
   if (form.stride === 0) return readText(value)
   if (value.length !== form.characters || !value.startsWith(form.prefix)) return false
@@ -69,7 +70,10 @@ export function readKey(form: KeyForm, value: string): boolean {
   return wrong === 0
 }
 
-/** Reads a fingerprint of which whole parts may be `*` into `KEY`; the parts it has, 0 where it is none of this form. */
+/**
+ * Reads a fingerprint in which whole parts may be `*` into `KEY`. Returns the set of its other parts; 0 if it
+ * does not have this form.
+ */
 export function readPattern(form: KeyForm, value: string): number {
   if (readKey(form, value)) return form.whole
   const texts = form.hasStars ? splitParts(form, value) : null
@@ -87,7 +91,7 @@ export function readPattern(form: KeyForm, value: string): number {
   return wrong === 0 ? has : 0
 }
 
-/** The first part may have the separator in it: nothing but its length says where it ends. */
+/** The first part may contain the separator, so only its length tells where it ends. */
 function splitParts(form: KeyForm, value: string): readonly string[] | null {
   const separator = String.fromCharCode(form.separator)
   const firstEnd = value.startsWith(`*${separator}`) ? 1 : form.parts[0]!.end
@@ -96,12 +100,15 @@ function splitParts(form: KeyForm, value: string): readonly string[] | null {
   return texts.length === form.parts.length ? texts : null
 }
 
-/** Words a key has, given the first of them. */
+/** The number of words of a text key, given its first word. */
 export function textWords(first: number): number {
   return 1 + ((first + 3) >> 2)
 }
 
-/** Parts as a number. 0, which no signature has: the type has no such part, or no others. */
+/**
+ * A set of parts as a number. 0, which no signature has, if the type lacks such a part, or if these are all
+ * its parts.
+ */
 export function partsOf(form: KeyForm, alike: PartsAlike | 'exact'): number {
   if (alike === 'exact') return form.whole
   const parts = PARTS[alike]
@@ -109,8 +116,8 @@ export function partsOf(form: KeyForm, alike: PartsAlike | 'exact'): number {
 }
 
 /**
- * Where a key stands in a table: HalfSipHash-1-3, so that nobody who does not know the seed can choose keys that all
- * belong in one place. `at`: where the key begins in `words`.
+ * The hash of a key in a table: HalfSipHash-1-3, so that an attacker who does not know the seed cannot choose
+ * keys that collide. `at`: where the key begins in `words`.
  */
 export function hashKey(form: KeyForm, parts: number, words: Int32Array, at: number, seed: Seed): number {
   const offsets = form.offsets[parts]!
@@ -119,7 +126,7 @@ export function hashKey(form: KeyForm, parts: number, words: Int32Array, at: num
   let v1 = seed[1] | 0
   let v2 = 0x6c796765 ^ v0
   let v3 = 0x74656462 ^ v1
-  // The key, a word that tells the tables apart, then three rounds to end with.
+  // The words of the key, a word that identifies the table, then three final rounds.
   for (let i = 0; i < count + 4; i++) {
     const said = i < count ? words[at + offsets[i]!]! : i === count ? form.firstTable + parts : 0
     if (i === count + 1) v2 ^= 0xff
@@ -141,7 +148,10 @@ export function hashKey(form: KeyForm, parts: number, words: Int32Array, at: num
 
 export type Seed = readonly [number, number]
 
-/** Is the key in `words` at `at` in these parts the same as that at `otherAt`? */
+/**
+ * Whether two keys are equal in these parts. One begins at `at` in `words`, the other at `otherAt` in
+ * `others`.
+ */
 export function isSameKey(
   form: KeyForm,
   parts: number,
@@ -158,7 +168,7 @@ export function isSameKey(
   return true
 }
 
-/** Not 0: something is no digit. */
+/** Returns 0 if all characters are hexadecimal digits. */
 function readDigits(text: string, from: number, part: KeyPart): number {
   const end = from + part.end - part.at
   let wrong = 0
@@ -177,7 +187,7 @@ function readDigits(text: string, from: number, part: KeyPart): number {
   return wrong
 }
 
-/** Not 0: something is no character of one byte. */
+/** Returns 0 if all characters fit into one byte. */
 function readCharacters(text: string, from: number, part: KeyPart): number {
   return pack(text, from, from + part.end - part.at, part.word)
 }
@@ -216,7 +226,7 @@ const DIGITS = Uint8Array.from({ length: 256 }, (_, code) => {
   return digit < 0 ? NO_DIGIT : digit
 })
 
-/** A part by its length in characters: digits are meant where it is below zero. */
+/** `lengths`: the characters of each part. A negative length means hexadecimal digits. */
 function form(
   type: FingerprintType,
   lengths: readonly number[],
@@ -260,10 +270,11 @@ function offsetsOf(parts: readonly KeyPart[], set: number): Uint16Array {
 }
 
 const WRITTEN: readonly Omit<KeyForm, 'number' | 'firstTable'>[] = [
-  // Both hashes the same: other ALPN, SNI or transport. Then all but the ciphers, and all but the extensions.
+  // First both hashes, so that ALPN, SNI and transport may differ. Then all but the ciphers, then all but the
+  // extensions.
   form('ja4', [10, -12, -12], ['b_c', 'a_c', 'a_b', 'c', 'b', 'a'], ['b_c', 'a_c', 'a_b', 'c', 'b']),
   form('ja4s', [7, -4, -12], ['a_c', 'b_c', 'a_b', 'c', 'a', 'b'], ['a_c', 'b_c', 'a_b']),
-  // Cookies say more of the app than of the client.
+  // Cookies depend more on the app than on the client.
   form(
     'ja4h',
     [12, -12, -12, -12],
@@ -275,11 +286,11 @@ const WRITTEN: readonly Omit<KeyForm, 'number' | 'firstTable'>[] = [
   ),
   form('ja4x', [-12, -12, -12], ['b_c', 'a_c', 'a_b', 'c', 'b', 'a'], ['b_c', 'a_c', 'a_b', 'c']),
   form('stable', [10, -12, -12], [], [], 'gs1-', '-'),
-  // Of any length: no words that are the same in all.
+  // Texts of any length, so no words are at fixed positions.
   form('http2', [0], [], []),
 ]
 
-/** In the order in which they stand in an index. */
+/** In the order of an index. */
 export const KEY_FORMS: readonly KeyForm[] = WRITTEN.map((written, number) => ({
   ...written,
   number,

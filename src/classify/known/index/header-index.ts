@@ -1,6 +1,6 @@
 import type { Software } from '../software.ts'
 
-/** The headers that say something by being there, missing, in their place, or in what they say. */
+/** The headers that are evidence by their presence, absence, position or value. */
 export const HEADER = {
   host: 1,
   connection: 2,
@@ -37,23 +37,23 @@ export const HEADER = {
 
 type HeaderName = keyof typeof HEADER
 
-/** A header as one Software sends it. */
+/** A header that a Software sends. */
 interface Pattern {
   readonly software: Software
-  /** The parts of its value between stars, in lower case; `null` where it is enough that it is there. */
+  /** The parts of its value between stars, in lower case; `null` if any value matches. */
   readonly value: readonly string[] | null
 }
 
 interface Header {
-  /** One of HEADER, or 0. */
+  /** A code of HEADER, or 0. */
   readonly code: number
   readonly patterns: readonly Pattern[]
 }
 
-/** Knows headers by their names, in whatever case they come. */
+/** Finds headers by name, regardless of case. */
 export class HeaderIndex {
   readonly #headers = new Map<string, Header>()
-  /** By the name as sent, so that no name is put into lower case twice. */
+  /** By the name as sent, so that each spelling is lower-cased only once. */
   #sent = new Map<string, Header>()
 
   constructor(list: readonly Software[]) {
@@ -82,7 +82,10 @@ export class HeaderIndex {
   }
 }
 
-/** The first Software whose pattern the value fits, of those that give way least; one that asks for the value comes before one that does not. */
+/**
+ * The first Software whose pattern matches the value, lowest `givesWay` first. A pattern with a value has
+ * precedence over one without.
+ */
 export function softwareOf({ patterns }: Header, value: string): Software | null {
   let found: Software | null = null
   const lower = value.toLowerCase()
@@ -107,6 +110,6 @@ function fits(parts: readonly string[], value: string): boolean {
 }
 
 const OTHER: Header = { code: 0, patterns: [] }
-/** Of what clients call their headers: a few hundred in all that sites meet. */
+/** Different spellings of header names. All clients of a site together send a few hundred. */
 const SENT_MAX = 2048
 const NAME_LENGTH_MAX = 64

@@ -29,16 +29,16 @@ import {
 } from './index-layout.ts'
 import type { FingerprintType } from '../signature.ts'
 
-/** A signature over a fingerprint, as an index holds it. */
+/** A fingerprint signature as an index stores it. */
 export interface IndexedSignature {
   readonly type: FingerprintType
   readonly value: string
-  /** Its Software's number, in a list that goes with the index. */
+  /** The Software's number, in the list that belongs to the index. */
   readonly software: number
   readonly observations: number
 }
 
-/** The bytes of a SignatureIndex of all of these. Throws a Fault at one that cannot be indexed. */
+/** Builds the bytes of a SignatureIndex. Throws a Fault if a signature cannot be indexed. */
 export function buildSignatureIndex(
   signatures: Iterable<IndexedSignature>,
   seed: Seed,
@@ -48,13 +48,13 @@ export function buildSignatureIndex(
   return builder.build(seed)
 }
 
-/** Takes signatures one by one, and keeps of each some forty bytes and no object. */
+/** Collects signatures one by one. Each takes about forty bytes and no object. */
 export class IndexBuilder {
-  /** As they came: one owner each, and the same more than once. */
+  /** In the order they were added, with one owner each. A pattern may occur more than once. */
   readonly #records = KEY_FORMS.map((form): Rows => ({ keys: new Keys(form), owners: new Lists() }))
   #count = 0
 
-  /** Throws a Fault at one that cannot be indexed. */
+  /** Throws a Fault if the signature cannot be indexed. */
   add({ type, value, software, observations }: IndexedSignature): void {
     const count = this.#count + 1
     if (count > SIGNATURES_MAX) throw fault(`there are more than ${SIGNATURES_MAX}`)
@@ -72,7 +72,7 @@ export class IndexBuilder {
     this.#count = count
   }
 
-  /** What there is, as it lies in memory: the same for the same signatures in the same order. */
+  /** The contents in memory. The same signatures in the same order give the same contents. */
   *memory(): Generator<Int32Array | Float64Array> {
     for (const { keys, owners } of this.#records) {
       yield keys.parts.used
@@ -83,8 +83,9 @@ export class IndexBuilder {
   }
 
   /**
-   * The bytes of a SignatureIndex. This takes seconds for a million and is nothing for a thread that has requests to
-   * answer. `seed` is any two 32-bit numbers that nobody who can have signatures imported can guess.
+   * Builds the bytes of a SignatureIndex. A million signatures take seconds, so do not call this on a thread
+   * that answers requests. `seed`: two 32-bit numbers that a person who can have signatures imported must not
+   * be able to guess.
    */
   build(seed: Seed): Uint8Array<ArrayBuffer> {
     for (let attempt = 0; attempt < SEEDS_MAX; attempt++) {
@@ -98,7 +99,7 @@ export class IndexBuilder {
 /** Keys of one type. */
 class Keys {
   readonly form: KeyForm
-  /** Which parts each of them has. */
+  /** The set of parts of each key. */
   readonly parts = new Numbers()
   readonly #words = new Numbers()
   readonly #starts = new Numbers()
@@ -115,7 +116,7 @@ class Keys {
     return this.#words.items
   }
 
-  /** Where each begins. */
+  /** The start of each key in `words`. */
   get starts(): Int32Array {
     return this.#starts.items
   }
@@ -132,7 +133,7 @@ class Keys {
   }
 }
 
-/** Candidates of one thing after the other's. */
+/** Lists of candidates, stored one after another. */
 class Lists {
   readonly starts = new Numbers()
   readonly software = new Numbers()
@@ -149,7 +150,7 @@ class Lists {
     this.observations.push(observations)
   }
 
-  /** Puts together what lists of others say, for `pushSums`. */
+  /** Adds the candidates of another list to the sums, for `pushSums`. */
   addAll(others: Lists, list: number): void {
     const end = others.endOf(list)
     for (let i = others.starts.items[list]!; i < end; i++)
@@ -161,7 +162,7 @@ class Lists {
     this.#sums.set(software, Math.min(sum, Number.MAX_SAFE_INTEGER))
   }
 
-  /** Begins the next list with what has been put together, most observed first. */
+  /** Begins the next list with the sums, most observed first. */
   pushSums(countMax: number): void {
     const sums = [...this.#sums].sort(([one, ones], [other, others]) => others - ones || one - other)
     this.#sums.clear()
@@ -169,7 +170,7 @@ class Lists {
     for (const [software, observations] of sums.slice(0, countMax)) this.push(software, observations)
   }
 
-  /** Begins the next list with the beginning of another. */
+  /** Begins the next list with the first candidates of another list. */
   copy(others: Lists, list: number, countMax: number): void {
     this.begin()
     const from = others.starts.items[list]!
@@ -182,13 +183,13 @@ class Lists {
   }
 }
 
-/** All there is of one type: a key, and who has it. */
+/** Everything of one type: the keys and their owners. */
 interface Rows {
   readonly keys: Keys
   readonly owners: Lists
 }
 
-/** `null`: with this seed, too many belong in one place. */
+/** `null`: with this seed, too many keys collide. */
 function build(records: readonly Rows[], seed: Seed): Uint8Array<ArrayBuffer> | null {
   const all: Rows[] = []
   for (const each of records) {
@@ -216,7 +217,7 @@ function build(records: readonly Rows[], seed: Seed): Uint8Array<ArrayBuffer> | 
   return write(all, lists, mergedRows, tables, seed)
 }
 
-/** Each pattern once, with all who have it. */
+/** Merges equal patterns. Each pattern then has all its owners. */
 function distinct({ keys, owners }: Rows, seed: Seed): Rows | null {
   const rows: Rows = { keys: new Keys(keys.form), owners: new Lists() }
   for (let parts = 1; parts <= keys.form.whole; parts++) {
@@ -242,7 +243,7 @@ function distinct({ keys, owners }: Rows, seed: Seed): Rows | null {
   return rows
 }
 
-/** Rows that are found by these parts. */
+/** The rows that are found by these parts. */
 function rowsWith(keys: Keys, parts: number): Int32Array {
   const isTelling = keys.form.telling.has(parts)
   return rowsThat(keys, (has) => has === parts || (isTelling && (has & parts) === parts))
@@ -254,12 +255,12 @@ function rowsThat(keys: Keys, isMeant: (parts: number) => boolean): Int32Array {
   return rows.items.slice(0, rows.length)
 }
 
-/** Rows by what they have in common: `members` from one start to the next. */
+/** Rows that are equal in some parts. The members of a group run from its start to the next start. */
 interface Groups {
   readonly count: number
   readonly starts: Int32Array
   readonly members: Int32Array
-  /** Where they are found, as in a table. A slot has the number of the group plus one. */
+  /** A hash table of the groups, as in an index. A slot holds the number of the group plus one. */
   readonly slots: Int32Array
   readonly probes: number
 }
@@ -311,7 +312,7 @@ function sortByGroup(
   return { count, starts, members }
 }
 
-/** The list of each group: the only row's own, or a new one of all of them. */
+/** The list of each group: that of its only row, or a new list merged from all rows. */
 function mergeLists(
   owners: Lists,
   groups: Groups,
@@ -338,7 +339,7 @@ interface Table {
   readonly probes: number
 }
 
-/** Half full at most. */
+/** The table of the groups, at most half full. */
 function tableOf(keys: Keys, parts: number, groups: Groups, listOf: Int32Array, seed: Seed): Table | null {
   const roomy = groups.slots.length > groups.count * 2
   const found = roomy ? slotsOf(keys, parts, groups, seed) : groups
@@ -349,7 +350,7 @@ function tableOf(keys: Keys, parts: number, groups: Groups, listOf: Int32Array, 
   return { slots, probes: found.probes }
 }
 
-/** The same groups, in as few slots as they need. */
+/** The same groups in as few slots as a table needs. */
 function slotsOf(keys: Keys, parts: number, groups: Groups, seed: Seed): Table | null {
   const slots = new Int32Array(groups.count * 2)
   let probesMost = 0
@@ -418,7 +419,7 @@ function writeRows(words: Int32Array, layout: IndexLayout, keys: Keys, lists: Li
 function writeList(words: Int32Array, layout: IndexLayout, head: number, lists: Lists, list: number): void {
   const first = lists.starts.items[list]!
   const count = lists.endOf(list) - first
-  // Each list before this one has a first that is not among the others.
+  // Each list before this one has a first candidate, which is not counted among the others.
   const others = first - list
   writeCandidate(words, head, lists, first)
   words[head + CANDIDATE_WORDS] = (others << COUNT_BITS) | (count - 1)
@@ -433,10 +434,10 @@ function writeCandidate(words: Int32Array, at: number, lists: Lists, entry: numb
   words[at + 2] = Math.floor(observations / 2 ** 32)
 }
 
-/** Whole numbers of 32 bits, any count of them. */
+/** A growing array of 32-bit integers. */
 class Numbers {
   length = 0
-  /** The first `length` of these. */
+  /** Only the first `length` are used. */
   items = new Int32Array(16)
 
   get used(): Int32Array {
@@ -452,7 +453,7 @@ class Numbers {
     this.items[this.length++] = number
   }
 
-  /** -1 of none. */
+  /** -1 if empty. */
   max(): number {
     let most = -1
     for (let i = 0; i < this.length; i++) most = Math.max(most, this.items[i]!)
@@ -464,7 +465,10 @@ function fault(what: string): Fault {
   return new Fault('SIGNATURES_NOT_INDEXED', `signatures cannot be indexed: ${what}`)
 }
 
-/** More make more lists than a slot can tell apart, should most of them have something in common. */
+/**
+ * With more signatures, there could be more lists than a slot can address, if most of them have parts in
+ * common.
+ */
 export const SIGNATURES_MAX = 4_000_000
 const SOFTWARE_MAX = 2 ** 31 - 1
 const SEEDS_MAX = 8

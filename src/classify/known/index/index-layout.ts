@@ -2,14 +2,14 @@ import { Fault } from '../../../shared/fault.ts'
 import { KEY_FORMS, type Seed } from './fingerprint-key.ts'
 
 /**
- * What an index has of everything; where it stands follows from that. A row is one pattern of one type: its key, and the
- * head of the list of those who have it. After the rows come the lists of several rows that have parts in common. A
- * table finds the list for the parts of a fingerprint, and what a lookup needs of it stands together: on a large index
- * each other place is one more wait for memory.
+ * The counts of everything in an index; they determine the layout. A row is one pattern of one type: its key,
+ * and the head of its list of owners. After the rows follow the merged lists, each of several rows that have
+ * parts in common. A table finds the list for the parts of a fingerprint. The data that a lookup needs is
+ * stored together: in a large index, each access to another place waits for memory.
  */
 export interface IndexCounts {
   readonly signatures: number
-  /** Numbers of software are below this. */
+  /** Software numbers are below this. */
   readonly software: number
   /** Lists of more than one row. */
   readonly merged: number
@@ -21,28 +21,28 @@ export interface IndexCounts {
   readonly rows: readonly number[]
   /** Of each table. */
   readonly slots: readonly number[]
-  /** Slots to look at before giving up, of each table. */
+  /** Of each table: how many slots a lookup checks before it gives up. */
   readonly probes: readonly number[]
 }
 
-/** Places in an index, in 32-bit words. */
+/** Positions in an index, in 32-bit words. */
 export interface IndexLayout extends IndexCounts {
   readonly seed: Seed
   readonly rowCount: number
   readonly listCount: number
   /** The first row of each type. */
   readonly firstRow: readonly number[]
-  /** Of each type: the key, or where its text begins, then a head. */
+  /** Of each type. A row is the key, or the position of its text, then a head. */
   readonly rowsAt: readonly number[]
   /** Of each type. */
   readonly rowWords: readonly number[]
-  /** A row, to know the list's parts by, then a head. */
+  /** A merged list is a row number, to compare the list's parts with, then a head. */
   readonly mergedAt: number
   readonly othersAt: number
   readonly textsAt: number
   /** A slot is 0, or eight bits of the hash and the number of the list plus one. */
   readonly slotsAt: readonly number[]
-  /** All of it. */
+  /** The total size. */
   readonly words: number
 }
 
@@ -75,7 +75,7 @@ export function writeHeader(words: Int32Array, layout: IndexLayout): void {
   words[CHECKSUM] = checksum(words, SUMMED_FROM, words.length, 0)
 }
 
-/** Throws a Fault, unless everything the header speaks of has its place in just these words. */
+/** Throws a Fault unless everything in the header fits exactly into these words. */
 export function readHeader(words: Int32Array): IndexLayout {
   if (words.length < HEADER_WORDS) throw indexFault('is too short to be one')
   if (words[0] !== MAGIC)
@@ -104,7 +104,10 @@ export function sumInHeader(words: Int32Array): number {
   return words[CHECKSUM]!
 }
 
-/** Any change of one word changes it. It is no defence against people: who sends a file says its SHA-256. */
+/**
+ * Any change of one word changes the checksum. It does not protect against attackers; for that, the sender of
+ * a file gives its SHA-256.
+ */
 export function checksum(words: Int32Array, from: number, to: number, before: number): number {
   let sum = before
   for (let i = from; i < to; i++) {
@@ -118,7 +121,7 @@ export function indexFault(what: string): Fault {
   return new Fault('INDEX_INVALID', `the index of signatures ${what}: build it again`)
 }
 
-/** The slot at which a hash begins to look. */
+/** The slot at which the search for a hash begins. */
 export function homeOf(hash: number, slots: number): number {
   return Math.floor((hash * slots) / 2 ** 32)
 }
@@ -127,22 +130,26 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
 }
 
-/** Number of the list in a slot, plus one; the rest of it are bits of the hash, which spare most looks at other keys. */
+/**
+ * The bits of a slot for the number of the list plus one. The other bits are from the hash; they save most
+ * comparisons with other keys.
+ */
 export const LIST_BITS = 24
 export const LIST_MASK = 2 ** LIST_BITS - 1
 export const LISTS_MAX = LIST_MASK - 1
 /**
- * A candidate: software, observations (the lower 32 bits, the upper 21). The head of a list: its first candidate, then
- * how many others it has in the lowest bits, and which is their first in the rest.
+ * A candidate: software, observations (the lower 32 bits, the upper 21). The head of a list: its first
+ * candidate, then one word with the number of other candidates in the lowest bits, and the index of the first
+ * of them in the rest.
  */
 export const CANDIDATE_WORDS = 3
 export const HEAD_WORDS = CANDIDATE_WORDS + 1
 export const MERGED_WORDS = 1 + HEAD_WORDS
 export const COUNT_BITS = 4
-/** In one list. The most observed are kept: what more have in common tells nobody from the others. */
+/** In one list. The most observed are kept: parts that more software has in common distinguish none of it. */
 export const CANDIDATES_MAX = 2 ** COUNT_BITS
 export const OTHERS_MAX = 2 ** (32 - COUNT_BITS)
-/** In a table that is half full, so many in a row do not come about by chance. */
+/** In a half-full table, a longer run does not occur by chance. */
 export const PROBES_MAX = 128
 export const TABLES = KEY_FORMS.reduce((tables, { whole }) => tables + whole + 1, 0)
 export const TEXT_FORM = KEY_FORMS.findIndex(({ stride }) => stride === 0)

@@ -30,37 +30,37 @@ import {
 } from './index-layout.ts'
 import type { FingerprintType } from '../signature.ts'
 
-/** How much of a fingerprint is the same. */
+/** How much of two fingerprints is equal. */
 export type Likeness = 'exact' | PartsAlike
 
-/** Somebody who has a fingerprint. */
+/** An owner of a fingerprint. */
 export interface Candidate {
-  /** The Software's number in the list the index was made with. */
+  /** The Software's number in the list that the index was built with. */
   readonly software: number
-  /** Summed over the signatures; 0 for what is only published. */
+  /** Summed over the signatures; 0 if the fingerprint was only published. */
   readonly observations: number
 }
 
 export interface Nearest {
-  /** `stable`: the fingerprint is another, but the client's stable key is known. */
+  /** `stable`: the fingerprint differs, but the client's stable key is known. */
   readonly likeness: Likeness | 'stable'
   /** At least one. */
   readonly candidates: readonly Candidate[]
 }
 
 /**
- * All signatures over fingerprints, for lookup. It is one buffer, looked up in where it lies: a million signatures are
- * there as soon as their bytes are. Never changed: the next one takes its place whole, and it is closed at most.
+ * All fingerprint signatures, for lookup. The index is one buffer and is used in place, so a million
+ * signatures are ready as soon as their bytes are. It is never changed, only replaced as a whole and closed.
  */
 export class SignatureIndex {
-  /** Signatures in it. */
+  /** The number of signatures. */
   readonly count: number
-  /** Numbers of software are below this: a shorter list is not the one the index was made with. */
+  /** Software numbers are below this. A shorter list is not the one that the index was built with. */
   readonly softwareCount: number
   readonly #bytes: ArrayBufferLike
   #layout: IndexLayout
   #words: Int32Array
-  /** Candidates made before, each list at one place that others want, too. */
+  /** A cache of candidate lists. Each list has one place, which it shares with other lists. */
   readonly #kept: (readonly Candidate[])[] = new Array(KEPT_LISTS).fill(NOBODY)
   readonly #keptHead = new Int32Array(KEPT_LISTS)
 
@@ -72,7 +72,9 @@ export class SignatureIndex {
     this.#words = words
   }
 
-  /** Throws a Fault where a lookup in the first `length` of these bytes could go wrong. They are its own from now on. */
+  /**
+   * Throws a Fault if a lookup in the first `length` bytes could fail. The index owns the bytes from now on.
+   */
   static open(bytes: ArrayBufferLike, length = bytes.byteLength): SignatureIndex {
     const opening = SignatureIndex.opening(bytes, length)
     for (;;) {
@@ -81,7 +83,7 @@ export class SignatureIndex {
     }
   }
 
-  /** The same, with a pause after each half a millisecond or less of looking. */
+  /** The same, yielding after at most half a millisecond of checks. */
   static *opening(bytes: ArrayBufferLike, length = bytes.byteLength): Generator<undefined, SignatureIndex> {
     if (length % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
     const words = new Int32Array(bytes, 0, length / 4)
@@ -93,14 +95,18 @@ export class SignatureIndex {
     return new SignatureIndex(layout, words)
   }
 
-  /** Who has this fingerprint, most observed first. What is no fingerprint of this type, nobody has. */
+  /**
+   * The owners of a fingerprint, most observed first. Empty if the value is not a fingerprint of this type.
+   */
   find(type: FingerprintType, value: string, likeness: Likeness): readonly Candidate[] {
     const form = KEY_FORM_OF[type]
     if (!readKey(form, value)) return NOBODY
     return this.#candidates(this.#headFor(form, partsOf(form, likeness)))
   }
 
-  /** By all of it; then by the stable key of the same client, where one is given; then by the most telling parts. */
+  /**
+   * Looks up the whole fingerprint, then the client's stable key if it is given, then the most telling parts.
+   */
   nearest(type: FingerprintType, value: string, stable: string | null = null): Nearest | null {
     const form = KEY_FORM_OF[type]
     const isOne = readKey(form, value)
@@ -109,7 +115,7 @@ export class SignatureIndex {
     if (stable !== null) {
       const same = this.find('stable', stable, 'exact')
       if (same.length > 0) return { likeness: 'stable', candidates: same }
-      if (isOne) readKey(form, value) // `KEY` is the stable one by now
+      if (isOne) readKey(form, value) // `find` has overwritten `KEY` with the stable key
     }
     if (!isOne) return null
     for (let i = 0; i < form.order.length; i++) {
@@ -119,14 +125,14 @@ export class SignatureIndex {
     return null
   }
 
-  /** From now on nobody has anything: the bytes it lay in are for others to use. */
+  /** After this call, every lookup finds nothing, and the caller may reuse the bytes. */
   close(): ArrayBufferLike {
     this.#layout = CLOSED
     this.#words = new Int32Array(0)
     return this.#bytes
   }
 
-  /** Where the list for these parts of `KEY` begins. */
+  /** The position of the list for these parts of `KEY`. */
   #headFor(form: KeyForm, parts: number): number {
     const layout = this.#layout
     const table = form.firstTable + parts
@@ -168,7 +174,7 @@ export class SignatureIndex {
   }
 }
 
-/** A row that the list is of. */
+/** The row of a list; for a merged list, one of its rows. */
 function rowOf(words: Int32Array, layout: IndexLayout, list: number): number {
   return list < layout.rowCount ? list : words[layout.mergedAt + (list - layout.rowCount) * MERGED_WORDS]!
 }
@@ -198,7 +204,7 @@ function* checkSum(words: Int32Array): Generator<undefined, void> {
   if (sum !== sumInHeader(words)) throw indexFault('is damaged')
 }
 
-/** Each row has a list, and a text where its key is one. */
+/** Checks that each row has a list, and a text if its key is a text. */
 function* checkRows(words: Int32Array, layout: IndexLayout, form: KeyForm): Generator<undefined, void> {
   const rowWords = layout.rowWords[form.number]!
   for (const [from, to] of slices(layout.rows[form.number]!)) {
@@ -217,7 +223,7 @@ function checkText(words: Int32Array, { textsAt, textWords: all }: IndexLayout, 
     throw indexFault('has a text that is not there')
 }
 
-/** Each merged list has a row. */
+/** Checks that each merged list has a row. */
 function* checkMerged(words: Int32Array, layout: IndexLayout): Generator<undefined, void> {
   for (const [from, to] of slices(layout.merged)) {
     for (let i = from; i < to; i++) {
@@ -229,7 +235,7 @@ function* checkMerged(words: Int32Array, layout: IndexLayout): Generator<undefin
   }
 }
 
-/** Most observed first. */
+/** Checks that the candidates of a list are sorted, most observed first. */
 function checkList(words: Int32Array, layout: IndexLayout, head: number): void {
   const others = words[head + CANDIDATE_WORDS]!
   const from = others >>> COUNT_BITS
@@ -250,7 +256,7 @@ function checkCandidate(words: Int32Array, { software }: IndexLayout, at: number
   if (observations < 0 || observations > most) throw indexFault('has candidates in no order')
 }
 
-/** Each slot has a list of its own type. */
+/** Checks that each slot has a list of its own type. */
 function* checkTables(words: Int32Array, layout: IndexLayout, form: KeyForm): Generator<undefined, void> {
   for (let table = form.firstTable; table <= form.firstTable + form.whole; table++) {
     for (const [from, to] of slices(layout.slots[table]!)) {
@@ -284,9 +290,9 @@ const CLOSED = layoutOf(
   [0, 0],
 )
 const NOBODY: readonly Candidate[] = Object.freeze([])
-/** Nothing but the header begins there. */
+/** Only the header begins at 0, so no list does. */
 const NO_HEAD = 0
-/** Some hundred bytes each. Clients that come often come with few fingerprints. */
+/** About a hundred bytes each. Frequent clients have few different fingerprints. */
 const KEPT_LISTS = 4096
 const TAG_MASK = 2 ** (32 - LIST_BITS) - 1
 const COUNT_MASK = 2 ** COUNT_BITS - 1
