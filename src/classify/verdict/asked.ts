@@ -2,22 +2,22 @@ import type { RequestHead } from '../../wire/request-head.ts'
 import { HEADER } from '../known/index/header-index.ts'
 import type { Reading } from './reading.ts'
 
-/** What a request is for, as far as traffic is told apart by it. */
+/** What a request is for, as far as classification distinguishes it. */
 export type Asked =
   | 'robots'
   | 'sitemap'
-  /** What people read. */
+  /** A page that people read. */
   | 'page'
-  /** A HEAD: is there such a page? */
+  /** A HEAD request: does the page exist? */
   | 'check'
-  /** What a browser loads on behalf of a page: images, frames. */
+  /** What a browser loads for a page: images, frames. */
   | 'part'
-  /** What the scripts of a page ask for. */
+  /** What the scripts of a page request. */
   | 'aside'
-  /** What is sent, what programs ask of programs, and what is fetched before anybody wants it. */
+  /** Uploads, API calls, and prefetches. */
   | 'other'
 
-/** `isBrowser`: it says to be one, and those ask for HTML where a page is wanted. */
+/** `isBrowser`: the client claims to be a browser. Browsers accept HTML when they load a page. */
 export function askedFor({ method, target }: RequestHead, reading: Reading, isBrowser: boolean): Asked {
   if (method !== 'GET' && method !== 'HEAD') return 'other'
   if (target.startsWith('/robots.txt') && (target.length === ROBOTS_LENGTH || target[ROBOTS_LENGTH] === '?'))
@@ -37,7 +37,7 @@ export function askedFor({ method, target }: RequestHead, reading: Reading, isBr
   return accept === null || accept.startsWith('*/*') ? 'page' : 'other'
 }
 
-/** What ends like a list for crawlers; a page that people call their sitemap does not. */
+/** Matches sitemap files for crawlers, but not a page for people that is called "sitemap". */
 function isSitemap(path: string): boolean {
   const from = path.lastIndexOf('/')
   return path.length - from <= SITEMAP_LENGTH_MAX && SITEMAP.test(path.slice(from))
@@ -47,7 +47,7 @@ const ROBOTS_LENGTH = '/robots.txt'.length
 const SITEMAP = /sitemap[^.]*\.(?:xml|txt)(?:\.gz)?$/
 const SITEMAP_LENGTH_MAX = 100
 const PART_NAME = /\.(?:css|js|mjs|png|jpe?g|gif|svg|webp|avif|ico|woff2?)$/
-/** Who has a key is a program that talks to an interface, and what is fetched ahead may never be looked at. */
+/** A client with a key is a program that calls an API, and a prefetched page may never be read. */
 const NOT_READ =
   (1 << HEADER.authorization) |
   (1 << HEADER['x-api-key']) |

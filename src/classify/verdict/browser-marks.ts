@@ -9,7 +9,7 @@ import type { Engine } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Claim } from '../known/user-agent.ts'
 
-/** Holds what a request says to be, a browser of some engine and version, against what its browser would show. */
+/** Compares a request that claims to come from a browser with what that engine and version would send. */
 export function markBrowser(
   marks: EvidenceSet,
   claim: Claim,
@@ -26,14 +26,15 @@ export function markBrowser(
   }
   marks.add('names-browser')
   const { isUpgrade } = reading
-  // Of QUIC's hellos nothing is known but what somebody has written down.
+  // For QUIC, only hellos that are listed in the signatures are known.
   const isHttp3 = head.version === '30'
   if (print.ja4 !== null && (stack.isKnown || !isHttp3)) markStack(marks, claim, engine, stack)
   if (print.traits !== null && !claim.isEmbedded && !isHttp3) markTraits(marks, claim, engine, stack, print)
   if (print.http2 !== null && head.version === '20') markHttp2(marks, claim, engine, stack, print.http2)
   if (print.ja4 !== null && !isHttp3 && !claim.isEmbedded && !isUpgrade && print.ja4.slice(8, 10) !== 'h2')
     marks.add('http1-only')
-  // What browsers send to secure origins only, and not before a WebSocket or as a CORS preflight.
+  // Browsers send these headers only to secure origins, and not with a WebSocket handshake or a CORS
+  // preflight.
   if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
     markSecureHeaders(marks, claim, engine, reading, isRelayed(print))
   if (reading.fetchMode !== null && isFetchMetadataOdd(head, reading)) marks.add('fetch-metadata-odd')
@@ -41,7 +42,7 @@ export function markBrowser(
   if (reading.clientHints !== null && isClientHintsOdd(claim, engine, reading))
     marks.add('client-hints-disagree')
   if (reading.acceptLanguage === null) marks.add('language-missing')
-  // A hop has written the request anew: how it is spelled and ordered is the hop's.
+  // A hop has rewritten the request, so the case and order of its headers are the hop's.
   if (isRelayed(print) || isHttp3) return
   const isHttp1 = head.version !== '20'
   if (isHttp1 && !reading.hasCapitals) marks.add('header-case-odd')
@@ -49,7 +50,7 @@ export function markBrowser(
   if (order !== 'unknown') marks.add(order === 'agrees' ? 'header-order-agrees' : 'header-order-disagrees')
 }
 
-/** What is known of the connection was told by a hop in front of us. */
+/** The fingerprints of the connection were reported by a hop in front of the proxy. */
 function isRelayed({ ja4Source }: ConnectionPrint): boolean {
   return ja4Source === 'hop'
 }
@@ -58,7 +59,7 @@ function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stac
   if (stack.engines.has(engine)) marks.add('stack-agrees')
   else if (claim.isEmbedded && engine === 'webkit') return
   else if (stack.kind !== 'unknown') marks.add('stack-disagrees')
-  // Automated browsers and imitators have it, and say nothing of whose it is.
+  // Only automated browsers and imitators are known to have this stack, so it does not tell whose it is.
   else if (stack.isKnown) return
   else marks.add(stack.enginesAlike.has(engine) ? 'stack-alike' : 'stack-unlike')
 }
@@ -75,12 +76,15 @@ function markTraits(
     return
   }
   if (claim.version < POST_QUANTUM_SINCE[engine] || hasTraits(print.traits!, TRAIT.postQuantum)) return
-  // Companies turn it off by a policy, and the rest of the hello stays what it was.
+  // Companies turn it off by policy, and the rest of the hello stays the same.
   const isItsStack = stack.engines.has(engine) || stack.enginesAlike.has(engine)
   marks.add(isItsStack ? 'post-quantum-missing' : 'version-disagrees')
 }
 
-/** What an engine's hellos have had since a version, or have not had before; but for a post-quantum key share. */
+/**
+ * Whether the hello lacks what the engine sends since a version, or has what it did not send before. A
+ * missing post-quantum key share is checked separately.
+ */
 function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: ConnectionPrint): boolean {
   const has = (trait: number) => hasTraits(traits!, trait)
   const offersHttp2 = ja4 !== null && ja4.slice(8, 10) === 'h2'
@@ -108,7 +112,7 @@ function markHttp2(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stac
   else marks.add('http2-unlike')
 }
 
-/** What all versions of an engine have had in common for years. */
+/** Checks what all versions of an engine have had in common for years. */
 function isHttp2Odd(engine: Engine, http2: string): boolean {
   if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1))) return true
   return (engine === 'blink' || engine === 'gecko') && !http2.startsWith('1:65536;')
@@ -130,13 +134,13 @@ function markSecureHeaders(
   if (isDue && !isByHop && !hasBrotli(reading.acceptEncoding)) marks.add('encoding-disagrees')
 }
 
-/** Media is asked for as it is. */
+/** Browsers request media with `identity`. */
 function hasBrotli(acceptEncoding: string | null): boolean {
   if (acceptEncoding === null) return false
   return acceptEncoding.includes('br') || acceptEncoding.startsWith('identity')
 }
 
-/** Fetch Metadata Request Headers §2: combinations that no page makes a browser send. */
+/** Fetch Metadata Request Headers §2: header combinations that no page makes a browser send. */
 function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
   const { fetchMode, fetchSite, fetchDest, accept, contentType } = reading
   if (fetchSite === null || fetchDest === null) return true
@@ -144,13 +148,13 @@ function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
     return reading.has(HEADER['sec-fetch-user']) || (fetchDest === 'document' && fetchMode !== null)
   }
   if (!NAVIGATION_TARGETS.has(fetchDest)) return true
-  // A form says how it is written.
+  // A form submission has a content-type.
   if (head.method === 'POST' && contentType === null) return true
   if (head.method !== 'GET' && contentType?.startsWith('application/json') === true) return true
   return accept === '*/*' || accept === null
 }
 
-/** Headers that an engine sends with every request of a kind. */
+/** Whether a header is missing that the engine sends with every request of this kind. */
 function isHeaderMissing(claim: Claim, engine: Engine, head: RequestHead, reading: Reading): boolean {
   if (engine !== 'blink' && engine !== 'gecko') return false
   const isPage = reading.fetchMode === 'navigate' && reading.fetchDest === 'document'
@@ -171,7 +175,7 @@ function isClientHintsOdd(claim: Claim, engine: Engine, reading: Reading): boole
   return names !== undefined && !names.includes(platform)
 }
 
-/** Chromium makes the brand that is none from its version (User-Agent Client Hints, GREASE). */
+/** Chromium derives the GREASE brand from its version (User-Agent Client Hints, GREASE). */
 function isGreaseOdd(version: number, hints: string): boolean {
   if (version < GREASE_SINCE || version > GREASE_UNTIL) return false
   const first = GREASE_CHARACTERS[version % GREASE_CHARACTERS.length]
@@ -182,7 +186,7 @@ function isGreaseOdd(version: number, hints: string): boolean {
 const GREASE_CHARACTERS = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_']
 const GREASE_VERSIONS = ['8', '99', '24']
 const GREASE_SINCE = 110
-/** How later ones do it is not known yet. */
+/** The rule for later versions is not known yet. */
 const GREASE_UNTIL = 157
 const PRIORITY_SINCE = 125
 const POST_QUANTUM_SINCE: Readonly<Record<Engine, number>> = {

@@ -28,9 +28,9 @@ import type { Evidence, Verdict } from './verdict.ts'
 import { addUp, CLASSES, calibrated, type Class, toProbabilities } from '../known/weights.ts'
 
 /**
- * What a client is held for, from all it has shown up to this request. `conduct` is the connection's, and takes note of the
- * request; `null` for a request of which no connection is known. `forged`: how many of our own headers it sent.
- * `nowMs`: for who is known over time. `proofs`: what was found out about it elsewhere.
+ * Classifies a client by everything it has shown up to this request. `conduct`: the connection's record,
+ * which this call updates; `null` if the connection is unknown. `forged`: how many of the proxy's own headers
+ * the client sent. `nowMs`: for evidence that depends on time. `proofs`: results of identity checks.
  */
 export function classify(
   knowledge: Knowledge,
@@ -49,7 +49,10 @@ export function classify(
   return withProofs(knowledge, verdict, proofs, seen)
 }
 
-/** Of who is not signed, and no agent that anybody knows by its addresses' names or networks, they say nothing. */
+/**
+ * Proofs say nothing about a client that has no signature and is not an agent known by host names or
+ * networks.
+ */
 function haveWord({ identities }: Knowledge, { agent }: Verdict, { signature, places }: Proofs): boolean {
   if (signature !== null) return true
   return places !== null && agent !== null && identities.byPlace(agent.id) !== null
@@ -66,8 +69,8 @@ function remembered(knowledge: Knowledge, shown: Shown, conduct: Conduct | null)
 }
 
 /**
- * The same of a request that somebody describes, as the first one of a connection: what was not told of it speaks neither
- * for nor against anybody.
+ * Classifies a described request as the first one of a connection. Facts that the description omits count
+ * neither for nor against any class.
  */
 export function classifyDescribed(
   knowledge: Knowledge,
@@ -82,7 +85,7 @@ export function classifyDescribed(
   MARKS.removeAll(DECIDED)
   markDecided(shown)
   const verdict = verdictFor(knowledge, shown, conduct.agent)
-  // Who shows a browser's TLS and names no browser is none; where nobody tells what he names, it says nothing.
+  // A browser's TLS without a browser's name is suspicious, but only if the description includes the names.
   if (knownBy === 'fingerprints' && !MARKS.hasAny(SAYING_WITHOUT_NAMES))
     return { verdict: { ...verdict, kind: 'unknown', agent: null, confidence: 0 }, probabilities: ANYBODY }
   return { verdict, probabilities: probabilitiesOf(knowledge, verdict.kind, knownBy) }
@@ -90,11 +93,14 @@ export function classifyDescribed(
 
 export interface DescribedVerdict {
   readonly verdict: Verdict
-  /** How likely it is each of them, whatever it is held for; together 1, but for rounding. */
+  /** The probability of each class, whatever the verdict is. They add up to 1, except for rounding. */
   readonly probabilities: Readonly<Record<Class, number>>
 }
 
-/** Of what MARKS has. Confidence is calibrated for what is likeliest; what it leaves, the others share as they did before. */
+/**
+ * The probabilities for MARKS. The likeliest class gets its calibrated confidence; the other classes share
+ * the rest in the same proportions as before.
+ */
 function probabilitiesOf(
   { weights }: Knowledge,
   kind: Verdict['kind'],
@@ -120,8 +126,8 @@ function rounded(probability: number): number {
 }
 
 /**
- * What can still be said of a request that is over, of which the kinds of its evidence were kept and what it was held
- * for. By the weights of today, and in general words.
+ * Reconstructs the evidence of a past request from its stored evidence kinds and verdict kind. It uses the
+ * current weights and general texts.
  */
 export function recall(
   knowledge: Knowledge,
@@ -139,7 +145,7 @@ export function recall(
   return { evidence, probabilities }
 }
 
-/** The kinds of evidence alone, for who fits weights to them. */
+/** Returns only the kinds of evidence, for fitting weights. */
 export function evidenceOf(
   knowledge: Knowledge,
   print: Print,
@@ -166,7 +172,7 @@ function observe(
   const claim = knowledge.userAgents.claim(READING.userAgent)
   if (claim.kind === 'browser' && READING.isOfScript) READING.forgetScripted()
   const { owners, orders } = knowledge
-  // Browsers order headers as a page, its visitor and his extensions have them, and imitators as browsers do.
+  // A browser's header order depends on the page, the user and the extensions, and imitators copy browsers.
   const isBrowser = claim.kind === 'browser'
   const agent = agentOf(claim)
   if (conduct !== null && agent !== null && (conduct.agent === null || conduct.agent.isFamily))
@@ -193,8 +199,8 @@ function observe(
 }
 
 /**
- * What was decided for a fingerprint is not held against a person: who says to be a browser, and shows nothing else that
- * denies it, may be one that nobody knew when it was decided.
+ * A decision about a fingerprint does not count against a person. A client that claims to be a browser, with
+ * nothing else that contradicts the claim, may be a browser that was unknown when the decision was made.
  */
 function markDecided({ claim, stack, headers, certificate }: Shown): void {
   if (stack.decided.length + headers.decided.length + certificate.decided.length === 0) return
@@ -202,14 +208,20 @@ function markDecided({ claim, stack, headers, certificate }: Shown): void {
     MARKS.add('fingerprint-of-agent')
 }
 
-/** An agent by what it says itself: the User-Agent first, which is nearest to the program that is run. */
+/**
+ * The agent that the request names. The User-Agent comes first, because it is closest to the program that
+ * runs.
+ */
 function agentOf(claim: Claim): Software | null {
   const { software } = claim
   if (software?.kind === 'agent' && !software.isFamily) return software
   return READING.agent ?? (software?.kind === 'agent' ? software : null)
 }
 
-/** By who it says to be, or has said to be on its connection: the very one that the verdict names. */
+/**
+ * The published addresses of the agent that the client claims to be, or claimed earlier on this connection.
+ * The verdict names the same agent.
+ */
 function addressesFor(
   { addresses }: Knowledge,
   conduct: Conduct,
@@ -221,12 +233,14 @@ function addressesFor(
   return list !== null && markAddress(MARKS, list, conduct.address, nowMs) ? list : null
 }
 
-/** `before`: what it has said first. */
+/** `before`: the agent that was named first on this connection. */
 function claimedAgent(agent: Software | null, before: Software | null): Software | null {
   return agent !== null && !(agent.isFamily && before !== null) ? agent : before
 }
 
-/** The same evidence about the same program is the same Verdict: one object, as long as it is remembered. */
+/**
+ * Returns the same Verdict object for the same evidence about the same program, as long as it is remembered.
+ */
 function verdictFor(knowledge: Knowledge, shown: Shown, before: Software | null): Verdict {
   const { claim, stack, headers, certificate, addresses } = shown
   const memory = memoryOf(knowledge)
@@ -241,7 +255,10 @@ function verdictFor(knowledge: Knowledge, shown: Shown, before: Software | null)
   return verdict
 }
 
-/** Headers that say who it is: evidence is worded by them, also where they do not name it. */
+/**
+ * The headers that identify an agent or a tool. The text of the evidence depends on them even if the verdict
+ * does not.
+ */
 function headerKey(): string {
   const { agent, agentHeader, tool } = READING
   return agent === null && tool === null ? '' : ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''}`
@@ -251,16 +268,16 @@ function nameOf(kind: Verdict['kind'], shown: Shown, before: Software | null): S
   const { claim, stack, headers, certificate } = shown
   const agent = agentOf(claim)
   if (agent !== null && !agent.isFamily) return agent
-  // Whoever names an agent is that one; then, what was decided.
+  // An agent that the client names comes first, then an agent that was decided.
   const decided = MARKS.has('fingerprint-of-agent') ? decidedFor(shown) : null
   if (decided !== null && (before === null || before.isFamily)) return decided
-  // A name alone makes nobody an agent: it may be anybody's word.
+  // A name alone does not make a client an agent: any client can send it.
   const called = claim.called?.kind === 'agent' && kind !== 'agent' ? null : claim.called
   if (called?.kind === 'agent' && (before === null || before.isFamily)) return called
   const claimed = claimedAgent(agent, before)
   if (claimed !== null) return claimed
   const shows = mostlyOne(certificate.shares) ?? mostlyOne(haveBoth(headers, stack))
-  // What it says is the library it is made with.
+  // The User-Agent names the library that the agent is built with.
   const isAgent = MARKS.has('headers-of-agents') || MARKS.has('certificate-of-agents')
   if (isAgent && shows?.kind === 'agent') return shows
   if (claim.software !== null) return claim.software
@@ -269,14 +286,16 @@ function nameOf(kind: Verdict['kind'], shown: Shown, before: Software | null): S
   return shows ?? mostlyOne(stack.shares)
 }
 
-/** What is least shared comes first; one that was decided to be of several agents names none of them. */
+/** The least shared fingerprint comes first. If it was decided for several agents, it names none of them. */
 function decidedFor({ certificate, headers, stack }: Shown): Software | null {
   for (const { decided } of [certificate, headers, stack])
     if (decided.length > 0) return decided.length === 1 ? decided[0]! : null
   return null
 }
 
-/** Of those who order headers so, who have the hello, too: nobody, if others are known to have it. */
+/**
+ * The owners that share both this header order and this hello. Empty if the hello is known only of others.
+ */
 function haveBoth(headers: Owners, stack: Stack): readonly Share[] {
   if (stack.shares.length === 0) return headers.shares
   const both = headers.shares.flatMap(({ software, share }) => {
@@ -287,7 +306,7 @@ function haveBoth(headers: Owners, stack: Stack): readonly Share[] {
   return both.map(({ software, share }) => ({ software, share: share / total }))
 }
 
-/** What is almost only one program's names it. */
+/** The one program that has almost the whole share. */
 function mostlyOne(shares: readonly Share[]): Software | null {
   return shares.find(({ share }) => share >= NAMED_SHARE_MIN)?.software ?? null
 }
@@ -314,14 +333,14 @@ function judge(knowledge: Knowledge, shown: Shown, before: Software | null): Ver
   })
 }
 
-/** By SUMS: which class it is, and which would be likeliest if it were not that one. */
+/** Reads SUMS. `held`: the class of the verdict. `other`: the likeliest other class. */
 function ranked(kind: Verdict['kind'] | null): { readonly held: number; readonly other: number } {
   const order = CLASSES.map((_name, c) => c).sort((a, b) => SUMS[b]! - SUMS[a]!)
   const held = kind === 'human' ? HUMAN : order[0]!
   return { held, other: order.find((c) => c !== held)! }
 }
 
-/** The address is that of the one who is named, and not of another that was claimed as well. */
+/** The published address belongs to the named agent, not to another agent that was also claimed. */
 function isProven({ addresses }: Shown, named: Software | null): boolean {
   return MARKS.has('address-published') && addresses?.software.id === named?.id
 }
@@ -330,15 +349,15 @@ function provenByRanges({ id }: Software): Proof {
   return { method: 'ip-range', agent: id, key: null }
 }
 
-/** Of `unknown` nothing is said. */
+/** An `unknown` verdict has confidence 0. */
 function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability: number): number {
   return kind === 'unknown' ? 0 : rounded(calibrated(weights, probability))
 }
 
 /**
- * Whoever says to be a person's browser is held for something else only when something he shows contradicts it, and there
- * is hardly any doubt; and for a person where his TLS bears him out and nothing contradicts it. Automation that drives the
- * very same browser is among those.
+ * A client that claims to be a browser gets another class only if evidence contradicts the claim and little
+ * doubt remains. It is classified as human if its TLS matches the claim and nothing contradicts it.
+ * Automation that drives the same browser is classified as human too.
  */
 function kindFor(best: Class, human: number): Verdict['kind'] {
   if (best === 'human') return MARKS.has('stack-unlike') ? 'unknown' : 'human'
@@ -361,7 +380,7 @@ function isSpoofed(kind: Verdict['kind']): boolean {
   return false
 }
 
-/** A name for what those after it add up to. */
+/** One name for the disagreements that follow it. */
 function spoofed(claim: Claim | null, evidence: readonly Evidence[]): Evidence {
   const name = claim?.software?.name ?? 'a browser'
   const odd = evidence.filter(({ kind }) => DISAGREEMENTS.has(kind as EvidenceKind)).map(({ kind }) => kind)
@@ -401,14 +420,14 @@ function memoryOf(knowledge: Knowledge): Map<string, Verdict> {
   return memory
 }
 
-/** There is one of each: nothing waits between reading a request and its Verdict. */
+/** One instance each: nothing awaits between reading a request and its Verdict. */
 const READING = new Reading()
 const MARKS = new EvidenceSet()
-/** Of the one request that is described. */
+/** For the one request that is described. */
 const TALLY = new Tally()
 const SUMS = new Float64Array(CLASSES.length)
 const MEMORIES = new WeakMap<Knowledge, Map<string, Verdict>>()
-/** Some ten megabytes, whoever fills it. */
+/** At most about ten megabytes, whatever clients send. */
 const VERDICTS_MAX = 4096
 const KEY_LENGTH_MAX = 256
 const AGENT = CLASSES.indexOf('agent')
@@ -418,7 +437,10 @@ const NAMED_SHARE_MIN = 0.9
 const ANYBODY: DescribedVerdict['probabilities'] = Object.freeze({
   ...{ agent: 0.3333, automation: 0.3333, human: 0.3333 },
 })
-/** Of recorded clients that show a library's name, or its TLS, and nothing else is told, so many are agents by their headers. */
+/**
+ * The share of agents among recorded clients with a library's name or TLS, if nothing else is known. Their
+ * headers would show that they are agents.
+ */
 const HIDDEN_AGENTS: Readonly<Record<DescribedRequest['knownBy'], number>> = {
   headers: 0,
   'user-agent': 0.3,
@@ -435,7 +457,7 @@ const CONTRADICTIONS = EvidenceSet.of([
   'fingerprint-of-agent',
   ...HARD_DISAGREEMENTS,
 ])
-/** What a client has once shown on a connection, it is. */
+/** Evidence that applies to all later requests of the connection. */
 const LASTING = EvidenceSet.of([
   ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
   ...(['llm-request', 'forged-headers'] as const),

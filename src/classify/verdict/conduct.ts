@@ -12,13 +12,13 @@ import type { Traffic } from './traffic.ts'
 import type { Claim } from '../known/user-agent.ts'
 
 /**
- * What a client has done so far: who it has said to be once on a connection, it is for all that follows, and some things
- * only show over several requests, on this connection and on others.
+ * What a client has done so far. What it once claimed on a connection applies to all later requests on it.
+ * Some behavior shows only over several requests, on this connection and on others.
  */
 export class Conduct {
-  /** What it has shown on this connection. */
+  /** The evidence from this connection. */
   readonly marks = new EvidenceSet()
-  /** An agent that was named before. */
+  /** The agent that an earlier request named. */
   agent: Software | null = null
   #last: LastVerdict | null = null
   readonly #traffic: Traffic | null
@@ -26,17 +26,17 @@ export class Conduct {
   readonly #addressText: string
   #address: Address | null = null
   #networkHash = 0
-  /** Of its client, this connection with it; `null` before the first request. */
+  /** Counts of this client, including this connection; `null` before the first request. */
   #tally: Tally | null
-  /** Of all who have its hello, where nobody is known to have it. */
+  /** Counts of all clients with the same hello, if no software is known to have it. */
   #ofHello: Tally | null = null
   #requests = 0
   #pages = 0
   #hasParts = false
 
   /**
-   * `network`: its `address`, or of IPv6 its /64; '' where nobody knows. Without a Traffic, the connection is all that is
-   * known of its client, and `tally`, which is empty, takes note of that.
+   * `network`: the client's `address`, or the /64 of an IPv6 address; '' if unknown. Without a Traffic, only
+   * this connection is known, and `tally`, which is empty, counts it.
    */
   constructor(traffic: Traffic | null = null, network = '', address = '', tally: Tally | null = null) {
     this.#tally = tally
@@ -55,7 +55,7 @@ export class Conduct {
     return this.#addressText
   }
 
-  /** Where its client is: read once, and only if somebody asks. */
+  /** The client's address, parsed on first use. */
   get address(): Address {
     if (this.#address !== null) return this.#address
     const address = new Address()
@@ -85,8 +85,9 @@ export class Conduct {
   }
 
   /**
-   * What its client has done lately, into `marks`. Who may be a person is not held to what others do behind his address:
-   * only to pages that he opens here, and only if nothing that belongs to pages is loaded here or there.
+   * Adds what the client did lately to `marks`. A client that may be a person is not judged by other clients
+   * behind the same address. Only pages opened on this connection count, and only if page resources are
+   * loaded neither here nor on the client's other connections.
    */
   markTraffic(marks: EvidenceSet, mayBePerson: boolean): void {
     const tally = this.#tally!
@@ -113,9 +114,9 @@ export class Conduct {
 }
 
 const ALL = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap', 'asks-broadly', 'asks-fast'])
-/** Of who loads what belongs to pages, too: as many pages as he likes. */
+/** For clients that also load page resources: they may open any number of pages. */
 const OF_WHOLE_PAGES = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap'])
-/** People open one link after the other, and look for sitemaps. */
+/** People follow one link after another and open sitemaps, so only these two count for them. */
 const OF_PERSONS = EvidenceSet.of(['asks-broadly', 'asks-fast'])
-/** The first page of a connection comes before all that belongs to it. */
+/** The first page of a connection is requested before the resources of that page. */
 const OWN_PAGES_MIN = 2

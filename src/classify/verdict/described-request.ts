@@ -8,14 +8,14 @@ import type { HttpVersion, RequestHead } from '../../wire/request-head.ts'
 import { EvidenceSet } from '../known/evidence.ts'
 import { forgedHeaders } from './our-headers.ts'
 
-/** What somebody says of a request that he does not have before him. `null`: it is not told, which says nothing. */
+/** A description of a request that is not at hand. `null`: not given, and then it is evidence of nothing. */
 export interface Told {
   readonly method: string | null
   readonly target: string | null
   readonly version: HttpVersion | null
-  /** Names and values, as they were sent; in HTTP/2 with its pseudo-headers, or without. */
+  /** Names and values as sent. HTTP/2 pseudo-headers may be included. */
   readonly rawHeaders: readonly string[] | null
-  /** Where the headers are not told, or lack it. */
+  /** Used if the headers are not given or lack it. */
   readonly userAgent: string | null
   readonly address: string | null
   readonly ja4: string | null
@@ -28,21 +28,21 @@ export interface Told {
   readonly isTls: boolean | null
 }
 
-/** The same as requests are judged. */
+/** The same request in the form that requests are classified in. */
 export interface DescribedRequest {
   readonly print: Print
   readonly head: RequestHead
-  /** Empty: nobody knows. */
+  /** Empty: unknown. */
   readonly address: string
-  /** Names in our namespace, which its client sent. */
+  /** Headers that only the proxy may set but that the client sent. */
   readonly forged: readonly string[]
-  /** The most telling thing that is known of it. */
+  /** The most informative kind of facts that is given. */
   readonly knownBy: 'headers' | 'user-agent' | 'fingerprints'
-  /** Evidence that would be found only because something was not told. */
+  /** Evidence that would be found only because facts are missing. */
   readonly untold: EvidenceSet
 }
 
-/** `ja4plus`: whether a JA4H that is not told is computed. */
+/** `ja4plus`: whether to compute a JA4H that is not given. */
 export function describeRequest(told: Told, ja4plus: boolean): DescribedRequest {
   const { rawHeaders } = told
   const headers = rawHeaders === null ? NO_HEADERS : readHeaders(rawHeaders)
@@ -58,7 +58,7 @@ export function describeRequest(told: Told, ja4plus: boolean): DescribedRequest 
   const untold = new EvidenceSet()
   if (knownBy !== 'headers') untold.addAll(OF_HEADERS)
   if (knownBy === 'fingerprints') untold.addAll(OF_USER_AGENT)
-  // Where it stood among the others, nobody says.
+  // The description does not say where the User-Agent stood among the other headers.
   if (isAdded) untold.addAll(OF_HEADER_ORDER)
   if (version === null) untold.addAll(OF_VERSION)
   if (!(told.isTls ?? showsTls(told, headers, version))) untold.addAll(OF_SECURITY)
@@ -72,7 +72,7 @@ export function describeRequest(told: Told, ja4plus: boolean): DescribedRequest 
   }
 }
 
-/** `sent`: what a JA4H can be made of. */
+/** `sent`: the request to compute a JA4H from. */
 function printOf(told: Told, sent: RequestHead | null): Print {
   return {
     connection: {
@@ -90,13 +90,13 @@ function printOf(told: Told, sent: RequestHead | null): Print {
   }
 }
 
-/** What of a request stands among its headers. */
+/** The facts of a request that its headers contain. */
 interface InHeaders {
   readonly userAgent: string | null
   readonly method: string | null
   readonly path: string | null
   readonly scheme: string | null
-  /** A name begins with a capital letter. */
+  /** Whether a name begins with a capital letter. */
   readonly hasCapitals: boolean
   readonly hasPseudo: boolean
 }
@@ -126,14 +126,17 @@ function readHeaders(rawHeaders: readonly string[]): InHeaders {
   }
 }
 
-/** Which one it has to be; what is all in lower case may have been HTTP/2, or made so by a server. */
+/**
+ * The version, if only one is possible. Headers all in lower case may be HTTP/2, or a server may have
+ * lower-cased them.
+ */
 function versionOf({ http2, ja4h }: Told, { hasPseudo, hasCapitals }: InHeaders): HttpVersion | null {
   if (hasPseudo || http2 !== null) return '20'
   if (ja4h !== null) return ja4h.slice(2, 4) as HttpVersion
   return hasCapitals ? '11' : null
 }
 
-/** Browsers speak HTTP/2 over TLS only. */
+/** Browsers use HTTP/2 only over TLS. */
 function showsTls({ ja4, ja4s, ja4x }: Told, { scheme }: InHeaders, version: HttpVersion | null): boolean {
   if (ja4 !== null || ja4s !== null || ja4x !== null) return true
   return scheme === 'https' || (scheme === null && (version === '20' || version === '30'))

@@ -3,11 +3,14 @@ import type { Shown } from './marks.ts'
 import type { Share } from '../known/owners.ts'
 import type { Reading } from './reading.ts'
 
-/** Evidence in words, for people. What the client sent is not repeated at length, and its secrets not at all. */
+/**
+ * Describes evidence in words, for people. The text does not repeat long values that the client sent, and
+ * never its secrets.
+ */
 export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): string {
   const { claim, stack, headers, certificate } = shown
   const named = claim.software?.name ?? 'a browser'
-  // An earlier request said to be a browser; this one says to be something else.
+  // An earlier request claimed to be a browser; this one claims to be something else.
   if (DENYING.has(kind) && claim.kind !== 'browser') return DETAILS[kind]
   switch (kind) {
     case 'names-agent':
@@ -52,26 +55,26 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
   }
 }
 
-/** Where nothing is left of the request but that it showed this. */
+/** For a past request of which only the kind of evidence was stored. */
 export function generalDetail(kind: EvidenceKind): string {
   return DETAILS[kind]
 }
 
-/** Whose they are, from where, and how old: who reads it knows how far to believe it. */
+/** The agent, the source of its list and the list's age, so that a reader can judge the evidence. */
 function addressesText({ addresses, addressesAgeDays: days }: Shown): string {
   const { software, published } = addresses!
   const age = days < 0 ? '' : days === 1 ? ', a day old' : `, ${days} days old`
   return `${software.name} (${published.source}, ${published.date}${age})`
 }
 
-/** All there are, also where they are decided to be different agents'. */
+/** All decided agents, including different agents for different fingerprints. */
 function decidedText({ certificate, headers, stack }: Shown): string {
   const said = (type: string, { decided }: Pick<Shown['stack'], 'decided'>) =>
     decided.slice(0, SHARES_SAID_MAX).map(({ name }) => `${name} (${type})`)
   return [...said('JA4X', certificate), ...said('JA4H', headers), ...said('JA4', stack)].join(', ')
 }
 
-/** Shared fingerprints say so: who else has it, and how often. */
+/** The software that shares a fingerprint, with each one's share. */
 function sharesText(shares: readonly Share[]): string {
   const said = shares.slice(0, SHARES_SAID_MAX)
   const parts = said.map(({ software, share }) => `${software.name} ${Math.round(share * 100)} %`)

@@ -5,7 +5,10 @@ import type { Reading } from './reading.ts'
 import type { Software } from '../known/software.ts'
 import type { Verdict } from './verdict.ts'
 
-/** The last Verdict of a connection, and all that it was made of: mostly the next is made of the same. */
+/**
+ * The last Verdict of a connection and everything it depends on. Most requests on a connection get the same
+ * Verdict.
+ */
 export class LastVerdict {
   #verdict: Verdict | null = null
   #knowledge: Knowledge | null = null
@@ -17,7 +20,7 @@ export class LastVerdict {
   #agentHeader: string | null = null
   #tool: Software | null = null
 
-  /** `null` where anything is not the same. */
+  /** `null` if any input differs. */
   recall(
     knowledge: Knowledge,
     { low, high }: EvidenceSet,

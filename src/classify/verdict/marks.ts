@@ -10,21 +10,21 @@ import type { Reading } from './reading.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Claim, ClaimKind } from '../known/user-agent.ts'
 
-/** What a request's client says of itself, and who is known to show what it shows. */
+/** The client's claim, and the known owners of its fingerprints. */
 export interface Shown {
   readonly claim: Claim
   readonly stack: Stack
-  /** Of the order of its headers. */
+  /** The owners of its header order (JA4H). */
   readonly headers: Owners
-  /** Of its certificate. */
+  /** The owners of its certificate (JA4X). */
   readonly certificate: Owners
-  /** By which its address says something of who it claims to be; `null` where it says nothing. */
+  /** The list that says something about the address of the claimed agent; `null` if it says nothing. */
   readonly addresses: AddressList | null
-  /** How old that is. */
+  /** The age of that list. */
   readonly addressesAgeDays: number
 }
 
-/** Finds all evidence of one request. */
+/** Adds all evidence of one request to `marks`. */
 export function markRequest(
   marks: EvidenceSet,
   { claim, stack, headers, certificate }: Shown,
@@ -51,9 +51,9 @@ export function markRequest(
   markCall(marks, claim, head, reading)
 }
 
-/** What it asks for, and how: programs that talk to models and to each other do so in few ways. */
+/** Marks what the request is for. Programs that call models, or each other, do so in few ways. */
 function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: Reading): void {
-  // What a page's script asks for is the page's affair.
+  // What a script of a page requests says nothing about the browser.
   if (claim.kind === 'browser' && reading.isOfScript) return
   const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
   if (isSending ? isMcp(reading) : isMcpStream(claim, head, reading)) marks.add('mcp-request')
@@ -70,17 +70,20 @@ function isHeadless({ clientHints }: Reading): boolean {
   return clientHints?.includes('Headless') === true
 }
 
-/** The fetch of server-side runtimes says that it is one, as the Fetch standard has it, and leaves the rest out. */
+/**
+ * The fetch of a server-side runtime sends sec-fetch-mode, as the Fetch standard requires, but no other
+ * sec-fetch header.
+ */
 function isRuntimeFetch(reading: Reading): boolean {
   return reading.fetchMode !== null && reading.fetchSite === null && reading.fetchDest === null
 }
 
-/** MCP's streamable HTTP has every client accept both with each POST. */
+/** The streamable HTTP transport of MCP requires every client to accept both types with each POST. */
 function isMcp({ accept }: Reading): boolean {
   return accept?.includes('application/json') === true && accept.includes('text/event-stream')
 }
 
-/** The stream on which a server of MCP speaks first. */
+/** The stream on which an MCP server sends first. */
 function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): boolean {
   return (
     claim.kind !== 'browser' && accept?.includes('text/event-stream') === true && MCP_PATH.test(head.target)
@@ -112,7 +115,7 @@ const STACKS: Readonly<Record<Stack['kind'], EvidenceKind>> = {
 }
 const HEADERS: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
   agents: 'headers-of-agents',
-  // An agent's library is a library.
+  // An agent that is a library is evidence of a library only.
   libraries: null,
   shared: 'headers-shared',
   browsers: null,
@@ -125,9 +128,9 @@ const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
   browsers: null,
   unknown: null,
 }
-/** As browsers accept pages. Libraries take anything, and text browsers word it otherwise. */
+/** The Accept header of browsers. Libraries accept anything, and text browsers send another text. */
 const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
-/** Where the interfaces of models are asked, which others have taken over. */
+/** The API paths of model vendors, which other vendors have adopted. */
 const MODEL_PATHS = [
   ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],
   ...['/api/chat', '/api/generate', '/v1/rerank', '/v2/rerank', '/predictions', '/converse', '/infer'],

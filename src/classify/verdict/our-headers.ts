@@ -1,21 +1,21 @@
 import { foldHeaderName } from '../../wire/header-name.ts'
 
-/** Whether a folded name is that of a header that only the gateway sets, and never takes from a client. */
+/** Whether a folded name is that of a header that only the proxy sets and never accepts from a client. */
 export function isOurHeader(folded: string): boolean {
   return folded.startsWith(TAG_PREFIX) || FINGERPRINTS.has(folded)
 }
 
 /**
- * Whether a folded name says where a request comes from. The gateway sets these, too; hops in front of it may send some
- * of them, and clients often do without meaning harm.
+ * Whether a folded name describes where a request comes from. The proxy sets these headers too. Hops in front
+ * of it may send some, and clients often send them without bad intent.
  */
 export function isForwardingHeader(folded: string): boolean {
   return folded.startsWith(FORWARDED_PREFIX) || folded === 'forwarded' || folded === 'x-real-ip'
 }
 
 /**
- * The folded names of headers with which a client pretends to be the gateway: ours in any spelling, and those that say
- * where a request comes from in a spelling that no proxy writes.
+ * The folded names of headers with which a client pretends to be the proxy: the proxy's own headers in any
+ * spelling, and forwarding headers in a spelling that no proxy writes.
  */
 export function forgedHeaders(rawHeaders: readonly string[]): readonly string[] {
   const forged: string[] = []
@@ -29,7 +29,9 @@ export function forgedHeaders(rawHeaders: readonly string[]): readonly string[] 
   return forged
 }
 
-/** For a first look at names: all that one of the above can be true for. */
+/**
+ * Patterns that match every name for which one of the functions above can be true. For a fast first check.
+ */
 export const OUR_NAME_PATTERNS: readonly string[] = ['x*', 'forwarded']
 
 const TAG_PREFIX = 'x-agent-'

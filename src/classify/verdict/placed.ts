@@ -7,8 +7,8 @@ import type { Software } from '../known/software.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
 /**
- * The same verdict with what is known of the address, which says something of who claims, or has proven, to be an agent,
- * and of nobody else: of others it is not asked.
+ * Adds what is known of the client's address to a verdict. This applies only to clients that claim, or have
+ * proven, to be an agent.
  */
 export function withPlace(
   { identities, addresses }: Knowledge,
@@ -20,7 +20,7 @@ export function withPlace(
   if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
   const place = places.of(conduct.addressText, software.verification)
   if (place === null) return verdict
-  // A crawler asks for page after page.
+  // A crawler requests many pages, so the last result is cached.
   const last = LAST.get(place)
   if (last?.verdict === verdict && last.address === conduct.addressText) return last.placed
   const placed = placedAt(
@@ -41,7 +41,8 @@ function placedAt(verdict: Verdict, software: Software, place: PlaceFinding, isP
     evidence.push(proofSaying('host-proven', `its address is ${own}, which is ${software.name}'s`))
   else if (reverseDns.length > 0 && place.isHostKnown) {
     const foreign = hostForeign(verdict, software, place.hosts)
-    // A vendor's own list goes before names that it may have forgotten to give. What is told already is told once.
+    // The vendor's own address list outweighs missing host names. Evidence that is already in the verdict is
+    // not added twice.
     if (!isPublished && !verdict.conflicts.includes(foreign.kind)) evidence.push(foreign)
   }
   evidence.push(...ofNetwork(software, place.network))
@@ -54,7 +55,7 @@ function placedAt(verdict: Verdict, software: Software, place: PlaceFinding, isP
         proof: { method: 'reverse-dns', agent: software.id, key: null },
       }
     : verdict
-  // Its vendor gives names to no address of others: its list, or our copy of it, is behind.
+  // A vendor gives host names only to its own addresses, so its list, or our copy of it, is outdated.
   const isAnother = verdict.conflicts.includes('signed-as-another')
   const left =
     own === undefined
@@ -79,7 +80,7 @@ function hostForeign(
   )
 }
 
-/** Who keeps the file of networks is neither the agent nor its vendor: it proves nothing. */
+/** The file of networks comes neither from the agent nor from its vendor, so it proves nothing. */
 function ofNetwork({ name, verification }: Software, network: PlaceFinding['network']): readonly Evidence[] {
   const { asns } = verification
   if (asns.length === 0 || network === null) return []
@@ -90,7 +91,7 @@ function ofNetwork({ name, verification }: Software, network: PlaceFinding['netw
   return [proofSaying('network-foreign', `${where}: those of ${name} are in ${own}`)]
 }
 
-/** Whole labels: `evilgooglebot.com` ends with nothing of Google's. */
+/** Compares whole labels: `evilgooglebot.com` does not end with `googlebot.com`. */
 function endsWith(host: string, end: string): boolean {
   const labels = end.startsWith('.') ? end : `.${end}`
   return host.endsWith(labels) || (end !== labels && host === end)

@@ -1,7 +1,10 @@
 import { SPOOFED } from '../known/evidence.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
-/** What proofs add to evidence: said beside what is weighed, for they decide by themselves or not at all. */
+/**
+ * Evidence from identity proofs. It is listed beside the weighed evidence, because a proof either decides
+ * alone or not at all.
+ */
 export type ProofEvidence = (typeof PROOF_EVIDENCE)[number]
 
 export const PROOF_EVIDENCE = [
@@ -10,12 +13,14 @@ export const PROOF_EVIDENCE = [
   ...(['host-proven', 'host-foreign', 'network-of-agent', 'network-foreign'] as const),
 ] as const
 
-/** How much more it speaks for what is held than for anything else: what proves decides, what denies only has a name. */
+/**
+ * Creates evidence with its weight for the verdict: a proof decides; a denial has weight 0 and is only named.
+ */
 export function proofSaying(kind: ProofEvidence, detail: string): Evidence {
   return { kind, detail, weight: PROVING.has(kind) ? PROVEN_WEIGHT : 0 }
 }
 
-/** The same verdict with evidence of proofs before what is left of its own. */
+/** The same verdict with the evidence of proofs before the rest of its own evidence. */
 export function toldWith(
   verdict: Verdict,
   evidence: readonly Evidence[],
@@ -25,19 +30,19 @@ export function toldWith(
   return Object.freeze({ ...verdict, conflicts: conflictsIn(all), evidence: all })
 }
 
-/** Of kinds that were kept, what proofs had said, in words where nothing else is left of the request. */
+/** Reconstructs proof evidence from stored kinds, with general texts. */
 export function proofsRecalled(kinds: readonly string[]): readonly Evidence[] {
   const told = PROOF_EVIDENCE.filter((kind) => kinds.includes(kind))
   return told.map((kind) => proofSaying(kind, PROOF_DETAILS[kind]))
 }
 
-/** What of it denies who somebody says, or has proven, to be. */
+/** The kinds that contradict a claimed or proven identity. */
 export function conflictsIn(evidence: readonly Pick<Evidence, 'kind'>[]): readonly string[] {
   const found = evidence.filter(({ kind }) => CONFLICTS.has(kind))
   return found.length === 0 ? NO_CONFLICTS : found.map(({ kind }) => kind)
 }
 
-/** Those of all evidence that say of an identity, proven or claimed, that something else denies it. */
+/** All evidence kinds that contradict an identity, whether proven or claimed. */
 const CONFLICTS: ReadonlySet<string> = new Set([
   SPOOFED,
   ...(['address-foreign', 'host-foreign', 'network-foreign', 'signature-failed'] as const),
@@ -58,11 +63,11 @@ const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
 }
 
 /**
- * What is proven is sure, but for keys that were stolen and addresses that are another's by now: one in a thousand is a
- * guess, and more than any sum of what is only shown comes to.
+ * A proven identity is certain, except for stolen keys and addresses that have a new owner. One in a thousand
+ * is an estimate, and higher than unproven evidence ever reaches.
  */
 export const PROVEN_CONFIDENCE = 0.999
-/** The natural logarithm of its odds. */
+/** The natural logarithm of the odds of PROVEN_CONFIDENCE. */
 const PROVEN_WEIGHT = 6.91
 const PROVING: ReadonlySet<ProofEvidence> = new Set<ProofEvidence>(['signature-proven', 'host-proven'])
 const NO_CONFLICTS: readonly string[] = []

@@ -1,50 +1,59 @@
 import type { Verification } from '../known/software.ts'
 
 /**
- * What is known of who sent a request beyond what he shows: found out by identity/, off the hot path, and given to
- * `classify` with the request. Nothing here is a claim.
+ * What is known about the sender of a request beyond what the client shows. identity/ finds it out off the
+ * hot path and passes it to `classify` with the request. None of it is a mere claim.
  */
 export interface Proofs {
-  /** `null`: it is not signed. */
+  /** `null`: the request is not signed. */
   readonly signature: SignatureFinding | null
-  /** `null`: nobody finds that out. */
+  /** `null`: addresses are not looked up. */
   readonly places: Places | null
 }
 
-/** Knows what some addresses are; of others it lets that be found out, for the next request. */
+/**
+ * Knows the host names and networks of some addresses. An unknown address is looked up in the background, for
+ * the next request.
+ */
 export interface Places {
-  /** `shows`: how whoever is said to be there can be told by it. */
+  /** `shows`: the host names and networks that identify the claimed agent. */
   of(address: string, shows: Pick<Verification, 'reverseDns' | 'asns'>): PlaceFinding | null
 }
 
-/** What became of a signature of Web Bot Auth. */
+/** The result of checking a Web Bot Auth signature. */
 export type SignatureFinding =
   | {
       readonly kind: 'proven'
-      /** Who has signed: the origin or URL that Signature-Agent says, as readAgentId gives it. */
+      /** The signer: the origin or URL in Signature-Agent, as readAgentId returns it. */
       readonly agentId: string
-      /** Of the key: RFC 7638. */
+      /** The RFC 7638 thumbprint of the key. */
       readonly thumbprint: string
     }
-  /** Nobody can say, now: the key is not known yet, or too many were checked. It speaks against nobody. */
+  /**
+   * The signature cannot be checked now: its key is not known yet, or too many signatures are being checked.
+   * This is not evidence against the client.
+   */
   | { readonly kind: 'unchecked'; readonly why: string; readonly agentId: string | null }
-  /** It is none, or somebody else's, or of another time: `why` is one of identity's names of faults. */
+  /**
+   * The signature is malformed, made with another key, or out of its time. `why` is a fault name from
+   * identity/.
+   */
   | { readonly kind: 'failed'; readonly why: string; readonly agentId: string | null }
 
-/** What an address is, by others than who has it. */
+/** What others than the client say about an address. */
 export interface PlaceFinding {
-  /** The names that it has, and that have it (forward-confirmed reverse DNS): in lower case, without a dot at the end. */
+  /** Host names from forward-confirmed reverse DNS: in lower case, without a dot at the end. */
   readonly hosts: readonly string[]
-  /** Whether DNS has answered for all of its names: only then it says something that none is an agent's. */
+  /** Whether DNS has answered for all names. Only then is it evidence that none of them is the agent's. */
   readonly isHostKnown: boolean
-  /** By the operator's file; `null` where it does not say. */
+  /** From the operator's file; `null` if the file does not list it. */
   readonly network: { readonly asn: number; readonly name: string | null } | null
 }
 
-/** How an identity was proven, and whose it is. */
+/** How an identity was proven, and which identity. */
 export interface Proof {
   readonly method: ProofMethod
-  /** With `web-bot-auth` who has signed, as a URL; else the id of the Software. */
+  /** With `web-bot-auth` the signer, as a URL; otherwise the id of the Software. */
   readonly agent: string
   /** The thumbprint of the key, with `web-bot-auth`. */
   readonly key: string | null
@@ -52,7 +61,7 @@ export interface Proof {
 
 export type ProofMethod = (typeof PROOF_METHODS)[number]
 
-/** The best first: a key is its owner's alone, an address may be another's tomorrow. */
+/** Strongest first: a key belongs to its owner alone, an address may have another owner tomorrow. */
 export const PROOF_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 
 export const NO_PROOFS: Proofs = { signature: null, places: null }

@@ -11,9 +11,9 @@ import type { Evidence, Verdict } from './verdict.ts'
 
 type Signed = SignatureFinding & { readonly kind: 'proven' }
 
-/** What proofs are held against. */
+/** What proofs are compared with. */
 export interface Seen {
-  /** The agent that it says to be, by a name of its own. */
+  /** The agent that the client claims to be, by its own name. */
   readonly claimed: Software | null
   readonly stack: Stack
   readonly conduct: Conduct | null
@@ -21,8 +21,8 @@ export interface Seen {
 }
 
 /**
- * The same verdict with what proofs say: who has proven who he is, is that one, whatever he looks like. Where something
- * else about him says otherwise, that has a name of its own, and both are told.
+ * Adds proofs to a verdict. A proven identity overrides everything the client looks like. If other evidence
+ * contradicts it, the contradiction has a kind of its own, and the verdict lists both.
  */
 export function withProofs(
   knowledge: Knowledge,
@@ -32,10 +32,12 @@ export function withProofs(
 ): Verdict {
   const placed = withPlace(knowledge, verdict, places, seen.conduct)
   if (signature === null) return placed
-  // Anybody can send a wrong signature in another's name: it proves nothing, and what else proves something still does.
+  // Any client can send an invalid signature in another agent's name. It proves nothing and invalidates no
+  // other proof.
   if (signature.kind !== 'proven') return toldWith(placed, [unproven(signature)], placed.evidence)
   const signers = knowledge.identities.signingAs(signature.agentId)
-  // Of whom nobody knows that he signs, or as whom, an address tells more than a key that anybody can make.
+  // If no listed agent signs as this signer, an address is better evidence than a key that any client can
+  // create.
   if (signers.length === 0 && placed.proof !== null && isOfNoKey(seen.claimed))
     return toldWith(placed, [signedAs(signature)], placed.evidence)
   return withPlace(knowledge, signedBy(knowledge, verdict, signature, signers, seen), places, seen.conduct)
@@ -59,7 +61,7 @@ function signedBy(
   const { claimed } = seen
   const { agentId, thumbprint } = signature
   const isAnother = claimed !== null && !claimed.isFamily && !isOfVendor(claimed, signers)
-  // Of several agents that share a key, it is the one it says to be.
+  // If several agents share a key, the claimed one is meant.
   const named = isAnother ? undefined : signers.find(({ id }) => id === (claimed?.id ?? verdict.agent?.id))
   const agent = named ?? signers[0] ?? null
   const evidence = [signedAs(signature)]
@@ -78,7 +80,8 @@ function signedBy(
     confidence: PROVEN_CONFIDENCE,
     proof,
   }
-  // What was held against a mere claim is told of who has proven it in its own words, or was no lie.
+  // Evidence against a mere claim is dropped: for a proven signer it has a kind of its own, or the claim was
+  // true.
   const left = verdict.evidence.filter(
     ({ kind }) =>
       !(agent !== null && kind === SPOOFED) && !(isElsewhere && !isAnother && kind === 'address-foreign'),
@@ -86,7 +89,7 @@ function signedBy(
   return toldWith(signed, evidence, left)
 }
 
-/** Who has a key for one of his agents may sign with it for another, of which nobody here knows that it signs. */
+/** A vendor may sign for one of its agents with the key of another, if the first is not known to sign. */
 function isOfVendor(claimed: Software, signers: readonly Software[]): boolean {
   if (signers.includes(claimed)) return true
   return (
@@ -94,7 +97,7 @@ function isOfVendor(claimed: Software, signers: readonly Software[]): boolean {
   )
 }
 
-/** What speaks against the very agent that has signed. */
+/** The evidence that contradicts the agent that signed. */
 function deniedOf(
   { identities, addresses }: Knowledge,
   agent: Software,
@@ -117,7 +120,10 @@ function deniedOf(
   return evidence
 }
 
-/** It is known whose it is, and these are neither among them nor made with what they are. */
+/**
+ * Whether the owners of the TLS stack are known, and are neither the signers nor software that they are built
+ * with.
+ */
 function isForeign(
   { isKnown, shares }: Stack,
   signers: readonly Software[],
@@ -127,7 +133,10 @@ function isForeign(
   return !shares.some(({ software }) => alike.has(software.id) || signers.includes(software))
 }
 
-/** What it is made with may still be told; who it says to be is nothing beside who it is. */
+/**
+ * A tool that the client is built with stays in the verdict. A merely claimed agent does not, once the signer
+ * is proven.
+ */
 function toolIn({ software }: Verdict): Verdict['software'] {
   return software?.kind === 'tool' ? software : null
 }

@@ -3,8 +3,8 @@ import { HEADER, type HeaderIndex, softwareOf } from '../known/index/header-inde
 import type { Software } from '../known/software.ts'
 
 /**
- * What of a request's headers matters, in the order in which they came. There is one, and each request is read into it:
- * nothing waits between reading and judging.
+ * The headers of a request that matter for classification, in the order in which they were sent. One instance
+ * is reused for all requests: nothing awaits between reading and classifying.
  */
 export class Reading {
   userAgent: string | null = null
@@ -19,14 +19,14 @@ export class Reading {
   fetchDest: string | null = null
   connection: string | null = null
   referer: string | null = null
-  /** Which of HEADER were sent: a bit for each. */
+  /** Which headers of HEADER were sent, one bit each. */
   sent = 0
-  /** Codes of HEADER, in order. */
+  /** Codes of HEADER, in the order sent. */
   readonly order = new Uint8Array(ORDER_MAX)
   orderLength = 0
-  /** A name begins with a capital letter. */
+  /** Whether a name begins with a capital letter. */
   hasCapitals = false
-  /** An agent, or a tool, that a header of its own gives away. */
+  /** An agent, or a tool, that is identified by a header of its own. */
   agent: Software | null = null
   agentHeader: string | null = null
   tool: Software | null = null
@@ -47,18 +47,21 @@ export class Reading {
     return (this.sent & (1 << code)) !== 0
   }
 
-  /** It asks to become a WebSocket: a word without the other asks for nothing. */
+  /** Whether it is a WebSocket handshake. It needs both headers. */
   get isUpgrade(): boolean {
     return this.has(HEADER.upgrade) && this.connection?.toLowerCase().includes('upgrade') === true
   }
 
-  /** A browser sends it on behalf of a script: what the script has set says nothing of the browser. */
+  /** A browser sends it for a script. Headers that the script has set say nothing about the browser. */
   get isOfScript(): boolean {
     const { fetchDest, fetchMode, fetchSite } = this
     return fetchDest === 'empty' && fetchMode !== null && fetchSite !== null && fetchSite !== 'none'
   }
 
-  /** Leaves out what a script can have set: all but names that browsers keep to themselves (Fetch, forbidden headers). */
+  /**
+   * Forgets what a script can have set. Names that start with Sec- stay, because browsers forbid scripts to
+   * set them (Fetch, forbidden headers).
+   */
   forgetScripted(): void {
     if (this.agentHeader === null || !/^sec-/i.test(this.agentHeader)) {
       this.agent = null
@@ -83,7 +86,7 @@ export class Reading {
     if (!isFirst && code !== HEADER['user-agent']) return
     switch (code) {
       case HEADER['user-agent']:
-        // One that is sent twice is one list (RFC 9110 §5.2): a second one hides nothing.
+        // A header that is sent twice is one list (RFC 9110 §5.2), so a second one hides nothing.
         this.userAgent = this.userAgent === null ? value : `${this.userAgent}, ${value}`
         return
       case HEADER.accept:
@@ -144,10 +147,10 @@ export class Reading {
   }
 }
 
-/** A family that shares a header (all SDKs of one generator) is named by it only where nobody of the family is. */
+/** A family that shares a header (all SDKs of one generator) is named only if no member of the family is. */
 function isCloser(software: Software, than: Software): boolean {
   return than.isFamily && !software.isFamily
 }
 
-/** More headers of the known ones no client sends. */
+/** No client sends more of the known headers. */
 const ORDER_MAX = 40

@@ -2,30 +2,33 @@ import type { Asked } from './asked.ts'
 import { EvidenceSet } from '../known/evidence.ts'
 
 /**
- * What one client, or everybody with one fingerprint, has asked for lately: in the window of time that runs and in the one
- * before it. It is as large after a million requests as after one.
+ * Counts the recent requests of one client, or of all clients with one fingerprint: in the current time
+ * window and in the one before. Its size does not grow with the number of requests.
  */
 export class Tally {
-  /** Of both windows. */
+  /** Both windows together. */
   #both = new Counts()
-  /** Of the one that runs. */
+  /** The current window. */
   #current = new Counts()
   #endsMs = 0
   #lastPath = 0
-  /** Pages that one page links to, each asked for sooner after the one before than anybody reads. */
+  /**
+   * The length of the current run: pages linked from the same page, each requested sooner than a person can
+   * read.
+   */
   #run = 0
   #runFrom = 0
   #runMs = 0
-  /** When a person would have read the pages so far. */
+  /** When a person would have read all pages so far. */
   #readMs = 0
 
-  /** `network`: any number that stands for where it comes from. */
+  /** `network`: any number that identifies the client's network. */
   note(asked: Asked, target: string, referer: string | null, network: number, nowMs: number): void {
     this.#turn(nowMs)
     if (asked === 'robots' && this.#both.requests === 0) this.#show('robots-first')
     if (asked === 'sitemap') {
       this.#show('asks-sitemap')
-      // What it may ask for, and then all there is.
+      // It read what it may request, and then requested the list of all pages.
       if (this.marks.has('robots-first')) this.#show('crawls')
     }
     this.#both.requests++
@@ -58,17 +61,17 @@ export class Tally {
     return this.#both.marks
   }
 
-  /** Something that belongs to pages was asked for. */
+  /** Whether a page resource was requested. */
   get hasParts(): boolean {
     return this.#both.parts > 0
   }
 
-  /** Next to nothing was. */
+  /** Whether almost no page resources were requested. */
   get isBare(): boolean {
     return this.#both.parts * PAGES_A_PART < this.#both.pages
   }
 
-  /** Many pages are asked for from many places. */
+  /** Whether many pages are requested from many networks. */
   get isFromMany(): boolean {
     const { paths, networks } = this.#both
     return networks.size >= NETWORKS_OF_MANY && paths.size >= PATHS_OF_MANY
@@ -83,7 +86,10 @@ export class Tally {
     this.#readMs = nowMs + aheadMs + READ_MS
   }
 
-  /** `from`: the page that links here. Redirects are no such run: there are few of them, or each comes from the one before. */
+  /**
+   * `from`: the page with the link. Redirects do not count as a run: there are few, or each comes from the
+   * one before.
+   */
   #follow(from: number, pagesMin: number, nowMs: number): void {
     this.#run = from === this.#runFrom && nowMs - this.#runMs <= RUN_GAP_MS ? this.#run + 1 : 1
     this.#runFrom = from
@@ -105,7 +111,7 @@ export class Tally {
     this.#current.clear()
     this.#endsMs = nowMs + WINDOW_MS
     if (leftMs > -WINDOW_MS && leftMs <= 0) return
-    // Nothing came for a whole window, or the clock went back.
+    // No request came for a whole window, or the clock went back.
     this.#both.clear()
     this.#readMs = 0
     this.#run = 0
@@ -114,7 +120,7 @@ export class Tally {
 
 type Shown = 'robots-first' | 'asks-sitemap' | 'crawls' | 'asks-broadly' | 'asks-fast'
 
-/** Of one window, or of two. */
+/** Of one window or of two. */
 class Counts {
   requests = 0
   pages = 0
@@ -139,7 +145,10 @@ class Counts {
   }
 }
 
-/** How many different ones there were, more or less: each hash is one of 64 bits, so that n of them are 64·(1 − e^(−n/64)). */
+/**
+ * Estimates the number of different hashes. Each hash sets one of 64 bits, so n different ones set about
+ * 64·(1 − e^(−n/64)).
+ */
 class Spread {
   size = 0
   #low = 0
@@ -161,7 +170,10 @@ class Spread {
   }
 }
 
-/** Of a path without its query, by its length and what it ends with. Whoever makes paths that are alike has asked for less. */
+/**
+ * Hashes a path without its query, by its length and its end. A client that makes similar paths only lowers
+ * its own count.
+ */
 function hashOfPath(target: string): number {
   const query = target.indexOf('?')
   return hashOf(target, query === -1 ? target.length : query)
@@ -178,17 +190,20 @@ export function hashOf(text: string, end: number): number {
 
 export const WINDOW_MS = 5 * 60_000
 const HASHED_MAX = 64
-/** 24 different pages. */
+/** Corresponds to 24 different pages. */
 const PATHS_BROAD = 20
-/** Who opens all that is on a page, or a window with all it had yesterday, opens fewer pages at once than this many. */
+/**
+ * A person who opens all links of a page, or restores a browser window, opens fewer pages at once than this
+ * allows.
+ */
 const READ_AHEAD_MS = 40_000
 const READ_MS = 2000
-/** Those come from no page. */
+/** The source of HEAD requests: no page links to them. */
 const HEADS = 0
 const HEADS_OF_RUN = 4
 const LINKS_OF_RUN = 3
 const RUN_GAP_MS = 2000
 const NETWORKS_OF_MANY = 8
-/** 63 different pages. */
+/** Corresponds to 63 different pages. */
 const PATHS_OF_MANY = 40
 const PAGES_A_PART = 20

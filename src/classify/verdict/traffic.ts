@@ -1,8 +1,8 @@
 import { Tally } from './tally.ts'
 
 /**
- * What clients have asked for lately, over all their connections. Whoever makes up addresses and fingerprints only pushes
- * out what was known: who was not seen for longest is forgotten first.
+ * What clients requested lately, over all their connections. A client that invents addresses and fingerprints
+ * can only push out old entries: the least recently seen are removed first.
  */
 export class Traffic {
   readonly #clients: Recent
@@ -14,14 +14,14 @@ export class Traffic {
   }
 
   /**
-   * Of one client, and whoever cannot be told from it: by its address (of IPv6 the /64), the fingerprint of its hello, and
-   * what it says to be, in one of few words.
+   * The counts of one client. Clients with the same address (of IPv6 the /64), the same hello fingerprint and
+   * the same claim cannot be told apart and share their counts.
    */
   of(network: string, hello: string | null, claim: string): Tally {
     return this.#clients.get(`${network} ${hello ?? ''} ${claim}`)
   }
 
-  /** Of all who have this hello, wherever they are. */
+  /** The counts of all clients with this hello, from any address. */
   ofHello(hello: string): Tally {
     return this.#hellos.get(hello)
   }
@@ -31,7 +31,7 @@ export class Traffic {
   }
 }
 
-/** At most `max` of them, and among them the half of that many that were asked for last. */
+/** Keeps at most `max` entries. The most recently used half is always among them. */
 class Recent {
   readonly #half: number
   #newer = new Map<string, Tally>()
@@ -59,6 +59,6 @@ class Recent {
   }
 }
 
-/** Some 900 bytes each. */
+/** About 900 bytes each. */
 const CLIENTS_MAX = 32_768
 const HELLOS_MAX = 2048

@@ -1,27 +1,30 @@
 import type { Proof } from './proof.ts'
 
-/** One reason to believe something about a client. Evidence never decides; it only speaks. */
+/** One reason to believe something about a client. One piece of evidence alone never decides. */
 export interface Evidence {
   readonly kind: string
   readonly detail: string
   readonly weight: number
 }
 
-/** What the evidence adds up to. `unknown` is an answer, not a failure. */
+/** The result of all evidence. `unknown` is an answer, not a failure. */
 export interface Verdict {
   readonly kind: 'agent' | 'automation' | 'human' | 'unknown'
   readonly agent: { readonly id: string; readonly name: string; readonly category: string } | null
-  /** Any program we know, agents too; `null` where none is known. */
+  /** The known program, agent or not; `null` if none is recognized. */
   readonly software: {
     readonly id: string
     readonly name: string
     readonly kind: 'agent' | 'tool' | 'browser'
   } | null
-  /** In [0, 1]. */
+  /** From 0 to 1. */
   readonly confidence: number
-  /** How the identity was proven, and whose it is, which need be nobody we know; `null` unless it was. */
+  /**
+   * How the identity was proven, and which identity; it need not be a listed agent. `null` if it is not
+   * proven.
+   */
   readonly proof: Proof | null
-  /** Kinds of evidence that deny who it says, or has proven, to be. */
+  /** Kinds of evidence that contradict the claimed or proven identity. */
   readonly conflicts: readonly string[]
   /** Strongest first. */
   readonly evidence: readonly Evidence[]
