@@ -1,8 +1,9 @@
 import type { CorpusRequest, CorpusRow } from '../known/corpus.ts'
 
 /**
- * What connections of browsers show that no person's was recorded to show. Nothing of how verdicts are made is asked: a
- * connection is held against those of people with the same browser in the same version, by what its User-Agent says.
+ * Finds what a browser connection shows that no recorded person's connection shows. It is independent of the
+ * classifier. A connection is compared with those of people who use the same browser in the same version, by
+ * User-Agent.
  */
 export class PeopleShown {
   readonly #browsers = new Map<string, Browser>()
@@ -17,7 +18,10 @@ export class PeopleShown {
     }
   }
 
-  /** `null`: it says nothing that no person would, and nobody was recorded with that browser to hold it against. */
+  /**
+   * `null`: nothing conclusive, and no person was recorded with this browser, so the connection cannot be
+   * compared.
+   */
   differencesOf(row: CorpusRow): readonly string[] | null {
     if (row.requests.some(saysHeadless)) return ['headless']
     const name = browserOf(row)
@@ -31,7 +35,7 @@ class Browser {
   readonly #hellos = new Set<string>()
   readonly #http2 = new Set<string>()
   readonly #greaseBrands = new Set<string>()
-  /** By what is asked for, and how. */
+  /** By request kind: method, version and fetch metadata. */
   readonly #requests = new Map<string, Requests>()
 
   add(row: CorpusRow): void {
@@ -62,10 +66,10 @@ class Browser {
   }
 }
 
-/** The headers that people's requests of one sort had, as far as the browser itself sets them. */
+/** The headers of people's requests of one kind that the browser itself sets. */
 class Requests {
   #always: readonly string[] | null = null
-  /** Pairs, in the order in which they came. */
+  /** Pairs of names, in the order sent. */
   readonly #pairs = new Set<string>()
 
   add(names: readonly string[]): void {
@@ -85,7 +89,7 @@ class Requests {
   }
 }
 
-/** The first that it says to be, and its main version. */
+/** The first browser that the connection claims to be, with its main version. */
 function browserOf({ requests }: CorpusRow): string | null {
   for (const request of requests) {
     const found = BROWSER.exec(headerOf(request, 'user-agent') ?? '')
@@ -94,7 +98,7 @@ function browserOf({ requests }: CorpusRow): string | null {
   return null
 }
 
-/** Whether a name or an address was asked for, and whether a session was resumed, is not the browser's doing. */
+/** Leaves out SNI and session resumption, which do not depend on the browser. */
 function helloOf({ print }: CorpusRow): string {
   if (print.stable === null) return print.ja4 ?? ''
   const [, a, b, c] = print.stable.split('-')
@@ -105,7 +109,7 @@ function saysHeadless(request: CorpusRequest): boolean {
   return ['user-agent', 'sec-ch-ua'].some((name) => /headless/i.test(headerOf(request, name) ?? ''))
 }
 
-/** The brand that is none changes with each version, and is the same in all browsers that are built on it. */
+/** The GREASE brand changes with each version and is the same in all browsers built on it. */
 function greaseBrands(request: CorpusRequest): readonly string[] {
   return (headerOf(request, 'sec-ch-ua') ?? '').match(GREASE_BRAND) ?? []
 }
@@ -118,7 +122,7 @@ function sortOf(request: CorpusRequest): string {
   return [version, method, ...fetched].join(' ')
 }
 
-/** Without those that a page, its server or its visitor has it send. */
+/** Leaves out headers that depend on the page, the server or the user. */
 function ownHeaders({ head }: CorpusRequest): readonly string[] {
   const names = head.rawHeaders.filter((_text, i) => i % 2 === 0).map((name) => name.toLowerCase())
   return names.filter((name) => OWN.has(name))

@@ -8,24 +8,24 @@ import type { Software } from '../known/software.ts'
 import type { Verdict } from '../verdict/verdict.ts'
 import type { Class } from '../known/weights.ts'
 
-/** How one recorded connection was judged. */
+/** How one recorded connection was classified. */
 export interface Judgement {
   readonly row: CorpusRow
-  /** After its last request. */
+  /** After the last request. */
   readonly verdict: Verdict
   /** The Software that the verdict names is the client. */
   readonly isNamed: boolean
-  /** The client says its name anywhere: see `NameBook`. */
+  /** The client states its name somewhere: see `NameBook`. */
   readonly namesItself: boolean
   readonly isSpoofFlagged: boolean
 }
 
-/** What a verdict counts as right for; `null` for labels that nobody knows. */
+/** The class that counts as right for a label; `null` for unknown labels. */
 export function truthOf(label: string): Class | null {
   return TRUTHS.get(label) ?? null
 }
 
-/** A connection is judged by all it shows up to its last request; `null` where it had none. */
+/** Classifies a connection by everything up to its last request; `null` if it had no request. */
 export function judgeRow(knowledge: Knowledge, row: CorpusRow): Judgement | null {
   const conduct = new Conduct()
   let verdict: Verdict | null = null
@@ -50,12 +50,12 @@ export interface LabelCounts {
   unknown: number
   named: number
   spoof_flagged: number
-  /** Those that say their name anywhere, and those of them that were named rightly. */
+  /** Connections that state their name somewhere, and those of them that were named correctly. */
   self_named: number
   self_named_right: number
   /**
-   * Of automated browsers: those that show something that no person's browser was recorded to show, and those of them that
-   * were called agents; and those with which no person's can be compared.
+   * For automated browsers: those that show something that no person's browser was recorded to show, those of
+   * them classified as agents, and those that cannot be compared with any person's.
    */
   marked: number
   marked_agent: number
@@ -63,13 +63,13 @@ export interface LabelCounts {
 }
 
 export interface Evaluation {
-  /** Those that sent a request. */
+  /** Connections with at least one request. */
   readonly connections: number
   readonly without_requests: number
   readonly labels: Readonly<Record<string, LabelCounts>>
-  /** What was said of whom, by client. */
+  /** The counts for each client. */
   readonly clients: Readonly<Record<string, LabelCounts & { label: string }>>
-  /** Of all connections whose label is known and about which something was said. */
+  /** Over all connections with a known label and a verdict other than `unknown`. */
   readonly brier: number
   readonly ece: number
   readonly reliability: readonly ReliabilityBin[]
@@ -206,7 +206,10 @@ const BOOKS = new WeakMap<readonly Software[], NameBook>()
 const BINS = 10
 const PERSON = 'human-browser'
 const AUTOMATED = 'browser-agent'
-/** Who passes himself off as a person's browser acts on his own, whatever he uses for it. */
+/**
+ * A program that poses as a person's browser acts on its own, whatever library it uses, so it counts as an
+ * agent.
+ */
 const TRUTHS: ReadonlyMap<string, Class> = new Map<string, Class>([
   ['human-browser', 'human'],
   ['http-library', 'automation'],

@@ -1,7 +1,7 @@
 import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, SOFT_DISAGREEMENTS } from '../known/evidence.ts'
 import { CLASSES, type Class, type Knot, type Weights } from '../known/weights.ts'
 
-/** What was seen of one client at one time, and what it is. */
+/** What was seen of one client at one time, and its true class. */
 export interface Example {
   /** Bits of the evidence kinds. */
   readonly marks: readonly number[]
@@ -11,9 +11,8 @@ export interface Example {
 }
 
 /**
- * Weights for the evidence under which the examples are most likely (multinomial logistic regression), held back by a
- * prior: what few examples have, weighs about what is expected of it before anything is measured. The same examples give
- * the same weights.
+ * Fits the weights under which the examples are most likely (multinomial logistic regression), with a prior:
+ * evidence in few examples keeps about its expected weight. The same examples give the same weights.
  */
 export function fitWeights(examples: readonly Example[], prior: number): Weights {
   const parameters = Float64Array.from(MEANS)
@@ -23,7 +22,7 @@ export function fitWeights(examples: readonly Example[], prior: number): Weights
   const second = new Float64Array(parameters.length)
   for (let step = 1; step <= STEPS; step++) {
     gradientOf(different, parameters, prior, gradient)
-    // Adam, with a rate that falls: plain descent takes a hundred times as long on kinds that are rare.
+    // Adam with a falling rate: plain descent takes a hundred times as long on rare kinds.
     const rate = RATE * (1 - (step - 1) / STEPS)
     for (let i = 0; i < parameters.length; i++) {
       first[i] = 0.9 * first[i]! + 0.1 * gradient[i]!
@@ -37,7 +36,10 @@ export function fitWeights(examples: readonly Example[], prior: number): Weights
   return weightsOf(parameters)
 }
 
-/** Automation that drives a browser has all that is the browser's: no more than that is held against who has it, too. */
+/**
+ * Automation that drives a browser shows everything the browser shows. So evidence that agrees with a browser
+ * must not count more for an agent than for a human.
+ */
 function levelAgreements(parameters: Float64Array): void {
   for (const row of AGREEMENTS) {
     const [agent, human] = [row * C + CLASSES.indexOf('agent'), row * C + CLASSES.indexOf('human')]
@@ -46,7 +48,7 @@ function levelAgreements(parameters: Float64Array): void {
   }
 }
 
-/** What the sums have to be divided by so that probabilities hold for examples that were not fitted to. */
+/** Finds the divisor of the sums for which probabilities fit held-out examples. */
 export function fitTemperature(
   sums: readonly (readonly number[])[],
   truths: readonly Class[],
@@ -65,7 +67,7 @@ export function fitTemperature(
   return Math.round(best * 100) / 100
 }
 
-/** Most examples show the same as others. */
+/** Merges equal examples: most of them are equal to others. */
 function together(examples: readonly Example[]): readonly Example[] {
   const different = new Map<string, Example>()
   for (const example of examples) {
@@ -76,14 +78,16 @@ function together(examples: readonly Example[]): readonly Example[] {
   return [...different.values()]
 }
 
-/** One guess: how probable it was held, whether it was right, how much it counts. */
+/** One guess: its probability, whether it was right, and how much it counts. */
 export interface Guess {
   readonly probability: number
   readonly isRight: boolean
   readonly weight: number
 }
 
-/** How often guesses were right, by how probable they were held: never falling, and few are not trusted far. */
+/**
+ * How often guesses were right, by their probability. It never falls, and a small group changes it little.
+ */
 export function fitCalibration(guesses: readonly Guess[]): readonly Knot[] {
   const knots: { probability: number; right: number; weight: number }[] = []
   for (const group of groupsOf(guesses)) {
@@ -91,7 +95,7 @@ export function fitCalibration(guesses: readonly Guess[]): readonly Knot[] {
     const probability = group.reduce((sum, guess) => sum + guess.weight * guess.probability, 0) / weight
     const right = group.reduce((sum, guess) => sum + (guess.isRight ? guess.weight : 0), 0)
     knots.push({ probability, right: (right + TRUST * probability) / (weight + TRUST), weight })
-    // Pool adjacent violators: two that fall are one.
+    // Pool adjacent violators: merges two knots that fall.
     for (
       let last = knots.at(-1)!;
       knots.length > 1 && knots.at(-2)!.right >= last.right;
@@ -112,13 +116,13 @@ export function fitCalibration(guesses: readonly Guess[]): readonly Knot[] {
     probability: rounded(probability),
     right: rounded(right),
   }))
-  // Nobody is said to be sure who has been right some hundred times.
+  // A few hundred right guesses do not justify a confidence of 1.
   return all
     .filter(({ probability }, i) => i === 0 || probability >= all[i - 1]!.probability + KNOTS_APART)
     .map(({ probability, right }) => ({ probability, right: Math.min(right, SURE) }))
 }
 
-/** In the order of their probability, so many that one more or less changes little. */
+/** Groups by ascending probability, each so large that a single guess changes little. */
 function groupsOf(guesses: readonly Guess[]): readonly (readonly Guess[])[] {
   const groups: Guess[][] = [[]]
   let weight = 0
@@ -168,7 +172,10 @@ function logSum(values: readonly number[]): number {
   return max + Math.log(values.reduce((sum, value) => sum + Math.exp(value - max), 0))
 }
 
-/** What a kind is expected to say: who says what he is, is believed; what a browser would not show, speaks against one. */
+/**
+ * The prior mean of a weight. A client's declaration about itself is believed; what a browser would not show
+ * counts against a human.
+ */
 function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
   if (kind === 'address-published') return name === 'agent' ? 4 : 0
@@ -192,8 +199,8 @@ const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   ...(['names-tool', 'tool-header', 'certificate-of-libraries'] as const),
 ])
 /**
- * What crawlers do, and no person does. Many addresses or things that are asked for can also be an app's and its users',
- * where nothing says what is a page: that alone makes nobody an agent.
+ * Crawlers do this, and people do not. Many addresses or many targets can also come from an app and its users
+ * if nothing tells which targets are pages, so that alone does not make a client an agent.
  */
 const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Class, number>>>>>> = {
   crawls: { agent: 3 },
@@ -202,7 +209,7 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
   'asks-fast': { human: -2 },
   'asks-from-many': { agent: 0.5, human: -1 },
 }
-/** It outweighs what its library says of itself, by User-Agent and TLS: somebody has looked, and decided. */
+/** An admin's decision outweighs the library that the User-Agent and TLS show. */
 const DECIDED = 12
 const AGREEMENTS = EVIDENCE_KINDS.flatMap((kind, bit) => (kind.endsWith('-agrees') ? [bit + 1] : []))
 const C = CLASSES.length
