@@ -342,7 +342,7 @@ const LENGTH_MAX = 2048
 const STEPS_MAX = 1000
 const DEPTH_MAX = 24
 const LIST_MAX = 200
-/** There are not more kinds of evidence than this. */
+/** A verdict never has more pieces of evidence. */
 const EVIDENCE_LENGTH = 64
 /** Joined text is longer, so every later step with it costs more. */
 const JOIN_STEPS = 20
