@@ -1,18 +1,21 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../../shared/log.ts'
 
-/** Work that nobody waits for: forgetting what is old, writing down what can wait. */
+/** Background work: deleting old rows, or writing what can wait. */
 export interface PeriodicJob {
   /** In words, for the log. */
   readonly name: string
   readonly everyMs: number
-  /** Of several processes on one database the one that leads does it for all. */
+  /** If several processes share a database, only the leader runs this job. */
   readonly isOnce?: true
-  /** One short slice of it; `more`: there is more to do, after a pause for others. */
+  /** Runs one short slice; `more`: there is more to do, after a pause for other work. */
   run(nowMs: number): Promise<'done' | 'more'>
 }
 
-/** Does each job on its own beat, and never twice at once. What fails is tried again at the next beat. */
+/**
+ * Runs each job at its own interval and never twice at once. A failed run is tried again at the next
+ * interval.
+ */
 export class Periodic {
   readonly #log: Log
   readonly #isLeading: () => boolean
@@ -28,14 +31,14 @@ export class Periodic {
     this.#loops = [...this.#loops, ...jobs.map((job) => this.#loop(job))]
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no work is in progress. */
   async close(): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#loops)
   }
 
   async #loop(job: PeriodicJob): Promise<void> {
-    // Not all at once, and several processes not in step.
+    // A random delay, so that jobs and processes do not run in step.
     await this.#pause(job.everyMs * Math.random())
     let failure = ''
     while (!this.#stop.signal.aborted) {
@@ -65,7 +68,7 @@ export class Periodic {
   }
 }
 
-/** A job that deletes old rows, a slice at a time until a slice is not full. */
+/** A job that deletes old rows, one slice at a time until a slice is not full. */
 export function forgetting(
   what: string,
   everyMs: number,
@@ -76,7 +79,7 @@ export function forgetting(
   return { name: `forget ${what}`, everyMs, isOnce: true, run }
 }
 
-/** Several times what a slice takes. */
+/** Several times the duration of a slice. */
 const PAUSE_MS = 100
-/** A slice takes SQLite some milliseconds. */
+/** A slice takes SQLite a few milliseconds. */
 const SLICE_ROWS = 500

@@ -5,12 +5,12 @@ import type { DueEvent } from '../../store/events/deliveries.ts'
 import type { WebhookSecret } from '../../store/events/webhooks.ts'
 import type { Sealer } from '../auth/sealer.ts'
 
-/** The same bytes each time it is sent, whoever sends it. */
+/** The body of a delivery: the same bytes at every attempt and in every process. */
 export function bodyOf({ type, atMs, data }: Omit<DueEvent, 'id'>): string {
   return `{"type":${JSON.stringify(type)},"timestamp":"${new Date(atMs).toISOString()}","data":${data}}`
 }
 
-/** As Standard Webhooks have them. */
+/** The headers of Standard Webhooks. */
 export function signedHeaders(
   id: string,
   body: string,
@@ -26,22 +26,25 @@ export function signedHeaders(
   }
 }
 
-/** As Standard Webhooks have it: 24 to 64 random bytes in base64. */
+/** The format of Standard Webhooks: 24 to 64 random bytes in base64. */
 export function newSigningSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
 }
 
-/** Signs what is delivered, with the secrets that are kept. */
+/** Signs deliveries with the stored secrets. */
 export class Signing {
   readonly #sealer: Sealer
-  /** Opened, by the ids of the secrets: what one is never changes. */
+  /** Decrypted secrets, by id. The secret of an id never changes. */
   readonly #opened = new LRUCache<string, Webhook>({ max: OPENED_MAX })
 
   constructor(sealer: Sealer) {
     this.#sealer = sealer
   }
 
-  /** The headers of one attempt: a signature by each of the secrets. Throws a Fault where one cannot be opened. */
+  /**
+   * The headers of one attempt, with one signature per secret. Throws a Fault if a secret cannot be
+   * decrypted.
+   */
   async headers(
     eventId: string,
     body: string,
@@ -62,7 +65,7 @@ export class Signing {
   }
 }
 
-/** What a webhook's secret is sealed as: see Sealer. */
+/** The context under which a webhook's secret is sealed: see Sealer. */
 export function secretOf(webhookId: string, secretId: string): string {
   return `webhook ${webhookId} secret ${secretId}`
 }

@@ -7,17 +7,16 @@ import type { TaskRecord } from '../../store/work/tasks.ts'
 import { Doze } from '../http/doze.ts'
 import type { Management } from '../management.ts'
 
-/** What proves at a callback that it is us who tells. */
+/** Proves to a callback that the message comes from this installation. */
 export interface CallbackSecret {
   readonly token: string | null
-  /** For `Authorization`: `Bearer`, and what follows it. */
+  /** For the `Authorization` header: `Bearer`, for example, and the credentials after it. */
   readonly scheme: string | null
   readonly credentials: string | null
-  /** What is told is signed with it, as Standard Webhooks have it; else it is told as A2A has it. */
+  /** If set, messages are signed with it as in Standard Webhooks; otherwise they have the format of A2A. */
   readonly signing?: string | undefined
 }
 
-/** What is told. */
 export interface CallbackMessage {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -25,19 +24,20 @@ export interface CallbackMessage {
 
 export interface CallbackSettings {
   message(task: TaskRecord): Promise<CallbackMessage>
-  /** The same, signed; `null`: there is nothing to tell at this status. */
+  /** The signed message; `null`: this status is not reported. */
   signed(task: TaskRecord, by: { readonly id: string; readonly signing: string }): CallbackMessage | null
-  /** Before the first repetition; each further one waits four times as long. */
+  /** The delay before the first retry. It quadruples with each retry. */
   readonly retryBaseMs?: number
   readonly pollMs?: number
   readonly timeoutMs?: number
-  /** Instead of the system's, which is told apart by tests. */
+  /** Replaces the system's lookup in tests. */
   readonly lookup?: LookupFunction
 }
 
 /**
- * Tells whoever asked for it when the status of a task has changed: at least once each, the newest one first, beside all
- * other processes that do. What was under way when a process died is told again by another one, or after a restart.
+ * Reports status changes of tasks to their callbacks, at least once each and the newest first, in parallel
+ * with other processes. If a process dies, another one repeats its pending callbacks, or the same one after a
+ * restart.
  */
 export class TaskCallbacks {
   readonly #management: Management
@@ -58,12 +58,12 @@ export class TaskCallbacks {
     this.#loop = this.#run()
   }
 
-  /** There is something to tell. */
+  /** Call it if there may be something to report. */
   wake(): void {
     this.#doze.wake()
   }
 
-  /** What is not told by then falls due again. */
+  /** Callbacks that were not sent by then fall due again. */
   async close(): Promise<void> {
     this.#closing.abort()
     this.wake()
@@ -113,7 +113,7 @@ export class TaskCallbacks {
       const told = await this.#post(due, task)
       if (!this.#closing.signal.aborted || told.told !== null) await store.taskCallbacks.done(due, told)
     } catch (error) {
-      // It is held for a while, and falls due again.
+      // The callback stays claimed for a while and then falls due again.
       if (!isOfStore(error)) log.error('a callback of a task has met a bug', { error: error as Error })
     }
   }
@@ -135,7 +135,7 @@ export class TaskCallbacks {
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       const isOver = due.attempts + 1 >= ATTEMPTS_MAX || (error as Partial<FetchFault>).status === GONE
-      // Of the URL its host: what is behind it is often as good as a password.
+      // Logs only the host of the URL: its path is often as good as a password.
       const said = { task: task.id, host: new URL(url).host, reason: error.message }
       if (isOver) log.warn('a callback of a task is given up', said)
       return { told: null, error: error.message, nextAtMs: isOver ? null : nowMs() + this.#delayMs(due) }
@@ -152,7 +152,7 @@ export class TaskCallbacks {
     return { headers: { ...headers, ...proofOf(secret) }, body }
   }
 
-  /** Longer each time, and not for all at the same moment. */
+  /** Grows exponentially, with jitter so that retries do not happen at the same moment. */
   #delayMs({ attempts }: DueCallback): number {
     const { retryBaseMs = RETRY_BASE_MS } = this.#settings
     return Math.round(retryBaseMs * 4 ** attempts * (0.75 + Math.random() / 2))
@@ -166,7 +166,7 @@ function proofOf({ token, scheme, credentials }: CallbackSecret): Readonly<Recor
   }
 }
 
-/** What the secret of a callback is sealed as: see Sealer. */
+/** The context under which the secret of a callback is sealed: see Sealer. */
 export function whatOf(taskId: string, id: string): string {
   return `callback ${id} of task ${taskId}`
 }
@@ -176,14 +176,14 @@ function isOfStore(error: unknown): boolean {
 }
 
 const AT_ONCE_MAX = 16
-/** Whoever's server is slow does not hold up the others. */
+/** Per principal, so that a slow server does not delay the callbacks of others. */
 const OF_ONE_MAX = 4
-/** As Standard Webhooks and A2A (§13.2) have it. */
+/** As recommended by Standard Webhooks and A2A (§13.2). */
 const TIMEOUT_MS = 10_000
-/** A process that was killed is missed for so long. */
+/** How long it takes until another process takes over from one that was killed. */
 const HELD_MS = 30_000
 const POLL_MS = 500
-/** Some two minutes and a half after the first. */
+/** The last attempt is about two and a half minutes after the first. */
 const ATTEMPTS_MAX = 5
 const RETRY_BASE_MS = 2_000
 const GONE = 410

@@ -10,8 +10,8 @@ import { doItems, type TaskType } from './task-types.ts'
 import type { ToolCaller } from './tools.ts'
 
 /**
- * Works on tasks that are larger than an answer, one after the other in each of some lanes, beside all other processes
- * that do. What was begun by one that died goes on elsewhere, or here after a restart.
+ * Works on tasks that are too large for one answer, in a few lanes with one task each, in parallel with other
+ * processes. If a process dies, another one continues its tasks, or the same one after a restart.
  */
 export class TaskRunner {
   readonly #types: ReadonlyMap<string, TaskType>
@@ -27,20 +27,20 @@ export class TaskRunner {
     this.#doze = new Doze(POLL_MS, this.#closing.signal)
   }
 
-  /** Resolves when it works. */
+  /** Resolves when the lanes are running. */
   async start(): Promise<void> {
     const { store } = this.#management
-    // Nobody else has a SQLite database: who held its leases is dead.
+    // Only one process uses a SQLite database, so whatever held leases before has died.
     if (store.kind === 'sqlite') await this.#attempt(() => store.tasks.release(null))
     this.#lanes = Array.from({ length: LANES }, () => this.#lane())
   }
 
-  /** There is something to do. */
+  /** Call it if there may be something to do. */
   wake(): void {
     this.#doze.wake()
   }
 
-  /** Lets go of what it works on: others, or this one after a restart, go on with it. */
+  /** Releases its tasks, so that another process, or this one after a restart, continues them. */
   async close(): Promise<void> {
     this.#closing.abort()
     this.wake()
@@ -63,7 +63,7 @@ export class TaskRunner {
     return (this.#management.snapshot()?.knowledge ?? null) !== null
   }
 
-  /** The database may be away for a while: what cannot be done now is done later. */
+  /** The database may be temporarily unavailable. Work that fails is tried again later. */
   async #attempt<Result>(work: () => Promise<Result>): Promise<Result | null> {
     try {
       return await work()
@@ -101,10 +101,10 @@ export class TaskRunner {
     }
   }
 
-  /** Holds the lease as long as this process lives, however long a chunk takes. */
+  /** Renews the lease as long as this process lives, however long a chunk takes. */
   #hold({ id }: TaskRecord): NodeJS.Timeout {
     return setInterval(() => {
-      // Who has lost it finds out when there is something to write.
+      // A process that lost its lease notices it at the next write.
       this.#management.store.tasks.extend(id, this.#lease()).catch(() => undefined)
     }, LEASE_MS / 4).unref()
   }
@@ -124,7 +124,7 @@ export class TaskRunner {
   }
 }
 
-/** What a principal may have been checked when it made the task. */
+/** A caller with the scopes that the principal had to have to create the task. */
 export function callerOf(
   { id, principal }: Pick<TaskRecord, 'id' | 'principal'>,
   type: TaskType,
@@ -139,15 +139,15 @@ export function callerOf(
   return { principal: asked, requestId: id, address: '' }
 }
 
-/** One that takes long leaves room for others. */
+/** More than one, so that a long task does not block the others. */
 const LANES = 2
-/** A process that was killed is missed for so long. */
+/** How long it takes until another process takes over from one that was killed. */
 const LEASE_MS = 10_000
-/** How often other processes' tasks are looked for. */
+/** How often to look for the tasks of other processes. */
 const POLL_MS = 1_000
-/** What kills a process each time it is tried is not tried for ever. */
+/** Limits the attempts at a task that kills its process each time. */
 const ATTEMPTS_MAX = 5
-/** What takes longer is begun anew. */
+/** Chunks that take longer are started again. */
 const CLOSE_MS = 2_000
-/** For whoever comes back for the results. */
+/** How long results stay available. */
 export const TASK_KEPT_MS = 7 * 86_400_000

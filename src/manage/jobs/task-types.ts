@@ -4,28 +4,28 @@ import { Refusal } from '../http/refusal.ts'
 import { refusalOf, type Tool, type ToolCaller, type Tools } from './tools.ts'
 import { validated } from '../http/validate.ts'
 
-/** Something that can be done to many items: what a tool does to one. */
+/** Applies a tool to many items. */
 export interface TaskType {
   readonly type: string
   readonly title: string
   readonly description: string
   readonly tool: Tool
   readonly itemsMax: number
-  /** It is done while its caller waits, if there are no more. */
+  /** With at most this many items, the task runs while its caller waits. */
   readonly atOnceMax: number
 }
 
-/** What became of one item. */
+/** The result of one item. */
 export interface ItemResult {
-  /** Its place in the task, from 0. */
+  /** The index in the task, from 0. */
   readonly index: number
   readonly status: 'ok' | 'error'
   readonly result?: unknown
-  /** A Refusal's. */
+  /** From a Refusal. */
   readonly error?: ReturnType<typeof refusalOf>
 }
 
-/** Of the tools that there are. */
+/** The task types whose tools exist, and `others`. */
 export function taskTypesOf(tools: Tools, others: readonly TaskType[]): ReadonlyMap<string, TaskType> {
   const found = OF_TOOLS.flatMap(({ type, name, title, description }) => {
     const tool = tools.find(name)
@@ -36,7 +36,7 @@ export function taskTypesOf(tools: Tools, others: readonly TaskType[]): Readonly
   return new Map([...found, ...others].map((each) => [each.type, each]))
 }
 
-/** Does some items; one that is bad fails alone. It pauses for others, as long as there are some. */
+/** Processes some items and pauses between slices for other work. An item that is refused fails alone. */
 export async function doItems(
   { tool }: TaskType,
   from: number,
@@ -67,16 +67,16 @@ async function doItem(
     const given = validated(tool.input as z.ZodType, item, 'body')
     return { index, status: 'ok', result: await tool.run(given, caller, management) }
   } catch (error) {
-    // Without signatures, or a database, none can be done: that is no item's fault.
+    // Without signatures or a database no item can be processed, so the error does not belong to this item.
     if (!(error instanceof Refusal) || error.code === 'unavailable') throw error
     return { index, status: 'error', error: refusalOf(error) }
   }
 }
 
 export const ITEMS_MAX = 10_000
-/** A few milliseconds. */
+/** Takes a few milliseconds. */
 const AT_ONCE_MAX = 100
-/** Others wait no longer. */
+/** The longest time that other work waits. */
 export const SLICE_MS = 8
 
 const OF_TOOLS = [

@@ -3,8 +3,8 @@ import type { Store } from '../../store/store.ts'
 import type { TaskRecord } from '../../store/work/tasks.ts'
 
 /**
- * Tells how tasks go on, whichever process works on them: the database is asked a few times in a second, once for all
- * that are watched, and not at all while none is.
+ * Reports the progress of tasks, whichever process works on them. One query per interval serves all watched
+ * tasks; without watched tasks there is no query.
  */
 export class TaskWatch {
   readonly #store: Pick<Store, 'tasks'>
@@ -17,12 +17,15 @@ export class TaskWatch {
     this.#everyMs = everyMs
   }
 
-  /** How many changes are waited for. */
+  /** The number of pending waits. */
   get size(): number {
     return this.#waiting.size
   }
 
-  /** Resolves when its status, or how much of it is done, is not what it was; `null`: it is gone, or `stop` was. */
+  /**
+   * Resolves when the status or the progress differs from `last`; `null`: the task is gone, or `stop` was
+   * aborted.
+   */
   changed(last: TaskRecord, stop: AbortSignal): Promise<TaskRecord | null> {
     if (stop.aborted) return Promise.resolve(null)
     return new Promise((resolve) => {
@@ -51,7 +54,7 @@ export class TaskWatch {
   async #tell(): Promise<void> {
     const asked = [...this.#waiting]
     const ids = [...new Set(asked.map(({ last }) => last.id))]
-    // While the database is away nothing changes that anybody could know of.
+    // While the database is unavailable, no change can be observed.
     const records = await this.#store.tasks.some(ids).catch(() => null)
     if (records === null) return
     const byId = new Map(records.map((record) => [record.id, record]))

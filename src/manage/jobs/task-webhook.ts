@@ -5,7 +5,9 @@ import type { Management } from '../management.ts'
 import { type CallbackMessage, type CallbackSecret, whatOf } from './task-callbacks.ts'
 import { newSigningSecret, signedHeaders } from './signing.ts'
 
-/** Where somebody is told the end of a task of theirs; resolves to the secret that what they are told is signed with. */
+/**
+ * Stores the URL that is notified of the end of a task. Resolves to the signing secret of the notification.
+ */
 export async function keepTaskWebhook(
   taskId: string,
   url: string,
@@ -20,7 +22,10 @@ export async function keepTaskWebhook(
   return signing
 }
 
-/** What is told, as Standard Webhooks have it, with the same id at every attempt; `null`: the task has not ended. */
+/**
+ * The notification in the format of Standard Webhooks, with the same id at every attempt; `null`: the task
+ * has not ended.
+ */
 export function taskWebhook(
   task: TaskRecord,
   shown: unknown,
@@ -34,5 +39,5 @@ export function taskWebhook(
   return { headers: signedHeaders(id, body, [new Webhook(signing)], nowMs), body }
 }
 
-/** A task that has just been made has none. */
+/** A new task has no callbacks yet. */
 const CALLBACKS_MAX = 1

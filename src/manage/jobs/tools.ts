@@ -6,39 +6,39 @@ import type { Principal, Scope } from '../http/access/principal.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 
-/** Something that programs can do here: for `/execute`, MCP and A2A alike. */
+/** A function that programs can call through `/execute`, MCP and A2A. */
 export interface Tool {
   readonly name: string
   readonly title: string
   readonly description: string
-  /** One of these is needed, as for what it does in the API, besides `mcp` to be here at all. */
+  /** One of these is required, as for the same function in the API. Calling any tool also requires `mcp`. */
   readonly scopes: readonly Scope[]
-  /** More of them, where they depend on the arguments, which nothing has checked yet. */
+  /** Further scopes that depend on the arguments, which are not validated yet. */
   moreScopes?(given: unknown): Needs
   readonly protocols: readonly ToolProtocol[]
   readonly annotations: ToolAnnotations
   readonly input: z.ZodType
-  /** Always an object, as MCP has it. */
+  /** Always an object, as MCP requires. */
   readonly output: z.ZodType
-  /** Throws a Refusal that says why not. `given` is what `input` has made of the arguments. */
+  /** Throws a Refusal with the reason. `given` is the parsed form of the arguments, from `input`. */
   run(given: unknown, caller: ToolCaller, management: Management): Promise<unknown>
-  /** Waits for what `run` has only begun, for who can be told meanwhile how far it is. The result is as `run`'s. */
+  /** Waits for work that `run` only started and reports its progress. The result has the form of `run`'s. */
   follow?(result: unknown, caller: ToolCaller, management: Management, following: Following): Promise<unknown>
 }
 
-/** Somebody who waits for what takes long. */
+/** A caller that waits for a long call. */
 export interface Following {
-  /** Told how much is done, and of how much. */
+  /** Reports how much is done, and the total. */
   progress(completed: number, total: number): void
-  /** Aborts when it is not wanted any more. */
+  /** Aborts when the caller cancels the call. */
   readonly cancelled: AbortSignal
-  /** Aborts when nobody waits any more, though it may still be wanted. */
+  /** Aborts when the caller disconnects, although it may still want the result. */
   readonly gone: AbortSignal
 }
 
 export type ToolProtocol = (typeof TOOL_PROTOCOLS)[number]
 
-/** As MCP names them. */
+/** The names of MCP. */
 export interface ToolAnnotations {
   readonly readOnlyHint: boolean
   readonly destructiveHint: boolean
@@ -52,10 +52,10 @@ export interface ToolCaller {
   readonly address: string
 }
 
-/** What came of calling a tool. */
+/** The result of a tool call. */
 export interface ToolOutcome {
   readonly result: unknown
-  /** The tool has refused: `result` says why. */
+  /** The tool refused: `result` says why. */
   readonly isError: boolean
 }
 
@@ -74,8 +74,9 @@ export class Tools {
   }
 
   /**
-   * Throws a Refusal at who may not, and at arguments that are wrong (`pointer`: where they stand in what was sent).
-   * What the tool itself refuses is an outcome. `following`: who waits for the end of what takes long.
+   * Throws a Refusal if the caller lacks a scope or the arguments are invalid (`pointer`: where they are in
+   * the request). A refusal by the tool itself is an outcome. `following`: a caller that waits for the end of
+   * a long call.
    */
   async call(
     tool: Tool,
@@ -101,21 +102,21 @@ export class Tools {
   }
 }
 
-/** A Refusal as the result of what has been asked for among others. */
+/** A Refusal as the result of one item or call. */
 export function refusalOf({ code, message, errors }: Refusal) {
   return { code, detail: message, ...(errors.length === 0 ? {} : { errors: [...errors] }) }
 }
 
-/** How arguments become a request to an operation. Of a query each value is a text, as in an address. */
+/** The arguments of a call to an operation. Query values are strings, as in a URL. */
 export interface AskedOf {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** The operation's own schema has made it. */
+  /** The body was already parsed with the operation's own schema. */
   readonly isBodyRead?: boolean
 }
 
-/** Does what the API does at the operation's path, by the same function, and with the same checks. */
+/** Runs an API operation with the same function and the same checks as over HTTP. */
 export async function ask(
   operation: AnyOperation,
   asked: AskedOf,
@@ -148,12 +149,14 @@ function argumentsOf(tool: Tool, given: unknown, pointer: string): unknown {
   }
 }
 
-/** The scopes of a call of the tool, besides `mcp`, which every tool needs. `given` may be anything. */
+/**
+ * The scopes that a call of the tool needs, besides `mcp`, which every tool needs. `given` may be anything.
+ */
 export function neededBy(tool: Tool, given: unknown): NamedNeeds {
   return { what: `the tool ${tool.name}`, needs: [tool.scopes, ...(tool.moreScopes?.(given) ?? [])] }
 }
 
-/** With `mcp`, without which no tool is called. */
+/** Adds `mcp`, which every tool call needs. */
 export function withDoor({ what, needs }: NamedNeeds): NamedNeeds {
   return { what, needs: [DOOR, ...needs] }
 }
