@@ -60,7 +60,7 @@ const byProvider: Endpoint = async (ctx, management) => {
   const inner = await run(provider, ctx, management)
   const { failure } = inner.state as { failure?: Error }
   if (failure !== undefined) {
-    // A browser has told the client by a redirect, so this is only logged.
+    // The client learns of this error through the redirect, so it is only logged.
     if (inner.status >= 500) throw failure
     management.log.error('the authorization server could not answer', { error: failure })
   }
