@@ -7,15 +7,15 @@ import type { Tables } from '../engine/tables.ts'
 import { VersionTally } from './version-tally.ts'
 
 export interface AgentsAdded {
-  /** Those that are kept apart; all others are counted together. */
+  /** Agents with a row of their own. All others are counted together. */
   readonly kept: ReadonlySet<string>
-  /** The first Sighting of each agent that was never seen before on this installation. */
+  /** The first sighting of each agent that is new on this installation. */
   readonly firsts: readonly Sighting[]
 }
 
 export type VersionOf = (sighting: Sighting) => string | null
 
-/** Which agents there are on live traffic. */
+/** The agents on live traffic. */
 export class AgentsSeenStore {
   readonly #db: Kysely<Tables>
   readonly #rowsMax: number
@@ -25,7 +25,7 @@ export class AgentsSeenStore {
     this.#rowsMax = rowsMax
   }
 
-  /** `versionOf`: which version of its agent the client says to be. */
+  /** `versionOf`: the version that the client claims for its agent. */
   async add(
     sightings: readonly Sighting[],
     queries: Queries,
@@ -58,7 +58,7 @@ export class AgentsSeenStore {
     return { kept, firsts: added.map((id) => seen.get(id)!.first) }
   }
 
-  /** How many are known, seen or not. */
+  /** The number of known agents, seen or not. */
   async total(): Promise<number> {
     const { rows } = await this.#db
       .selectFrom('software')
@@ -68,7 +68,7 @@ export class AgentsSeenStore {
     return Number(rows)
   }
 
-  /** What they are called, as far as they are known. */
+  /** The names of the known agents among these ids. */
   async names(
     ids: readonly string[],
     queries: Queries = this.#db,
@@ -82,7 +82,7 @@ export class AgentsSeenStore {
     return new Map(rows.map(({ id, ...software }) => [id, software]))
   }
 
-  /** How many were seen for the first time since then. */
+  /** The number of agents first seen since then. */
   async newSince(sinceMs: number): Promise<number> {
     return countIn(this.#db, sinceMs)
   }
@@ -149,5 +149,5 @@ async function countIn(queries: Queries, sinceMs = 0): Promise<number> {
   return Number(rows)
 }
 
-/** Several times as many as anybody has named. */
+/** Several times as many as there are named agents. */
 const ROWS_MAX = 2_000

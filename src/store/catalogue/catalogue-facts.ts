@@ -2,12 +2,12 @@ import { type Kysely, sql } from 'kysely'
 import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** Whose a fingerprint is, by signatures that judge. */
+/** The owners of a fingerprint, by active signatures. */
 export interface Owners {
-  /** The most observed of them, some. */
+  /** The most observed owners, up to a limit. */
   readonly most: readonly Owner[]
   readonly count: number
-  /** Each as often as it was observed, and once more. */
+  /** The sum of all owners' observations, plus one for each owner. */
   readonly observed: number
 }
 
@@ -18,7 +18,7 @@ export interface Owner {
 }
 
 export interface SoftwareFacts {
-  /** As a file of signatures has it, in JSON. */
+  /** The entry in a signature file, as JSON. */
   readonly document: string
   /** On live traffic. */
   readonly requests: number
@@ -26,17 +26,17 @@ export interface SoftwareFacts {
   readonly fingerprints: readonly FingerprintCount[]
 }
 
-/** Of one type, signatures that judge. */
+/** The number of active signatures of one type. */
 export interface FingerprintCount {
   readonly type: Ja4Type
   readonly count: number
   /** `false`: there may be more. */
   readonly isAll: boolean
-  /** Of those that were counted. */
+  /** The highest confidence among those counted. */
   readonly confidenceMax: number
 }
 
-/** What is known beside what is listed: the same few queries however many it is asked of. */
+/** Facts about list entries. Takes the same few queries for any number of entries. */
 export class CatalogueFacts {
   readonly #db: Kysely<Tables>
 
@@ -44,7 +44,7 @@ export class CatalogueFacts {
     this.#db = db
   }
 
-  /** Of those that somebody has. */
+  /** The owners of each fingerprint that has one. */
   async owners(type: Ja4Type, values: readonly string[]): Promise<ReadonlyMap<string, Owners>> {
     if (values.length === 0) return new Map()
     const { rows } = await sql<OwnerRow>`
@@ -65,7 +65,7 @@ export class CatalogueFacts {
     )
   }
 
-  /** Of those that there are; up to `max` of their fingerprints of each type are counted. */
+  /** Facts about each software that exists. Counts up to `max` of its fingerprints of each type. */
   async software(ids: readonly string[], max: number): Promise<ReadonlyMap<string, SoftwareFacts>> {
     if (ids.length === 0) return new Map()
     const rows = await this.#db
@@ -83,7 +83,7 @@ export class CatalogueFacts {
     )
   }
 
-  /** Each by an index, and for no longer than it takes to count so many. */
+  /** Each count uses an index and stops at `max`. */
   async #counts(ids: readonly string[], max: number): Promise<ReadonlyMap<string, FingerprintCount[]>> {
     const counts = new Map<string, FingerprintCount[]>()
     for (let at = 0; at < ids.length; at += SOFTWARE_AT_ONCE) {
@@ -119,7 +119,7 @@ interface CountRow {
   readonly confidence: number | null
 }
 
-/** More are only counted. */
+/** Owners beyond these are only counted. */
 const OWNERS_MAX = 5
-/** SQLite takes 500 queries in one. */
+/** SQLite allows 500 queries in one statement. */
 const SOFTWARE_AT_ONCE = 100

@@ -22,34 +22,34 @@ import type { SignatureSource, SignatureStatus } from '../engine/tables/catalogu
 import type { Tables } from '../engine/tables.ts'
 import { VersionTally } from './version-tally.ts'
 
-/** A signature with whose it is, and what live traffic shows of it. */
+/** A signature with its owner and its live traffic. */
 export interface KnownSignature {
   readonly type: Ja4Type
   readonly value: string
   readonly firstSeenMs: number
-  /** On live traffic; `null`: never. */
+  /** On live traffic; `null`: never seen. */
   readonly lastSeenMs: number | null
-  /** Where it was measured, in words; `null`: it is no signature yet. */
+  /** A description of where it was measured; `null`: only seen on live traffic. */
   readonly provenance: string | null
-  /** Where it was measured. */
+  /** The observations where it was measured. */
   readonly observations: number
   /** Requests with it on live traffic. */
   readonly requestsSeen: number
   readonly confidence: number
   readonly source: SignatureSource
   readonly status: SignatureStatus
-  /** Who has it is the agent, where nothing else says so. */
+  /** A match identifies the agent when no other evidence does. */
   readonly isDecisive: boolean
-  /** `null`: of nobody. */
+  /** `null`: no owner is known. */
   readonly software: { readonly id: string; readonly name: string; readonly kind: SoftwareKind } | null
 }
 
 export interface SignatureFilter {
   readonly type: Ja4Type | null
-  /** Nobody's, on live traffic. */
+  /** Only fingerprints on live traffic that have no owner. */
   readonly unknownOnly: boolean
   readonly softwareId: string | null
-  /** The beginning of a fingerprint or of one of its parts, or something its owner is called or described by. */
+  /** The start of a fingerprint or of one of its parts, or text in the owner's names or description. */
   readonly text: string | null
   readonly confidenceMin: number
   readonly sort: SignatureSort
@@ -70,26 +70,26 @@ export interface KnownAgent {
   readonly lastSeenMs: number | null
 }
 
-/** On live traffic. */
+/** An agent on live traffic. */
 export interface AgentSeen {
   readonly lastSeenMs: number
   readonly requests: number
-  /** Those that clients have named, the most and the latest first. */
+  /** The versions that clients claimed, ranked by requests and recency. */
   readonly versions: readonly string[]
 }
 
 export interface AgentFilter {
   readonly category: Category | null
-  /** Something it is called or described by. */
+  /** Text in its names or description. */
   readonly text: string | null
   /** Seen on live traffic since then. */
   readonly seenSinceMs: number | null
 }
 
-/** Fingerprints by their type, some of each. */
+/** Some fingerprints of each type. */
 export type FingerprintLists = Readonly<Record<Ja4Type, readonly string[]>>
 
-/** The catalogue, to browse. */
+/** Lists of the catalogue, to browse. */
 export class CatalogueLists {
   readonly #db: Kysely<Tables>
 
@@ -97,7 +97,7 @@ export class CatalogueLists {
     this.#db = db
   }
 
-  /** In the order of their ids. */
+  /** Ordered by id. */
   async agents<Asked extends Part>(
     { category, text, seenSinceMs }: AgentFilter,
     part: Asked,
@@ -118,7 +118,7 @@ export class CatalogueLists {
     }))
   }
 
-  /** Up to `max` of each type, of each of these; signatures that judge. */
+  /** The active signatures of each id, up to `max` of each type. */
   async fingerprintsOf(ids: readonly string[], max: number): Promise<ReadonlyMap<string, FingerprintLists>> {
     const lists = new Map(ids.map((id) => [id, emptyLists()]))
     for (let at = 0; at < ids.length; at += OWNERS_AT_ONCE) {
@@ -139,7 +139,7 @@ export class CatalogueLists {
     return lists
   }
 
-  /** What live traffic shows of an agent; `null`: nothing. */
+  /** An agent's live traffic; `null`: never seen. */
   async agentSeen(id: string): Promise<AgentSeen | null> {
     const row = await this.#db
       .selectFrom('agents_seen')
@@ -151,7 +151,7 @@ export class CatalogueLists {
     return { lastSeenMs, requests, versions: VersionTally.parse(versions).list }
   }
 
-  /** Not those that were taken back. */
+  /** Does not include retired signatures, which are deleted. */
   async signatures<Asked extends Part>(
     filter: SignatureFilter,
     part: Asked,
@@ -159,7 +159,7 @@ export class CatalogueLists {
     return filter.unknownOnly ? this.#unknown(filter, part) : this.#known(filter, part)
   }
 
-  /** Those of them that there are, in the same order. */
+  /** The signatures with these keys that exist, in the same order. */
   byKeys(keys: readonly SignatureKey[], queries: Queries): Promise<readonly KnownSignature[]> {
     const rows = keys.map(({ type, value, softwareId }) => ({ type, value, software_id: softwareId }))
     return this.#withAll(rows, queries)
@@ -207,7 +207,7 @@ export class CatalogueLists {
     return { items: rows, total }
   }
 
-  /** What `about` finds is sought once, for the page and for how many there are. */
+  /** Runs the search of `about` once, for both the page and the total. */
   async #pageOfFew(
     from: RawBuilder<unknown>,
     conditions: readonly RawBuilder<unknown>[],
@@ -220,7 +220,7 @@ export class CatalogueLists {
       from ${from} ${allOf(conditions)}
       order by ${inOrderOf(order)} limit ${limit} offset ${(page - 1) * limit}`.execute(this.#db)
     const [first] = rows
-    // Behind the last page no row says how many there are.
+    // A page past the end has no row with the total.
     if (first === undefined && page > 1) return this.#page(from, conditions, order, asked)
     return { items: rows, total: Number(first?.total ?? 0) }
   }
@@ -256,13 +256,13 @@ export class CatalogueLists {
     })
   }
 
-  /** What is seen and is said of nobody, whole or by some of its parts. */
+  /** Fingerprints on live traffic that no active signature matches, with or without wildcards. */
   async #unknown<Asked extends Part>(
     filter: SignatureFilter,
     part: Asked,
   ): Promise<PartOf<KnownSignature, Asked>> {
     const { type, softwareId, text, confidenceMin, sort } = filter
-    // Nobody's are of no agent, and there is no confidence in them.
+    // These have no agent and no confidence.
     if (softwareId !== null || confidenceMin > 0) return noPart(part)
     let found = this.#db.selectFrom('fingerprints_seen').where(unnamed)
     if (type !== null) found = found.where('type', '=', type)
@@ -271,7 +271,7 @@ export class CatalogueLists {
   }
 }
 
-/** Signatures with all that is said of them. */
+/** Signatures joined with their software and live traffic. */
 export function knownIn(db: Queries) {
   return db
     .selectFrom('signatures')
@@ -288,7 +288,7 @@ type KnownRow = Awaited<ReturnType<ReturnType<typeof knownIn>['execute']>>[numbe
 export function knownSignature(row: KnownRow): KnownSignature {
   const { software_id: id, name, kind } = row
   const isNamed = id !== '' && name !== null && kind !== null
-  // In one literal: a lookup makes hundreds of these.
+  // One object literal, because a lookup creates hundreds of these.
   return {
     type: row.type,
     value: row.value,
@@ -305,7 +305,7 @@ export function knownSignature(row: KnownRow): KnownSignature {
   }
 }
 
-/** A fingerprint that live traffic shows, and nothing more is known of. */
+/** A fingerprint that is known only from live traffic. */
 export function seenOnly(row: {
   readonly type: Ja4Type
   readonly value: string
@@ -341,18 +341,20 @@ function allOf(conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> 
   return conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`
 }
 
-/** SQLite takes a type for more telling than it is: where an order has an index, it goes along that. */
+/**
+ * SQLite overestimates how selective a type is. The concatenation makes it use the index of the sort order.
+ */
 function isOfType(type: Ja4Type, { softwareId, text, sort }: SignatureFilter): RawBuilder<unknown> {
   const isByOrder = softwareId === null && text === null && sort.by !== 'fingerprint'
   return isByOrder ? sql`signatures.type || '' = ${type}` : sql`signatures.type = ${type}`
 }
 
 /**
- * Signatures that begin with it, or a part of which does, or whose owner is about it: each is found by an index, and
- * then joined, in this order, as SQLite takes it for an order with `cross`.
+ * Finds signatures that start with the text, that have a part which does, or whose owner matches it. Each
+ * search uses an index. The `cross join` keeps SQLite from reordering the join.
  */
 function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
-  // In an order, which an index has: of more than are taken it is always the same.
+  // Ordered along an index, so that the limit always keeps the same rows.
   const beginning = types.flatMap((type) =>
     [['value'], ['part_b', 'part_c', 'value'], ['part_c', 'value']].map((columns) => {
       const order = [...columns, 'software_id'].map((column) => sql.ref(`like_it.${column}`))
@@ -370,13 +372,13 @@ function about(text: string, types: readonly Ja4Type[]): RawBuilder<unknown> {
     cross join signatures`
 }
 
-/** What somebody types is no pattern. */
+/** Escapes the text, so that it is not a pattern. */
 function contains(column: string, text: string): RawBuilder<boolean> {
   const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
   return sql<boolean>`${sql.ref(column)} like ${pattern} escape '\\'`
 }
 
-/** By an index, where the column has one. */
+/** Uses an index if the column has one. */
 function startsWith(column: string, text: string): RawBuilder<boolean> {
   return sql<boolean>`${sql.ref(column)} >= ${text} and ${sql.ref(column)} < ${text + LAST_CHARACTER}`
 }
@@ -385,7 +387,7 @@ function emptyLists(): Record<Ja4Type, string[]> {
   return { ja4: [], ja4s: [], ja4h: [], ja4x: [] }
 }
 
-/** No signature that judges is of this fingerprint: none that is written like it, whole parts being `*`. */
+/** No active signature matches this fingerprint, also not with whole parts as `*`. */
 const unnamed = sql<boolean>`not exists (${sql.join(
   JA4_TYPES.map(
     (type) => sql`select 1 from signatures as named
@@ -396,7 +398,7 @@ const unnamed = sql<boolean>`not exists (${sql.join(
   sql` union all `,
 )})`
 
-/** All ways to write a fingerprint that is in `fingerprints_seen.value`, with and without stars. */
+/** All forms of the fingerprint in `fingerprints_seen.value`, with and without stars. */
 function starredInSql(type: Ja4Type): readonly RawBuilder<string>[] {
   const lengths = partLengths(type)
   const all = 2 ** lengths.length - 1
@@ -419,7 +421,7 @@ const KEY_COLUMNS: readonly OrderColumn[] = [
   { name: 'signatures.value', kind: 'text' },
   { name: 'signatures.software_id', kind: 'text' },
 ]
-/** What stands before the key, by what they are sorted by. */
+/** The column that precedes the key in each sort order. */
 const KNOWN: Sortable = {
   key: KEY_COLUMNS,
   sorts: {
@@ -438,11 +440,11 @@ const UNKNOWN: Sortable = {
     observations: { name: 'fingerprints_seen.requests', kind: 'whole' },
   },
 }
-/** By each way to be about a text. A longer one finds the others. */
+/** The limit for each kind of match. A longer text finds the rest. */
 const ABOUT_MAX = 2_000
-/** A text that says more of whom it means finds the others. */
+/** The limit for matching owners. A more specific text finds the rest. */
 const OWNERS_FOUND_MAX = 100
-/** SQLite takes 500 queries in one. */
+/** SQLite allows 500 queries in one statement. */
 const OWNERS_AT_ONCE = 100
-/** Of all there are. */
+/** The highest code point. */
 const LAST_CHARACTER = '\u{10ffff}'

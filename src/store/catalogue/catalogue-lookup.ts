@@ -5,30 +5,30 @@ import { likenessOf, type StableParts, stableParts } from '../../classify/known/
 import { type KnownSignature, knownIn, knownSignature, seenOnly } from './catalogue-lists.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** A signature, and how much of a fingerprint it says. */
+/** A signature, with the similarity of its fingerprint. */
 export interface LikeSignature extends KnownSignature {
   readonly score: number
 }
 
 export interface Asked {
   readonly type: Ja4Type
-  /** Whole parts of it may be `*`. */
+  /** Whole parts may be `*`. */
   readonly value: string
 }
 
 export interface LookupLimits {
-  /** More are of use to nobody, and there is no second page. */
+  /** A limit without a second page, because more results are not useful. */
   readonly exactMax: number
-  /** As many as the longest page of a list has. */
+  /** The length of the longest page of a list. */
   readonly partialMax: number
-  /** Parts that more have in common are no mark of anybody. */
+  /** The limit for one search. Parts that more signatures share identify no software. */
   readonly alikeMax: number
 }
 
-/** Who has a fingerprint: by indexes alone, whatever is asked for. */
+/** Finds the owners of a fingerprint. Every query uses an index. */
 export class CatalogueLookup {
   readonly #db: Kysely<Tables>
-  /** What all these queries begin with. */
+  /** The common start of these queries. */
   readonly #known: ReturnType<typeof knownIn>
   readonly #limits: LookupLimits
 
@@ -38,7 +38,7 @@ export class CatalogueLookup {
     this.#limits = limits
   }
 
-  /** Signatures that say nothing else than it does: the surest first, and those of nobody last. */
+  /** Signatures that match the whole fingerprint. Sorted by confidence, those without an owner last. */
   async exact(asked: readonly Asked[]): Promise<readonly KnownSignature[]> {
     const found: KnownSignature[] = []
     for (const [type, values] of valuesByType(asked)) {
@@ -55,8 +55,9 @@ export class CatalogueLookup {
   }
 
   /**
-   * Signatures that share the stable parts with one of them, the most alike first. What is more alike is looked for
-   * first, of all that are asked for: once there are enough of those, nobody reads what cannot be among them.
+   * Signatures that share stable parts with one of the fingerprints, the most similar first. Searches run
+   * in the order of the best possible score, over all fingerprints. They stop once enough results score
+   * higher than any later search can.
    */
   async partial(asked: readonly Asked[]): Promise<readonly LikeSignature[]> {
     const { partialMax } = this.#limits
@@ -69,9 +70,9 @@ export class CatalogueLookup {
     for (const [score, searches] of searchesByScore(asked)) {
       if (countAbove(score, found.values()) >= partialMax) break
       for (const search of searches) {
-        // Where more than some share so much, one of them may share more.
+        // One of these signatures may share more parts than the search requires.
         for (const signature of await this.#alike(search)) add(signature, likenessIn(search, signature))
-        await turn() // a millisecond each, where much is alike
+        await turn() // takes a millisecond for each search with many matches
       }
     }
     return [...found.values()]
@@ -89,7 +90,7 @@ export class CatalogueLookup {
     return rows.map(knownSignature)
   }
 
-  /** What live traffic shows, and no signature is of. */
+  /** Fingerprints on live traffic that no signature matches. */
   async #seen(
     type: Ja4Type,
     values: readonly string[],
@@ -113,14 +114,14 @@ interface Scored {
   readonly score: number
 }
 
-/** For those that have some parts in common with one that is asked for. */
+/** A search for signatures that share some parts with a requested fingerprint. */
 interface Search {
   readonly type: Ja4Type
   readonly parts: readonly string[]
   readonly stable: StableParts
 }
 
-/** By how alike those are that they find, the most alike first. */
+/** The searches by their score, the highest first. */
 function searchesByScore(asked: readonly Asked[]): readonly (readonly [number, readonly Search[]])[] {
   const searches = asked.flatMap(({ type, value }): Search[] => {
     const parts = partsOfFingerprint(type, value)
@@ -131,7 +132,7 @@ function searchesByScore(asked: readonly Asked[]): readonly (readonly [number, r
   return [...byScore].sort(([one], [other]) => other - one)
 }
 
-/** What says nothing else than is asked for has all in common with it that it says. */
+/** The score of a signature that matches exactly: all its parts except `*` are equal. */
 function likenessToSame({ type, value }: KnownSignature): number {
   const parts = partsOfFingerprint(type, value)
   return likenessOf(type, parts, parts)
@@ -152,7 +153,7 @@ function valuesByType(asked: readonly Asked[]): ReadonlyMap<Ja4Type, readonly st
   return new Map([...byType].map(([type, each]) => [type, each.map(({ value }) => value)]))
 }
 
-/** All ways in which a signature that says nothing else can be written: with any of its parts as `*`, but not all. */
+/** All forms of a matching signature: each part or `*`, but not `*` for all parts. */
 function starred(type: Ja4Type, value: string): readonly string[] {
   const parts = partsOfFingerprint(type, value)
   const all = 2 ** parts.length - 1
@@ -162,7 +163,7 @@ function starred(type: Ja4Type, value: string): readonly string[] {
   return [...new Set(ways.filter((way) => way.some((part) => part !== '*')).map((way) => way.join('_')))]
 }
 
-/** What a fingerprint begins with stands side by side in the primary key; its second and third part have indexes. */
+/** Leading parts are a range of the primary key. The second and third part have indexes. */
 function hasParts({ parts: wanted }: StableParts, parts: readonly string[]): RawBuilder<boolean> {
   const beginning = wanted.filter((part, index) => part === index)
   const conditions: RawBuilder<boolean>[] = []

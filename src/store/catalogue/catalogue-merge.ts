@@ -4,7 +4,7 @@ import type { DatabaseKind, Queries } from '../engine/database.ts'
 import type { SoftwareNameTable } from '../engine/tables/catalogue.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** All that files know, each list in the order of its key, byte by byte. */
+/** Everything in the files. Each list is sorted by its key, byte by byte. */
 export interface CatalogueRows {
   readonly software: Iterable<SoftwareRow>
   readonly names: Iterable<SoftwareNameTable>
@@ -12,7 +12,7 @@ export interface CatalogueRows {
 }
 
 export interface MergeSettings {
-  /** Of the files. */
+  /** The hash of the files. */
   readonly hash: string
   readonly nowMs: number
   /** Awaited after each transaction. */
@@ -25,9 +25,9 @@ export interface MergeCounts {
 }
 
 /**
- * Makes the tables the same as files, by little transactions with pauses in between: others write meanwhile, and a
- * process that is killed leaves a part done, which the next merge takes for granted. What the API and live traffic have
- * made stays.
+ * Makes the tables equal to the files. Uses short transactions with pauses, so that other writers can
+ * proceed. If the process is killed, the next merge continues from what is stored. Rows from the API
+ * and from live traffic are kept.
  */
 export class CatalogueMerge {
   readonly #db: Kysely<Tables>
@@ -38,7 +38,7 @@ export class CatalogueMerge {
     this.#kind = kind
   }
 
-  /** Of the files that the tables are the same as; `null` before the first. */
+  /** The hash of the files that the tables equal; `null` before the first merge. */
   async hash(): Promise<string | null> {
     const row = await this.#db.selectFrom('catalogue_state').select('hash').executeTakeFirst()
     return row?.hash ?? null
@@ -47,11 +47,11 @@ export class CatalogueMerge {
   async merge(rows: CatalogueRows, how: MergeSettings): Promise<MergeCounts> {
     if (this.#kind === 'postgres') {
       const counts = await this.#merge(rows, how)
-      // It reads all of a table that has filled up, page by page, until it comes to know how large it is.
+      // PostgreSQL reads a grown table page by page until it has new statistics.
       if (counts.put + counts.dropped >= MANY) await sql`analyze signatures`.execute(this.#db)
       return counts
     }
-    // Nobody waits for the disk while this holds the file: what a failing machine loses of it is merged again.
+    // No one waits for the disk during a merge. Rows that a crash loses are merged again.
     await sql`pragma synchronous = normal`.execute(this.#db)
     await sql`pragma cache_size = ${sql.lit(-CACHE_KIB)}`.execute(this.#db)
     try {
@@ -68,7 +68,7 @@ export class CatalogueMerge {
     await new Walk(db, SOFTWARE, counts, pause).run(rows.software)
     await new Walk(db, NAMES, counts, pause).run(rows.names)
     await new Walk(db, SIGNATURES, counts, pause).run(rows.signatures)
-    await this.#weighAnew(pause) // whatever this one has changed: one before may have been killed here
+    await this.#weighAnew(pause) // always, because an earlier merge may have been killed here
     const state = { hash, merged_at_ms: nowMs }
     await db
       .insertInto('catalogue_state')
@@ -78,7 +78,7 @@ export class CatalogueMerge {
     return counts
   }
 
-  /** Fingerprints that the API has given another owner: files know nothing of it. */
+  /** Recalculates fingerprints to which the API added an owner, because the files do not know that owner. */
   async #weighAnew(pause: () => Promise<void>): Promise<void> {
     let last = { type: '', value: '' }
     for (;;) {
@@ -102,9 +102,9 @@ export class CatalogueMerge {
   }
 }
 
-/** A table whose rows come from files, all but some. */
+/** A table whose rows come from files, with exceptions. */
 interface MergedTable<Row> {
-  /** Those that come from files, in the order of their key. */
+  /** The rows that come from files, ordered by key. */
   after(last: Row | null, queries: Queries): Promise<readonly Row[]>
   compare(one: Row, other: Row): number
   isSame(stored: Row, wanted: Row): boolean
@@ -112,7 +112,7 @@ interface MergedTable<Row> {
   drop(rows: readonly Row[], queries: Queries): Promise<void>
 }
 
-/** Goes along what is stored and what is wanted at the same time, and writes nothing but what differs. */
+/** Walks the stored and the wanted rows in parallel, and writes only the differences. */
 class Walk<Row> {
   readonly #db: Kysely<Tables>
   readonly #table: MergedTable<Row>
@@ -150,7 +150,7 @@ class Walk<Row> {
     await this.#write()
   }
 
-  /** The next one that is stored; `null` after the last. */
+  /** The next stored row; `null` after the last. */
   async #stored(): Promise<Row | null> {
     if (this.#page !== null && this.#at < this.#page.length) return this.#page[this.#at]!
     if (this.#page !== null && this.#page.length < READ_AT_ONCE) return null
@@ -224,7 +224,7 @@ const SOFTWARE: MergedTable<SoftwareRow> = {
       )
       .execute()
   },
-  // What signatures of the API point to stays, as if the API had made it.
+  // Software that signatures of the API refer to is kept, as if the API had created it.
   drop: async (rows, queries) => {
     const ids = rows.map(({ id }) => id)
     const kept = await queries
@@ -288,7 +288,7 @@ const SIGNATURES: MergedTable<SignatureRow> = {
       .orderBy('software_id')
       .limit(READ_AT_ONCE)
       .execute(),
-  // These are ASCII.
+  // These values are ASCII.
   compare: (one, other) =>
     compare(one.type, other.type) ||
     compare(one.value, other.value) ||
@@ -300,7 +300,7 @@ const SIGNATURES: MergedTable<SignatureRow> = {
     stored.provenance === wanted.provenance &&
     stored.is_decisive === wanted.is_decisive &&
     stored.status === wanted.status,
-  // What the API has put stays.
+  // Rows of the API are kept.
   put: async (rows, queries) => {
     await queries
       .insertInto('signatures')
@@ -335,17 +335,17 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-/** As both databases do: the units of a JavaScript string have another order. */
+/** Compares bytes, as both databases do. JavaScript compares UTF-16 units, which sort differently. */
 export function compareBytes(one: string, other: string): number {
   return one === other ? 0 : Buffer.compare(Buffer.from(one), Buffer.from(other))
 }
 
-/** Rows of a million signatures belong all over their indexes; SQLite's own is 2 MiB. */
+/** The rows of a million signatures are spread over all index pages. SQLite's default cache is 2 MiB. */
 const CACHE_KIB = 65_536
 const CACHE_KIB_ELSE = 2_000
-/** Fewer change nothing that PostgreSQL believes of a table. */
+/** Fewer rows do not change PostgreSQL's statistics much. */
 const MANY = 1_000
-/** A millisecond. */
+/** Takes a millisecond. */
 const READ_AT_ONCE = 500
-/** Some three milliseconds, in which nobody else writes to SQLite. */
+/** Takes some three milliseconds, during which SQLite has no other writer. */
 const WRITTEN_AT_ONCE = 100

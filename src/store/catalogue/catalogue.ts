@@ -17,11 +17,11 @@ import type { Tables } from '../engine/tables.ts'
 export type SoftwareRow = Selectable<SoftwareTable>
 export type SignatureRow = Selectable<SignatureTable>
 
-/** A signature that the API or live traffic makes. */
+/** A signature from the API or from live traffic. */
 export interface NewSignature {
   readonly type: Ja4Type
   readonly value: string
-  /** Empty: of nobody. */
+  /** Empty: no owner is known. */
   readonly softwareId: string
   readonly status: SignatureStatus
   readonly source: Exclude<SignatureSource, 'builtin'>
@@ -30,10 +30,12 @@ export interface NewSignature {
   readonly observations: number
 }
 
-/** What identifies a signature. */
+/** The primary key of a signature. */
 export type SignatureKey = Pick<NewSignature, 'type' | 'value' | 'softwareId'>
 
-/** What is known by name, and what is changed of it one by one. Lists are in catalogue-lists.ts, files in catalogue-merge.ts. */
+/**
+ * Lookups by name and single changes. Lists are in catalogue-lists.ts, merging files in catalogue-merge.ts.
+ */
 export class CatalogueStore {
   readonly #db: Kysely<Tables>
   readonly #kind: DatabaseKind
@@ -47,9 +49,9 @@ export class CatalogueStore {
     return this.#kind
   }
 
-  /** By its id, then by a name or an alias as it is written, then however it is written. */
+  /** Looks up the id, then an exact name or alias, then other spellings. */
   async softwareNamed(name: string, queries: Queries = this.#db): Promise<SoftwareRow | null> {
-    if (name.includes('\0')) return null // which PostgreSQL takes for no text at all
+    if (name.includes('\0')) return null // PostgreSQL text cannot contain it
     for (const each of spellings(name)) {
       const found = await queries
         .selectFrom('software_names')
@@ -62,7 +64,7 @@ export class CatalogueStore {
     return null
   }
 
-  /** Software that no file knows, made by the API. `false`: its id is taken. */
+  /** Adds software that is in no file. `false`: its id is taken. */
   async addSoftware(software: Software, firstSeenMs: number, queries: Queries): Promise<boolean> {
     const row = softwareRow(software, 'api', firstSeenMs)
     const { numInsertedOrUpdatedRows } = await queries
@@ -81,8 +83,8 @@ export class CatalogueStore {
   }
 
   /**
-   * Puts a signature where there is none of its owner; one that is there stays as it is, and the answer is `false`. The
-   * confidence of all who have the fingerprint is found anew.
+   * Adds a signature. Returns `false` if its owner has one already, which stays unchanged. Recalculates the
+   * confidence of all owners of the fingerprint.
    */
   async addSignature(signature: NewSignature, queries: Queries): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await queries
@@ -96,8 +98,8 @@ export class CatalogueStore {
   }
 
   /**
-   * Of one that the API or live traffic has made; `false`: there is none, or it has it already. What is retired is gone,
-   * and a file that has it, too, brings it back with the next merge.
+   * Changes the status of a signature from the API or live traffic. `false`: it does not exist or has this
+   * status. A retired signature is deleted. If a file contains it, the next merge restores it.
    */
   async setStatus(key: SignatureKey, status: SignatureStatus, queries: Queries): Promise<boolean> {
     const isChanged =
@@ -106,7 +108,7 @@ export class CatalogueStore {
     return isChanged
   }
 
-  /** Beside what comes with Gatehouse they are few, and have an index of their own. */
+  /** These are few compared to the built-in signatures, and have an index of their own. */
   get #accepted() {
     return this.#db
       .selectFrom('signatures')
@@ -116,7 +118,7 @@ export class CatalogueStore {
       .where('software_id', '<>', '')
   }
 
-  /** Signatures that the API has accepted and that judge, in the order of their key, from behind `last`. */
+  /** Active signatures that the API has accepted, ordered by key, after `last`. */
   accepted(last: SignatureKey | null, limit: number): Promise<SignatureRow[]> {
     return this.#accepted
       .selectAll()
@@ -130,16 +132,16 @@ export class CatalogueStore {
       .execute()
   }
 
-  /** Another one whenever those are others; software that is made for them comes and goes with them. */
+  /** Changes whenever the accepted signatures change. Their software is created and deleted with them. */
   async acceptedMark(): Promise<string> {
     const { mark } = await this.#accepted
-      // As text: in a number the last digits of the sum would be lost.
+      // As text, because a number would lose the last digits of the sum.
       .select(sql<string>`count(*) || ' ' || coalesce(sum(first_seen_ms), 0)`.as('mark'))
       .executeTakeFirstOrThrow()
     return mark
   }
 
-  /** Software that no file knows, in the order of its ids, from behind `last`. */
+  /** Software that is in no file, ordered by id, after `last`. */
   madeHere(last: string, limit: number): Promise<SoftwareRow[]> {
     return this.#db
       .selectFrom('software')
@@ -151,7 +153,7 @@ export class CatalogueStore {
       .execute()
   }
 
-  /** All who are said to have a fingerprint, as it is written. */
+  /** All signatures with exactly this fingerprint. */
   signaturesOf(type: Ja4Type, value: string, queries: Queries = this.#db): Promise<SignatureRow[]> {
     return queries
       .selectFrom('signatures')
@@ -193,9 +195,9 @@ async function restated(
   return numUpdatedRows === 1n
 }
 
-/** What the API has put among who has a fingerprint changes how sure the others are. */
+/** Recalculates the confidence of all owners of a fingerprint after one was added or removed. */
 export async function weighAnew(type: Ja4Type, value: string, queries: Queries): Promise<void> {
-  // As confidenceOf has it.
+  // The same formula as confidenceOf.
   await sql`
     update signatures set confidence = case when software_id = '' then 0 else (observations + 1.0) / (
       select sum(others.observations) + count(*) + 1.0 from signatures as others

@@ -4,29 +4,29 @@ import type { Fingerprint } from './trials.ts'
 import type { SubmissionType } from './submissions.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** What an operator says of a decision. */
+/** An operator's feedback on a decision. */
 export interface Feedback {
   readonly id: string
   readonly decisionId: string
   readonly atMs: number
   readonly principal: string
-  /** What it was in truth. */
+  /** The correct answer according to the operator. */
   readonly told: 'agent' | 'human'
   readonly toldSoftwareId: string | null
-  /** What it was held for. */
+  /** The verdict of the decision. */
   readonly verdict: string
   readonly verdictSoftwareId: string | null
-  /** Of what was decided. */
+  /** The fingerprints of the request. */
   readonly fingerprints: readonly Fingerprint[]
 }
 
-/** How often operators have said of what had a fingerprint that it was this. */
+/** How often operators gave this feedback on requests with a fingerprint. */
 export interface Told {
   readonly value: string
   readonly told: 'agent' | 'human'
   /** The agent that they named. */
   readonly softwareId: string | null
-  /** What it had been held for. */
+  /** The verdict of the decision. */
   readonly verdict: string
   readonly count: number
 }
@@ -38,7 +38,7 @@ export class FeedbackStore {
     this.#db = db
   }
 
-  /** Of a decision the last word counts. */
+  /** New feedback on a decision replaces the old. */
   async put(feedback: Feedback, queries: Queries): Promise<void> {
     const { id, decisionId, principal, told, verdict, fingerprints } = feedback
     const said = { id, principal, told, verdict, at_ms: feedback.atMs }
@@ -75,7 +75,7 @@ export class FeedbackStore {
     })
   }
 
-  /** Forgets some of the oldest, as long as there are more than `kept`. */
+  /** Deletes some of the oldest while there are more than `kept`. */
   async forgetOldest(kept: number, queries: Queries): Promise<void> {
     const oldest = await queries
       .selectFrom('feedback')

@@ -8,21 +8,21 @@ import type { Tables } from '../engine/tables.ts'
 
 export type FingerprintKind = FingerprintSeenTable['type']
 
-/** A fingerprint that no software is known to have. */
+/** A fingerprint that no known software has. */
 export interface UnnamedFingerprint {
   readonly type: FingerprintKind
   readonly value: string
   readonly firstSeenMs: number
   readonly requests: number
-  /** Distinct, about. */
+  /** Distinct addresses, estimated. */
   readonly addresses: number
 }
 
-/** Counts the fingerprints of Sightings in memory, to be added to those that were seen before. */
+/** Counts the fingerprints of sightings in memory, to add them to the stored counts. */
 export class FingerprintTally {
   readonly #entries = new Map<FingerprintKind, Map<string, Entry>>(TYPES.map((type) => [type, new Map()]))
 
-  /** `address`: 32 bits of it, evenly spread. */
+  /** `address`: a 32-bit hash of it, evenly distributed. */
   add(sighting: Sighting, address: number): void {
     for (const type of TYPES) {
       const value = sighting[type]
@@ -77,17 +77,18 @@ class Entry {
       ...{ type: this.type, value: this.value, requests: this.requests },
       ...{ first_seen_ms: this.firstSeenMs, last_seen_ms: this.lastSeenMs },
       ...{ addresses: this.sketch.count, sketch: this.sketch.text, is_named: this.isNamed ? 1 : 0 },
-      // Twice as many requests are worth a day: what was seen often is forgotten later, and not never.
+      // Twice as many requests count as much as one day. Frequent fingerprints
+      // are deleted later, but not never.
       rank: this.lastSeenMs / RANK_STEP_MS + Math.log2(this.requests),
     }
   }
 }
 
-/** What fingerprints there are on live traffic: the most, and the latest, of any number. */
+/** The fingerprints on live traffic. A limit keeps the most frequent and the most recent. */
 export class FingerprintsSeenStore {
   readonly #db: Kysely<Tables>
   readonly #rowsMax: number
-  /** Since the rows were counted; `null`: they never were. */
+  /** New rows since the last count; `null`: never counted. */
   #newSince: number | null = null
 
   constructor(db: Kysely<Tables>, rowsMax = ROWS_MAX) {
@@ -95,14 +96,14 @@ export class FingerprintsSeenStore {
     this.#rowsMax = rowsMax
   }
 
-  /** Resolves to those of them that nobody is known to have. */
+  /** Resolves to the fingerprints that no known software has. */
   async add(tally: FingerprintTally, queries: Queries): Promise<readonly UnnamedFingerprint[]> {
     const unnamed: UnnamedFingerprint[] = []
     let isNew = 0
     for (const type of TYPES) {
       const entries = tally.entries(type)
       const known = await this.#joinKnown(type, entries, queries)
-      // A flood of values that nobody has twice is not worth the time: there is no end to them.
+      // Limits new values for each batch, because a flood of random fingerprints has no end.
       const fresh = [...entries.values()].filter(({ value }) => !known.has(value))
       if (fresh.length > NEW_AT_ONCE_MAX) fresh.sort((one, other) => other.requests - one.requests)
       fresh.length = Math.min(fresh.length, NEW_AT_ONCE_MAX)
@@ -116,7 +117,7 @@ export class FingerprintsSeenStore {
     return unnamed
   }
 
-  /** How many have been seen since then, by type, and how many of them nobody is known to have. */
+  /** The number of fingerprints seen since then, by type, and how many of them have no known software. */
   async counts(
     sinceMs: number,
   ): Promise<
@@ -140,7 +141,7 @@ export class FingerprintsSeenStore {
     return countIn(this.#db)
   }
 
-  /** Adds what was seen before; resolves to which of them were. */
+  /** Adds the stored counts. Resolves to the values that were stored before. */
   async #joinKnown(
     type: FingerprintKind,
     entries: ReadonlyMap<string, Entry>,
@@ -162,7 +163,7 @@ export class FingerprintsSeenStore {
     return known
   }
 
-  /** Says of each whether any software has it. */
+  /** Marks each fingerprint that any software has. */
   async #name(type: FingerprintKind, entries: readonly Entry[], queries: Queries): Promise<void> {
     const byValue = new Map(entries.map((entry) => [entry.value, entry]))
     for (const part of parts([...byValue.keys()])) {
@@ -183,7 +184,7 @@ export class FingerprintsSeenStore {
     this.#newSince = this.#newSince === null ? step : this.#newSince + isNew
     if (this.#newSince < step) return
     this.#newSince = 0
-    // So many more come before they are counted again.
+    // Deletes one step more, so that the next count is due after that many new rows.
     const surplus = (await countIn(queries)) - (this.#rowsMax - step)
     if (surplus <= 0) return
     await sql`
@@ -228,6 +229,6 @@ function unnamedOf({ type, value, firstSeenMs, requests, sketch }: Entry): Unnam
 
 const TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const
 const ROWS_MAX = 100_000
-/** Of a type, in one transaction. */
+/** For each type and transaction. */
 const NEW_AT_ONCE_MAX = 512
 const RANK_STEP_MS = 86_400_000

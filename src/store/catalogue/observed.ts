@@ -5,7 +5,7 @@ import type { Queries } from '../engine/database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from './fingerprints-seen.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** Fingerprints that were seen often enough to be in the database of signatures, under nobody's name. */
+/** Fingerprints that were seen often enough to become signatures, without an owner. */
 export class ObservedStore {
   readonly #db: Kysely<Tables>
 
@@ -13,7 +13,7 @@ export class ObservedStore {
     this.#db = db
   }
 
-  /** Those that were no signature before. Beyond `rowsMax` those that are seen least make room. */
+  /** Resolves to the new ones. If there are more than `rowsMax`, the least seen are deleted. */
   async add(
     fingerprints: readonly UnnamedFingerprint[],
     rowsMax: number,
@@ -36,7 +36,7 @@ export class ObservedStore {
     return fresh.filter((each) => left.has(keyOf(each)))
   }
 
-  /** Removes those that have got a name. */
+  /** Deletes those that have an owner by now. */
   async forgetNamed(): Promise<void> {
     await this.#db
       .deleteFrom('signatures')
@@ -67,7 +67,7 @@ function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint): Sign
   })
 }
 
-/** Which of them are signatures, of anybody or of nobody. */
+/** The fingerprints that are signatures already, with or without an owner. */
 async function keysIn(
   fingerprints: readonly UnnamedFingerprint[],
   queries: Queries,
@@ -88,7 +88,7 @@ async function keysIn(
   return keys
 }
 
-/** `false`: there was enough. */
+/** `false`: nothing had to be deleted. */
 async function makeRoom(rowsMax: number, queries: Queries): Promise<boolean> {
   const surplus = (await countIn(queries)) - rowsMax
   if (surplus <= 0) return false

@@ -1,16 +1,16 @@
 /**
- * Which of the ids of one process and second have been taken, as ranges: a process counts its ids, so that thousands are
- * a few numbers.
+ * The ids that were taken of one process and second, as ranges. A process numbers its ids,
+ * so a few ranges cover thousands.
  */
 export class PlaceRanges {
-  /** First and last of each, in ascending order. */
+  /** The first and last place of each range, ascending. */
   readonly #bounds: number[]
 
   constructor(text = '[]') {
     this.#bounds = JSON.parse(text) as number[]
   }
 
-  /** `crowded`: there are more ranges than the clock of any proxy makes. */
+  /** `crowded`: there are more ranges than any proxy's clock can cause. */
   add(place: number): 'fresh' | 'taken' | 'crowded' {
     const bounds = this.#bounds
     const next = this.#firstAfter(place)
@@ -30,12 +30,12 @@ export class PlaceRanges {
     return JSON.stringify(this.#bounds)
   }
 
-  /** Where the first range is that begins after the place. */
+  /** The index of the first range that begins after the place. */
   #firstAfter(place: number): number {
     const bounds = this.#bounds
     let low = 0
     let high = bounds.length / 2
-    // Most come in order.
+    // Fast path: most ids come in order.
     if (high > 0 && bounds[bounds.length - 2]! <= place) return bounds.length
     while (low < high) {
       const middle = (low + high) >>> 1
@@ -46,13 +46,13 @@ export class PlaceRanges {
   }
 }
 
-/** In which row an id is kept, and where in it. */
+/** The row that stores an id, and its place in the row. */
 export interface IdPlace {
   readonly slot: string
   readonly place: number
 }
 
-/** `null`: it is not made as a proxy makes them (UUIDv7: time, a counter, bits of its process). */
+/** `null`: the id does not have a proxy's format (UUIDv7: time, counter, process bits). */
 export function idPlace(id: string): IdPlace | null {
   if (!ID.test(id)) return null
   const ms = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
@@ -63,5 +63,8 @@ export function idPlace(id: string): IdPlace | null {
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/
 const COUNTERS = 0x100_0000
-/** Four ranges for each millisecond: a proxy's clock makes some ten a second, and each batch that is missing one more. */
+/**
+ * Four ranges for each millisecond. A proxy's clock causes some ten a second,
+ * and each missing batch one more.
+ */
 const BOUNDS_MAX = 2 * 4000

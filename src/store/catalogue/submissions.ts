@@ -9,7 +9,7 @@ import type { Tables } from '../engine/tables.ts'
 export type { SubmissionStatus }
 export type SubmissionType = SubmissionTable['type']
 
-/** A fingerprint that somebody has sent in, and what became of it. */
+/** A submitted fingerprint and its outcome. */
 export interface SubmissionRecord {
   readonly id: string
   readonly createdAtMs: number
@@ -17,7 +17,7 @@ export interface SubmissionRecord {
   readonly type: SubmissionType
   readonly value: string
   readonly agentName: string | null
-  /** Of the software it is for, where that is known. */
+  /** The id of its software, if that is known. */
   readonly softwareId: string | null
   readonly category: SubmissionTable['category']
   readonly userAgent: string | null
@@ -25,14 +25,14 @@ export interface SubmissionRecord {
   readonly status: SubmissionStatus
   readonly reasons: readonly Reason[]
   readonly duplicateOf: string | null
-  /** Accepting it has made its software. */
+  /** Accepting it created its software. */
   readonly madeSoftware: boolean
   readonly decidedAtMs: number | null
   readonly decidedBy: string | null
   readonly rolledBackAtMs: number | null
 }
 
-/** Something that was found about a submission. */
+/** A finding about a submission. */
 export interface Reason {
   /** Stable, for programs. */
   readonly code: string
@@ -42,14 +42,14 @@ export interface Reason {
 export interface SubmissionFilter {
   readonly status: SubmissionStatus | null
   readonly type: SubmissionType | null
-  /** Is in the fingerprint, in the name of the agent or in its id, in any case of letters. */
+  /** Matches the fingerprint, the agent's name or its id, ignoring case. */
   readonly text: string | null
 }
 
-/** Software by what is needed to tell it from others. */
+/** The columns that tell software apart. */
 export type NamedSoftware = Pick<SoftwareTable, 'id' | 'name' | 'kind' | 'category'>
 
-/** A signature that judges, and whose it is. */
+/** An active signature with its owner. */
 export interface Registered extends NamedSoftware {
   readonly value: string
   readonly source: SignatureTable['source']
@@ -64,13 +64,13 @@ export interface Registered extends NamedSoftware {
 export interface Seen {
   readonly value: string
   readonly requests: number
-  /** Distinct, about. */
+  /** Distinct addresses, estimated. */
   readonly addresses: number
   readonly firstSeenMs: number
   readonly lastSeenMs: number
 }
 
-/** What a decision changes. */
+/** The fields that a decision changes. */
 export type Decision = Pick<
   SubmissionRecord,
   'status' | 'softwareId' | 'madeSoftware' | 'decidedAtMs' | 'decidedBy' | 'rolledBackAtMs'
@@ -110,7 +110,7 @@ export class SubmissionStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
   }
 
-  /** Those of these fingerprints that nobody has decided on yet, oldest first. */
+  /** The pending submissions of these fingerprints, oldest first. */
   async waiting(
     type: SubmissionType,
     values: readonly string[],
@@ -129,7 +129,7 @@ export class SubmissionStore {
     })
   }
 
-  /** Who has these fingerprints, as they are written. */
+  /** The owners of exactly these fingerprints. */
   async registered(type: SubmissionType, values: readonly string[]): Promise<readonly Registered[]> {
     return this.#db
       .selectFrom('signatures')
@@ -149,7 +149,7 @@ export class SubmissionStore {
       .execute()
   }
 
-  /** Those of these fingerprints that are on live traffic. */
+  /** The fingerprints that were seen on live traffic. */
   async seen(type: SubmissionType, values: readonly string[]): Promise<readonly Seen[]> {
     const rows = await this.#db
       .selectFrom('fingerprints_seen')
@@ -164,7 +164,7 @@ export class SubmissionStore {
     )
   }
 
-  /** Some of what is known, under each of its names: in the order of those, behind `after`; none at the end. */
+  /** Known software under each of its names, ordered by name, after `after`. Empty at the end. */
   async namesAfter(
     after: string,
     limit: number,
@@ -180,7 +180,7 @@ export class SubmissionStore {
     return rows.map(({ called, ...software }) => ({ called, software }))
   }
 
-  /** How many nobody has decided on yet: all of them, and those of one principal. */
+  /** The number of pending submissions: all, and those of one principal. */
   async countWaiting(principal: string, queries: Queries): Promise<{ all: number; own: number }> {
     const { all, own } = await queries
       .selectFrom('submissions')
@@ -191,7 +191,7 @@ export class SubmissionStore {
     return { all: Number(all), own: Number(own) }
   }
 
-  /** `false`: it is no longer in the state that it is decided in. */
+  /** `false`: its status is no longer `from`. */
   async decide(id: string, from: SubmissionStatus, decision: Decision, queries: Queries): Promise<boolean> {
     const { numUpdatedRows } = await queries
       .updateTable('submissions')
@@ -209,7 +209,7 @@ export class SubmissionStore {
     return numUpdatedRows > 0n
   }
 
-  /** One of those that were accepted, taken back or not, has made this software. */
+  /** Whether an accepted submission, rolled back or not, created this software. */
   async hasMade(softwareId: string, queries: Queries): Promise<boolean> {
     const row = await queries
       .selectFrom('submissions')
@@ -220,7 +220,7 @@ export class SubmissionStore {
     return row !== undefined
   }
 
-  /** Software that nothing is left of but what was taken back. */
+  /** Deletes software that the API created, if all its signatures are retired. */
   async forgetMade(softwareId: string, queries: Queries): Promise<void> {
     const left = await queries
       .selectFrom('signatures')
@@ -240,7 +240,10 @@ export class SubmissionStore {
     await queries.deleteFrom('signatures').where('software_id', '=', softwareId).execute()
   }
 
-  /** Forgets some of the oldest that came to nothing, as long as there are more of them than `kept`; says which. */
+  /**
+   * Deletes some of the oldest rejected and duplicate submissions while there are more than `kept`.
+   * Resolves to their fingerprints.
+   */
   async forgetOldest(
     kept: number,
     queries: Queries,
@@ -301,7 +304,7 @@ function recordOf(row: Selectable<SubmissionTable>): SubmissionRecord {
   }
 }
 
-/** Two milliseconds. */
+/** Takes two milliseconds. */
 const FORGOTTEN_MAX = 1000
 const NEWEST_FIRST: Order = {
   columns: [

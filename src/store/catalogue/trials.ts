@@ -6,7 +6,7 @@ import type { SubmissionType } from './submissions.ts'
 import type { TrialTable } from '../engine/tables/submissions.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** What live traffic has shown of a fingerprint since somebody has sent it in. */
+/** The live traffic of a fingerprint since it was submitted. */
 export interface Trial {
   readonly type: SubmissionType
   readonly value: string
@@ -15,15 +15,15 @@ export interface Trial {
   readonly hits: number
   readonly firstHitMs: number | null
   readonly lastHitMs: number | null
-  /** Distinct ones, about. */
+  /** Estimates the distinct addresses. */
   readonly addresses: AddressSketch
   readonly verdicts: readonly VerdictCount[]
 }
 
-/** How often one verdict was passed. */
+/** How often a verdict occurred. */
 export interface VerdictCount {
   readonly verdict: string
-  /** Of the agent that it named. */
+  /** The agent that the verdict named. */
   readonly agentId: string | null
   readonly count: number
 }
@@ -40,14 +40,15 @@ export class TrialStore {
     this.#kind = kind
   }
 
-  /** Rises whenever counting begins: for who keeps in mind what is counted. */
+  /** Increases whenever a trial opens. Tells caches of `counted` to refresh. */
   get begun(): number {
     return this.#begun
   }
 
-  /** Counting begins, or goes on. */
+  /** Starts or resumes counting. */
   async open(fingerprints: readonly Fingerprint[], atMs: number, queries: Queries): Promise<void> {
-    // Each once, and in one order for all who do this: PostgreSQL takes no row twice, and nobody waits in a circle.
+    // Deduplicated and sorted: PostgreSQL cannot upsert a row twice in one statement, and one
+    // lock order prevents deadlocks.
     const keys = [...new Set(fingerprints.map(({ type, value }) => `${type} ${value}`))].sort()
     const rows = keys.map((key) => {
       const [type, value] = key.split(' ', 2) as [SubmissionType, string]
@@ -65,7 +66,7 @@ export class TrialStore {
         .execute()
   }
 
-  /** Counting ends, where nobody waits for it any more. */
+  /** Stops counting, unless another submission of the fingerprint is pending. */
   async close(type: SubmissionType, value: string, queries: Queries): Promise<void> {
     await queries
       .updateTable('trials')
@@ -107,7 +108,7 @@ export class TrialStore {
     return rows.map(trialOf)
   }
 
-  /** The same, and nobody else counts them until this transaction ends. */
+  /** Like `of`, for open trials only. Locks the rows until the transaction ends. */
   async held(type: SubmissionType, values: readonly string[], queries: Queries): Promise<readonly Trial[]> {
     const found = queries
       .selectFrom('trials')
@@ -115,13 +116,13 @@ export class TrialStore {
       .where('type', '=', type)
       .where('value', 'in', values)
       .where('is_open', '=', 1)
-      // All who hold several take them in one order: nobody waits for somebody who waits for him.
+      // One lock order for all transactions prevents deadlocks.
       .orderBy('value')
     const rows = await (this.#kind === 'postgres' ? found.forUpdate() : found).execute()
     return rows.map(trialOf)
   }
 
-  /** What was counted of those that are held. */
+  /** Stores the counts of trials that are locked by `held`. */
   async put(trials: readonly Trial[], queries: Queries): Promise<void> {
     for (const part of parts(trials.map(rowOf)))
       await queries
@@ -139,7 +140,7 @@ export class TrialStore {
         .execute()
   }
 
-  /** Forgets them, where no submission is left that they could tell anything about. */
+  /** Deletes the trials that no submission refers to. */
   async forget(fingerprints: readonly Fingerprint[], queries: Queries): Promise<void> {
     for (const { type, value } of fingerprints)
       await queries

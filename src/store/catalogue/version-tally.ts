@@ -1,10 +1,13 @@
 import { DAY_MS } from '../../classify/known/calendar.ts'
 
-/** Which versions of one agent clients have named, and how often: the most, and the latest, of any number. */
+/**
+ * The versions of one agent that clients claimed, with counts. A limit keeps the
+ * most frequent and the most recent.
+ */
 export class VersionTally {
   readonly #versions = new Map<string, Counted>()
 
-  /** What `text` has been. */
+  /** Parses the output of `text`. */
   static parse(text: string): VersionTally {
     const tally = new VersionTally()
     for (const [version, requests, lastSeenMs] of JSON.parse(text) as readonly Row[])
@@ -16,7 +19,7 @@ export class VersionTally {
     return JSON.stringify(this.#ranked().slice(0, KEPT_MAX))
   }
 
-  /** The first is that with the most requests, or the latest. */
+  /** Ranked by requests and recency. */
   get list(): readonly string[] {
     return this.#ranked().map(([version]) => version)
   }
@@ -51,7 +54,7 @@ interface Counted {
 
 type Row = readonly [version: string, requests: number, lastSeenMs: number]
 
-/** Twice as many requests are worth a day: what clients make up once does not push out what many say. */
+/** Twice as many requests count as much as one day, so that made-up versions do not displace common ones. */
 function rank([, requests, lastSeenMs]: Row): number {
   return lastSeenMs / DAY_MS + Math.log2(requests)
 }
