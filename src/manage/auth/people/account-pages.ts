@@ -104,7 +104,7 @@ export class AccountPages {
   }
 
   async #password({ ctx, user, session, form, token }: Visit): Promise<Page | null> {
-    // Without a password there is none to steal. An administrator can set one.
+    // An account without a password has nothing to steal. An administrator can set one.
     if (!user.hasPassword) return NO_PASSWORD
     const page = (problem: string | null, status: number) => passwordPage(user, { token, problem, status })
     if (form?.get('action') !== 'change') return page(null, 200)
