@@ -5,8 +5,8 @@ import { sightOf } from '../intake/personal-data.ts'
 import { invalid } from '../http/refusal.ts'
 
 /**
- * The filter `address` of requests: an address or a network. A principal that sees only networks cannot find out an
- * address by asking for it. Throws a Refusal.
+ * The filter `address` of requests: an address or a network. A principal that sees only networks cannot find
+ * out an address by filtering for it. Throws a Refusal.
  */
 export function addressFilter(
   text: string,
@@ -24,7 +24,7 @@ export function addressFilter(
   }
 }
 
-/** Whether it is no smaller than the networks that are shown. */
+/** Whether the range is at least as large as the networks that are shown. */
 function isShown({ isIpv4, length }: AddressRange): boolean {
   return length <= (isIpv4 ? 24 : 48)
 }
@@ -34,5 +34,5 @@ const NEEDED = {
   what: 'a filter for less than a network (IPv4 /24, IPv6 /48)',
   needs: [['admin']],
 } as const
-/** One for all: an address is compared before the next is read. */
+/** Shared by all calls: an address is compared before the next one is read. */
 const ADDRESS = new Address()

@@ -201,7 +201,7 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
   }
 }
 
-/** Requests of it that this installation has seen. */
+/** Numbers of requests from the agent that this installation has seen. */
 async function agentSightings({ rollups }: Store, softwareId: string, total: number, nowMs: number) {
   return {
     '24h': await rollups.requestsOf(softwareId, nowMs - DAY_MS, nowMs),
@@ -210,7 +210,7 @@ async function agentSightings({ rollups }: Store, softwareId: string, total: num
   }
 }
 
-/** The page of a vendor is its homepage; what stands deeper there is about the agent. */
+/** A homepage without a path is about the vendor. A deeper page is about the agent. */
 function documentationOf(homepage: string | null): string | null {
   return homepage !== null && new URL(homepage).pathname !== '/' ? homepage : null
 }
@@ -233,7 +233,7 @@ const OF_AGENT = {
   ...{ type: null, unknownOnly: false, text: null, confidenceMin: 0 },
   sort: { by: 'confidence', isDescending: true },
 } as const
-/** Of each type, in a list. */
+/** Fingerprints of each type, for each agent of a list. */
 const LISTED_MAX = 10
-/** In one record. */
+/** Signatures, and fingerprints of each type, of a single agent. */
 const DETAIL_MAX = 100

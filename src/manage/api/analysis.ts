@@ -2,14 +2,14 @@ import * as z from 'zod'
 import { COMPARED_TYPES, typeOf } from '../judging/comparison.ts'
 import { detectionAnswer, evidence } from './detect.ts'
 
-// What tools and tasks take and give that no path of its own has.
+// Schemas for those tools and tasks that have no API path of their own.
 
-/** They are compared two by two. */
+/** Each fingerprint is compared with each other one. */
 const COMPARED_MAX = 50
 
 const comparedType = z.enum(COMPARED_TYPES)
 
-/** One with its type, or a text by which its type can be told. */
+/** A fingerprint with its type, or a text that shows the type. */
 const givenFingerprint = z
   .union([z.string(), z.strictObject({ fingerprint: z.string(), type: comparedType.optional() })])
   .transform((given, context) => {

@@ -6,8 +6,8 @@ import { type RequestState, routesOf } from '../http/router.ts'
 import { streamer } from './streamer.ts'
 
 /**
- * The API, behind the prefix of each version. The order in which things are said: who are you (401), not so fast (429),
- * there is no such path (404, 405), you may not (403), it is not there (404), that is not how to ask (400).
+ * The API, under the prefix of each version. The checks run in this order: authentication (401), rate limit
+ * (429), path and method (404, 405), scopes (403), resource (404), query and body (400).
  */
 export function api(management: Management): Koa.Middleware<RequestState> {
   const versions = VERSIONS.map(({ operations, prefix }) => ({

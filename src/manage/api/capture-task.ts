@@ -4,7 +4,7 @@ import type { TaskType } from '../jobs/task-types.ts'
 import { TOOL_PROTOCOLS } from '../jobs/tools.ts'
 import { comparedFingerprint } from './analysis.ts'
 
-/** In base64: fits a body of 8 MiB with a key log beside it. */
+/** Characters of base64. They fit into a body of 8 MiB together with a key log. */
 const CAPTURE_TEXT_MAX = 6_291_456
 const KEYLOG_LENGTH_MAX = 1_048_576
 

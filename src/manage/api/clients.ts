@@ -141,7 +141,7 @@ const removeClient = operation({
   status: 204,
   find: ({ params }, { store }) => store.oauthClients.byId(params.client_id),
   run: async (call, { store, oauth, nowMs }) => {
-    // Somebody was faster.
+    // Another request has deleted the client first.
     if (!(await deleteClient(store, oauth.denials, call.subject, actorOf(call), nowMs())))
       throw new Refusal('not_found', 'there is nothing of this name')
     return { body: null }

@@ -226,7 +226,7 @@ function shown(record: DeliveryRecord): z.output<typeof delivery> {
       return { at: timeOf(atMs), duration_ms: durationMs, status, error, response }
     }),
     created_at: timeOf(createdAtMs),
-    // What is wanted before all others has a time long past.
+    // A delivery that goes before all others has a time long past.
     next_attempt_at: nextAtMs === null ? null : timeOf(Math.max(nextAtMs, createdAtMs)),
     finished_at: timeOf(finishedAtMs),
   }

@@ -44,7 +44,7 @@ const detecting = {
 const DESCRIPTION =
   'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it. Of proofs of identity only the address is looked at: a signature is of one live request, and is not checked here.'
 
-/** Each is read when its turn comes: thousands at once would hold everybody else up. */
+/** Each item is validated in its turn: thousands at once would block all other requests. */
 const detectionRequests = z
   .array(
     z
@@ -92,7 +92,7 @@ function detected(request: Request, requestId: string, management: Management): 
   return { ...detection, request_id: requestId }
 }
 
-/** All of them, or a Refusal that says which are wrong. */
+/** Returns all results, or throws a Refusal that names the invalid items. */
 async function detectedAll(given: readonly unknown[], requestId: string, management: Management) {
   const requests: Request[] = []
   const errors: FieldError[] = []
@@ -104,7 +104,7 @@ async function detectedAll(given: readonly unknown[], requestId: string, managem
   })
   const [first, ...others] = errors.slice(0, ERRORS_MAX)
   if (first !== undefined) throw invalid([first, ...others])
-  // Feedback takes no longer one.
+  // Feedback does not accept a longer id.
   const start = requestId.slice(0, REQUEST_ID_LENGTH_MAX - `.${ITEMS_MAX}`.length)
   const results: Detected[] = []
   await inTurns(requests, (each, index) => results.push(detected(each, `${start}.${index}`, management)))
@@ -123,7 +123,7 @@ function readOne(
   }
 }
 
-/** Others wait no longer than a few milliseconds. */
+/** Pauses between slices of work, so that other requests wait no longer than a few milliseconds. */
 async function inTurns<Item>(items: readonly Item[], work: (item: Item, index: number) => void) {
   let startMs = performance.now()
   for (const [index, item] of items.entries()) {
@@ -135,5 +135,5 @@ async function inTurns<Item>(items: readonly Item[], work: (item: Item, index: n
 }
 
 const REQUEST_ID_LENGTH_MAX = 128
-/** More are no help to anybody. */
+/** A longer list does not help the client. */
 const ERRORS_MAX = 100

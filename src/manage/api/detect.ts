@@ -8,14 +8,17 @@ import { type DetectionRequest, hasSomething } from '../judging/detection.ts'
 import { is } from './member-rules.ts'
 import { withUsual } from '../http/validate.ts'
 
-/** As long as what requests are recorded with. */
+/** The same limit as for recorded requests. */
 const TEXT_LENGTH_MAX = 65_536
 const TOO_LONG = `is longer than ${TEXT_LENGTH_MAX} characters`
 
-/** `1.1`, `HTTP/1.1`, `h2`, in any case: what `versionIn` reads. Empty is none. JSON Schema has no flags. */
+/**
+ * What `versionIn` reads, in upper or lower case: `1.1`, `HTTP/1.1`, `h2`. Empty means unknown. JSON Schema
+ * patterns have no flags.
+ */
 const HTTP_VERSION = /^(?:(?:[hH][tT][tT][pP]\/)?(?:1\.[01]|[23](?:\.0)?)|[hH][123])?$/
 
-/** A JA4 or one of its kin, whole. Empty is none. */
+/** A complete fingerprint of the JA4 family. Empty means unknown. */
 export function fingerprintText(type: Ja4Type) {
   return z.string().superRefine((text, context) => {
     if (isWhole(type, text)) return
@@ -27,7 +30,7 @@ function isWhole(type: Ja4Type, text: string): boolean {
   return text === '' || (isFingerprint(type, text) && !text.includes('*'))
 }
 
-/** Read by hand: as a record of unions, it takes as long as all the rest of a detection. */
+/** Checked by hand: as a record of unions, it takes as long as all the rest of a detection. */
 const headers = z
   .unknown()
   .superRefine((given, context) =>
@@ -82,7 +85,7 @@ export const detectionFields = {
     .meta({ description: "The client's address: agents are verified by those that their vendors publish." }),
 }
 
-/** Members one of which a detection needs: see `hasSomething`. */
+/** A detection needs one of these members, or `headers`: see `hasSomething`. */
 const TELLING_TEXTS = ['user_agent', 'ja4', 'ja4h', 'ja4s', 'ja4x', 'http2'] as const
 const HEADERS = is('headers', { type: 'object', minProperties: 1 })
 
@@ -169,7 +172,7 @@ export const detectionResult = z
   .strictObject({ ...detectionAnswer, request_id: z.string() })
   .meta({ id: 'DetectionResult' })
 
-/** Most tell of no more than these. */
+/** The fast check for the members that most requests have. */
 function isUsual(request: unknown): boolean {
   if (typeof request !== 'object' || request === null || Array.isArray(request)) return false
   for (const name in request) {
@@ -201,7 +204,7 @@ function isUsualField(name: string, value: unknown): boolean {
   }
 }
 
-/** A name is a token, a value is one line. */
+/** A header name must be a token, and a value must be one line. */
 function checkHeaders(headers: unknown, refuse: (path: (string | number)[], message: string) => void): void {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
     return refuse([], 'takes an object')
@@ -223,8 +226,8 @@ function checkHeaders(headers: unknown, refuse: (path: (string | number)[], mess
   if (count > HEADERS_MAX) refuse([], `has more than ${HEADERS_MAX} headers`)
 }
 
-/** HTTP/2 has some that begin with a colon. */
+/** HTTP/2 has pseudo-headers, which begin with a colon. */
 const HEADER_NAME = /^:?[!#$%&'*+.^_`|~\w-]+$/
 const LINE_END = /[\r\n\0]/
-/** Far more than servers take. */
+/** Far more than servers accept. */
 const HEADERS_MAX = 1000

@@ -113,7 +113,7 @@ const getEvent = operation({
   answer: event,
   find: async ({ params }, { store }) => {
     const found = await store.events.byId(params.id)
-    // A test is told to one alone.
+    // A test event is for a single webhook.
     return found?.type === 'test' ? null : found
   },
   run: ({ subject, principal }) => ({ body: shownEvents([subject], sightOf(principal))[0]! }),
@@ -138,7 +138,7 @@ function textsOf(
   return isAlone ? traffic : merged([eventTexts(start, view, tail, over), traffic])
 }
 
-/** Lists have parts and ends, and streams have none. */
+/** Refuses parameters of lists: a stream has no pages and no end. */
 function checkOfStream(target: string): void {
   const query = new URLSearchParams(target.split('?', 2)[1] ?? '')
   const wrong = ['page', 'limit', 'cursor', 'until'].find((name) => query.has(name))

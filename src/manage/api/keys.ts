@@ -103,7 +103,7 @@ const revokeKey = operation({
       { action: 'revokeKey', subject, detail: { name } },
       nowMs(),
       async (queries) => {
-        // Somebody was faster.
+        // Another request has revoked the key first.
         if (!(await store.keys.revoke(subject, nowMs(), queries)))
           throw new Refusal('not_found', 'there is nothing of this name')
       },
@@ -115,7 +115,7 @@ const revokeKey = operation({
 
 export const KEY_OPERATIONS: readonly Offered[] = [createKey, listKeys, revokeKey]
 
-/** The bodies of two members cannot both say what it may do. */
+/** Exactly one of `access` and `scopes` says what the key may do. */
 function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey {
   const { name, access, scopes } = body
   if ((access === undefined) === (scopes === undefined))

@@ -1,14 +1,15 @@
-// Rules between the members of a body, in JSON Schema 2020-12, for the OpenAPI document. What refuses a body is code, which
-// has the words for people: test/manage/member-rules.test.ts holds both against each other.
+// Rules between the members of a body, as JSON Schema 2020-12 for the OpenAPI document. Code refuses invalid
+// bodies, because its messages are made for people. test/manage/member-rules.test.ts checks that rules and
+// code agree.
 
 type Rule = Readonly<Record<string, unknown>>
 
-/** All of these rules, as they stand beside the properties of an object. */
+/** All of these rules, in the form that they have beside the properties of an object. */
 export function rules(...all: readonly Rule[]): Rule {
   return all.length === 1 ? all[0]! : { allOf: all }
 }
 
-/** One of these members, and not two of them. */
+/** Exactly one of these members. */
 export function exactlyOne(...names: readonly string[]): Rule {
   return { oneOf: names.map(given) }
 }
@@ -17,17 +18,17 @@ export function given(name: string): Rule {
   return is(name, {})
 }
 
-/** A member that has a value like this. */
+/** The member is present and its value matches the schema. */
 export function is(name: string, schema: Rule): Rule {
   return { required: [name], properties: { [name]: schema } }
 }
 
-/** A member that has a value like this, or is left out. */
+/** The member is left out, or its value matches the schema. */
 export function mayBe(name: string, schema: Rule): Rule {
   return { properties: { [name]: schema } }
 }
 
-/** A list with this item in it. */
+/** The member is a list that contains this item. */
 export function has(name: string, item: string): Rule {
   return is(name, { contains: { const: item } })
 }

@@ -11,7 +11,7 @@ import { type AnyOperation, TAGS } from '../http/operation.ts'
 import { headersNamed, headersOf, problemExamples, reference } from '../http/response-headers.ts'
 import type { ApiVersion } from '../http/version.ts'
 
-/** As much of the document as is read here. */
+/** The part of the document that our code reads. */
 export interface OpenApiDocument {
   readonly info: { readonly title: string; readonly description: string; readonly version: string }
   readonly servers: readonly { readonly url: string }[]
@@ -56,7 +56,7 @@ export interface Content {
   example?: unknown
 }
 
-/** The OpenAPI 3.1 document of all that is in a version. */
+/** The OpenAPI 3.1 document of one API version. */
 export function openApiDocument(version: ApiVersion, publicUrl: string): OpenApiDocument {
   const { operations, prefix, isBeta } = version
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
@@ -148,7 +148,7 @@ function contentOf({ answer, stream }: AnyOperation) {
   return { ...json, 'text/event-stream': { schema: { type: 'string' as const, description }, example } }
 }
 
-/** Every set of problems that some operation may answer with, by the names that it refers to. */
+/** Each set of problems that an operation may answer with, under the name that operations refer to. */
 function problemResponses(version: ApiVersion): Readonly<Record<string, object>> {
   const responses = version.operations.flatMap((operation) =>
     [...byStatus(problemsOf(operation))].map(([status, codes]) => [
@@ -179,7 +179,7 @@ function byStatus(codes: ReadonlySet<ProblemCode>): ReadonlyMap<number, readonly
   return Map.groupBy(codes, (code) => PROBLEMS[code].status)
 }
 
-/** All that it may be refused with. */
+/** All problems that the operation may answer with. */
 export function problemsOf({
   path,
   body,
@@ -196,7 +196,7 @@ export function problemsOf({
   return codes
 }
 
-/** `undefined`: an answer that the document knows nothing of. */
+/** `undefined`: the document does not describe this answer. */
 export function responseIn(
   { components }: OpenApiDocument,
   { responses }: DocumentedOperation,
@@ -208,7 +208,7 @@ export function responseIn(
     : response
 }
 
-/** What an operation says itself is better than what is made up. */
+/** Adds examples. An operation's own example takes precedence over a generated one. */
 function addExamples(document: OpenApiDocument, operations: readonly AnyOperation[]): void {
   const { schemas } = document.components
   for (const { path, method, status, examples } of operations) {

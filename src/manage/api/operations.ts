@@ -28,7 +28,7 @@ import { USER_OPERATIONS } from './users.ts'
 import { type ApiVersion, inVersion, type Offered } from '../http/version.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
-/** What can be done to one item, by tools, or to many, by tasks. */
+/** Operations that tools run on one item, and tasks on many. */
 const RESOURCES: readonly Offered[] = [
   ...DETECT_OPERATIONS,
   ...AGENT_OPERATIONS,
@@ -37,12 +37,12 @@ const RESOURCES: readonly Offered[] = [
   ...SUBMISSION_OPERATIONS,
 ]
 
-/** What tasks can do. */
+/** The types of tasks. */
 export const TASK_TYPES = taskTypesOf(toolsOf(inVersion(RESOURCES, 'v1')), [ANALYZE_CAPTURE])
 
 const FOR_TOOLS: readonly Offered[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
 
-/** For `/execute`, MCP and A2A: whatever the version, those of /v1. */
+/** For `/execute`, MCP and A2A. In every version they run the operations of /v1. */
 export const TOOLS = toolsOf(inVersion(FOR_TOOLS, 'v1'))
 
 const ALL: readonly Offered[] = [
@@ -72,5 +72,5 @@ export const V1: ApiVersion = { prefix: '/v1', isBeta: false, operations: inVers
 export const V2: ApiVersion = { prefix: '/v2', isBeta: true, operations: inVersion(ALL, 'v2') }
 export const VERSIONS: readonly ApiVersion[] = [V1, V2]
 
-/** The same in all versions. */
+/** The ids are the same in all versions. */
 export const OPERATION_IDS: readonly string[] = V1.operations.map(({ id }) => id)

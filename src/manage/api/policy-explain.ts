@@ -17,7 +17,7 @@ import { invalid } from '../http/refusal.ts'
 const SIGNED = { const: 'web-bot-auth' }
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
 
-/** An id alone, or with what else is known of it. */
+/** An object with an id and, optionally, more that is known. */
 function named(more: string, values: readonly string[]) {
   const text = { type: 'string' as const }
   return {
@@ -28,7 +28,7 @@ function named(more: string, values: readonly string[]) {
   }
 }
 
-/** What it holds is for `readWrittenRequest` to say, as for a file. */
+/** This schema only documents the request. `readWrittenRequest` checks it, as it checks a file. */
 const writtenRequest = z.unknown().meta({
   id: 'WrittenRequest',
   description:

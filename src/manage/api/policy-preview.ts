@@ -97,6 +97,6 @@ function previewed({ report, oldestMs, newestMs, isComplete, leftOut }: PolicyPr
   }
 }
 
-/** Each is busy for some seconds, a hundredth of a second at a time. */
+/** A preview works for some seconds, a hundredth of a second at a time. */
 const PREVIEWS_MAX = 2
 let previews = 0

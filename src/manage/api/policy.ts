@@ -25,7 +25,7 @@ const RULE = {
   required: ['name', 'when', 'action'],
   additionalProperties: false,
 }
-/** What it holds is for `parsePolicy` to say, as for a file. */
+/** This schema only documents the policy. `parsePolicy` checks it, as it checks a file. */
 export const policyDocument = z.unknown().meta({
   id: 'Policy',
   description: 'The same as a policy file, see config/README.md. The first rule that holds decides.',
@@ -61,7 +61,7 @@ const versionFields = {
 const policyVersion = z
   .strictObject({ ...versionFields, in_force: z.boolean() })
   .meta({ id: 'PolicyVersion' })
-/** Said of a policy that is valid. */
+/** Warnings about a valid policy. */
 export const warnings = z
   .array(
     z
@@ -96,7 +96,7 @@ const policyInForce = z
   })
   .meta({ id: 'PolicyInForce' })
 
-/** What `GET /policy` and `GET /policy/versions/{version}` answer: of it the policy counts. */
+/** An answer of `GET /policy` or `GET /policy/versions/{version}`, sent back. Only its policy counts. */
 const policyAnswered = z
   .strictObject({
     ...policyInForce.partial().shape,
@@ -219,7 +219,7 @@ export const POLICY_OPERATIONS: readonly Offered[] = [
   ...[getPolicy, putPolicy, listPolicyVersions, getPolicyVersion, restorePolicy],
 ]
 
-/** The policy in a body, which may be one or have one. No policy has a member `policy`. */
+/** The policy in a body: the body itself, or its member `policy`. A policy has no member of this name. */
 function policyIn(body: unknown): { readonly policy: unknown; readonly pointer: string } {
   const isAnswered = typeof body === 'object' && body !== null && Object.hasOwn(body, 'policy')
   if (!isAnswered) return { policy: body, pointer: '' }
@@ -242,7 +242,10 @@ function keeperIn({ policy }: Management): PolicyKeeper {
   )
 }
 
-/** Throws a Refusal with every problem it has: the rule, the place, and why. `pointer`: where it is in the body. */
+/**
+ * Throws a Refusal with every problem of the policy: the rule, the place and the reason. `pointer`: where the
+ * policy is in the body.
+ */
 export function checkPolicy(value: unknown, management: Management, pointer: string): Policy {
   if (value === null || value === undefined) {
     const what = value === null ? 'is null' : 'is missing'
@@ -260,7 +263,7 @@ export function warningsOf(policy: Policy, management: Management): FieldError[]
   return policyWarnings(policy, namesIn(management)).map((each) => shownProblem(each, ''))
 }
 
-/** What agents and software are called; `null` before the first signatures are in use. */
+/** The names of agents and software; `null` before the first signatures are in use. */
 export function namesIn({ snapshot }: Management): SoftwareNames | null {
   return snapshot()?.knowledge?.names ?? null
 }
@@ -269,7 +272,7 @@ function shownProblem({ pointer, within, what }: DocumentProblem, inBody: string
   return { pointer: `${inBody}${pointer}`, detail: within === null ? what : `${within}: ${what}` }
 }
 
-/** Throws a Refusal with all that is wrong with a document; `pointer`: where it is in the body. */
+/** Throws a Refusal with every problem of a document. `pointer`: where the document is in the body. */
 export function checked<Parsed>(pointer: string, parse: () => Parsed): Parsed {
   try {
     return parse()
@@ -284,7 +287,7 @@ export function checked<Parsed>(pointer: string, parse: () => Parsed): Parsed {
   }
 }
 
-/** The database may have been written by others. */
+/** Another program may have changed the database, so the text may be invalid. */
 function documentOf(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -298,7 +301,7 @@ function answer(inForce: PolicyInForce, etag: string, management: Management) {
   const warnings = warningsOf(compiledInForce(management), management)
   return {
     body: {
-      // A file in which everything is commented out says nothing.
+      // A file with nothing but comments has no document.
       ...{ policy: document ?? {}, source, file, hash },
       version: version?.version ?? null,
       author: version?.author ?? null,
@@ -312,7 +315,10 @@ function answer(inForce: PolicyInForce, etag: string, management: Management) {
   }
 }
 
-/** In two halves: the policy, by which `If-Match` goes, and what is said of it, which is other where signatures are. */
+/**
+ * An entity tag in two halves: the policy, which `If-Match` is about, and its warnings, which depend on the
+ * signatures in use.
+ */
 function withWarnings(etag: string, warnings: readonly FieldError[]): string {
   if (warnings.length === 0) return etag
   return `${etag.slice(0, -1)}.${hashOf(JSON.stringify(warnings)).slice(0, 12)}"`
@@ -331,5 +337,5 @@ function shown({ version, hash, author, createdAtMs, restoredVersion }: PolicyVe
 }
 
 const SECOND_HALF = /\.[0-9a-f]{12}"/g
-/** More are no help to anybody. */
+/** A longer list does not help the client. */
 const ERRORS_MAX = 100

@@ -132,13 +132,16 @@ const getRequest = operation({
 
 export const REQUEST_OPERATIONS: readonly AnyOperation[] = [listRequests, getRequest]
 
-/** Sightings have ids. */
+/** Replaces the name of an agent by its id, because sightings contain ids. */
 async function withId(wanted: Filters, management: Management): Promise<Filters> {
   const { agent_id } = wanted
   return agent_id === undefined ? wanted : { ...wanted, agent_id: await softwareIdOf(agent_id, management) }
 }
 
-/** As many as are asked for, of as many as may be looked at; `next`: before which number it goes on. */
+/**
+ * Finds up to `limit` requests in as many sightings as one call may read. `next`: the search goes on before
+ * this number.
+ */
 async function look(
   store: Management['store']['sightings'],
   isWanted: IsWanted,
@@ -165,7 +168,10 @@ async function look(
 
 type IsWanted = (sighting: Sighting) => boolean
 
-/** By what the principal sees: else each answer would tell a little of what it does not. Throws a Refusal. */
+/**
+ * Compares with what the principal may see: otherwise each answer would reveal a little of what it may not
+ * see. Throws a Refusal.
+ */
 function filterOf(wanted: Filters, principal: Principal, publicUrl: string): IsWanted {
   const { verdict, category, agent_id, action, host, path, address, ja4, proxy } = wanted
   const isFrom = address === undefined ? null : addressFilter(address, principal, publicUrl)
@@ -182,7 +188,7 @@ function filterOf(wanted: Filters, principal: Principal, publicUrl: string): IsW
     (path === undefined || (isFull ? sighting.path : shownPath(sighting.path)).startsWith(path))
 }
 
-/** As Server-Sent Events without an id: they are never told again. */
+/** As Server-Sent Events without an id, because they cannot be replayed. */
 async function* texts(
   isWanted: IsWanted,
   sight: Sight,
@@ -214,7 +220,7 @@ function shown(sighting: Sighting, sight: Sight): z.output<typeof request> {
 
 const SLICE = 500
 const LOOKED_AT_MAX = 20_000
-/** A database in this process does nothing else meanwhile. */
+/** If the database is in this process, everything else waits meanwhile. */
 const LOOK_MS = 100
-/** Of half a second. */
+/** For each half second. */
 const TOLD_AT_ONCE = 25

@@ -137,7 +137,7 @@ function sortIn(text: string): SignatureSort {
   return { by, isDescending }
 }
 
-/** Throws a Refusal that says of each that is no fingerprint which part of it is wrong. */
+/** Throws a Refusal that says of each invalid fingerprint which part of it is wrong. */
 function askedFor(query: Readonly<Partial<Record<Ja4Type, string | undefined>>>): readonly Asked[] {
   const asked: Asked[] = JA4_TYPES.flatMap((type) => {
     const values = query[type] === undefined ? [] : query[type].split(',').map((each) => each.trim())
@@ -158,5 +158,5 @@ function askedFor(query: Readonly<Partial<Record<Ja4Type, string | undefined>>>)
   return asked
 }
 
-/** What the line of a request has room for; a task takes more. */
+/** As many as fit into the request line. A task takes more. */
 const ASKED_MAX = 50

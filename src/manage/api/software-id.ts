@@ -1,8 +1,8 @@
 import type { Management } from '../management.ts'
 
 /**
- * The id that a name in a filter stands for: by the signatures in use, as in a policy, else by the catalogue. An unknown
- * name stays as it is, and nothing is found by it.
+ * The id for a name in a filter. Looks in the signatures in use first, as a policy does, then in the
+ * catalogue. An unknown name is returned unchanged, and matches nothing.
  */
 export async function softwareIdOf(
   name: string,

@@ -16,7 +16,7 @@ import { invalid } from '../http/refusal.ts'
 import { type AnyOperation, operation } from '../http/operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
-/** Each window with the buckets it may be cut into, and the one it is cut into unless another is asked for. */
+/** Each window with the sizes of buckets that it allows, and the default size. */
 export const WINDOWS = {
   '1h': { lengthMs: 60 * MINUTE_MS, buckets: ['1m', '5m', '15m'], usual: '1m' },
   '24h': { lengthMs: 24 * 60 * MINUTE_MS, buckets: ['5m', '15m', '1h'], usual: '1h' },
@@ -172,7 +172,7 @@ function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | u
   return { window, bucket }
 }
 
-/** What GET /stats answers, at `nowMs`. */
+/** The answer of GET /stats at `nowMs`. */
 export async function statistics(
   store: Store,
   window: Window,
@@ -181,7 +181,7 @@ export async function statistics(
 ): Promise<z.input<typeof stats>> {
   const bucketMs = BUCKETS[bucket]
   const span = spanOf(window, bucket, nowMs)
-  // PostgreSQL does them at the same time.
+  // PostgreSQL runs these queries at the same time.
   const [rolledUp, fingerprints, total, fresh] = await Promise.all([
     store.rollups.read(span, bucketMs),
     store.fingerprintsSeen.counts(span.fromMs),
@@ -207,14 +207,14 @@ export async function statistics(
   }
 }
 
-/** To the end of the bucket that is not over. */
+/** Ends with the current bucket, which is not over. */
 function spanOf(window: Window, bucket: Bucket, nowMs: number): Span {
   const bucketMs = BUCKETS[bucket]
   const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
   return { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
 }
 
-/** When each begins. */
+/** The start time of each bucket. */
 function bucketsOf({ fromMs, toMs }: Span, bucketMs: number): readonly number[] {
   return Array.from({ length: (toMs - fromMs) / bucketMs }, (_, index) => fromMs + index * bucketMs)
 }
@@ -237,7 +237,10 @@ function detection(rolledUp: RolledUp) {
   }
 }
 
-/** Those of the list even where there were none; others (`other`, `unnamed`) where there were. */
+/**
+ * Has every key of the list, even with a count of 0. It has other keys (`other`, `unnamed`) only if they
+ * occurred.
+ */
 function byKey(rolledUp: RolledUp, dimension: Dimension, keys: readonly string[]): Record<string, number> {
   const found = sumsOf(rolledUp, dimension)
   const counts: Record<string, number> = Object.fromEntries(keys.map((key) => [key, 0]))
@@ -278,5 +281,5 @@ const NOTHING: RolledUpBucket = {
   ...{ requests: 0, agents: 0, blocked: 0 },
   ...{ verdicts: new Map(), categories: new Map() },
 }
-/** As many as a page shows. */
+/** As many agents as a page shows. */
 const TOP = 20

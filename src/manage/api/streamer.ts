@@ -7,7 +7,10 @@ import { sightOf } from '../intake/personal-data.ts'
 import { Refusal } from '../http/refusal.ts'
 import type { SayStream } from '../http/router.ts'
 
-/** Answers as Server-Sent Events where `Accept` prefers these; a client that takes anything gets JSON, which ends. */
+/**
+ * Answers as Server-Sent Events if `Accept` prefers them. A client that accepts anything gets JSON, because
+ * JSON ends.
+ */
 export function streamer(management: Management): SayStream {
   return async (ctx, { stream, scopes }, call) => {
     if (stream === null) return false
@@ -22,7 +25,10 @@ export function streamer(management: Management): SayStream {
   }
 }
 
-/** What a stream shows is fixed when it begins: a principal that loses the scope `admin` has to begin anew. */
+/**
+ * The scopes that the principal must keep while the stream is open. What a stream shows is fixed when it
+ * begins, so a principal that loses the scope `admin` has to begin a new one.
+ */
 function lastingScopes(principal: Principal, scopes: readonly Scope[]): readonly Scope[] {
   return sightOf(principal) === 'full' ? ['admin'] : scopes
 }

@@ -23,7 +23,7 @@ const reason = z
   })
   .meta({ id: 'SubmissionReason' })
 
-/** `signature`: as the version has it. */
+/** `signature`: the schema that the API version has. */
 export function submitAnswer<Signature extends z.ZodType>(signature: Signature) {
   const submission = z.strictObject({ id: z.string(), status, signature, reasons: z.array(reason) })
   return z.strictObject({ submissions: z.array(submission) })
@@ -91,7 +91,7 @@ export const submissionAnswer = z
   .strictObject({ ...submissionFields, trial: trial.nullable() })
   .meta({ id: 'Submission' })
 
-/** As it is answered to who has submitted it. */
+/** The answer to the principal that submits it. */
 export function shownAtOnce(taken: Taken) {
   const { id, status, agentName, softwareId } = taken.record
   const signature = shownSignature(signatureOf(taken))
@@ -107,7 +107,7 @@ export async function shownWithEvidence(all: readonly Taken[], management: Manag
   })
 }
 
-/** The one that is there already, or what it would be: nothing is judged by that. */
+/** The existing signature, or the one that the submission would become, which affects no verdict. */
 function signatureOf({ record, registered, live }: Taken): KnownSignature {
   const { status, type, value, createdAtMs } = record
   const seen = { type, value, lastSeenMs: live?.lastSeenMs ?? null, requestsSeen: live?.requests ?? 0 }

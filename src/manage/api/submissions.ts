@@ -22,7 +22,7 @@ import {
 } from './submission-views.ts'
 import type { Offered, Versioned } from '../http/version.ts'
 
-/** Nothing that only an acceptance takes. */
+/** Without the members that only an acceptance takes. */
 const ONLY_DECISION = rules(mayBe('agent_id', { type: 'null' }), mayBe('despite_people', { const: false }))
 
 const agentName = z
@@ -225,5 +225,5 @@ function submittedOf(given: z.output<typeof submission>): Submitted {
   }
 }
 
-/** But for ends of lines and tabs: what does not show, and what turns around what does. */
+/** Characters that are invisible or change the direction of text, except line ends and tabs. */
 const UNSEEN = /(?![\n\r\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u

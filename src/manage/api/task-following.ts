@@ -5,8 +5,8 @@ import type { Management } from '../management.ts'
 import type { Following, ToolCaller } from '../jobs/tools.ts'
 
 /**
- * Waits for the end of a task that was begun, and says how far it is; cancels it for who does not want it any more. What
- * takes longer than anybody waits is answered with as it is then, and goes on.
+ * Waits for the end of a task and reports its progress. If the caller cancels, the task is cancelled. If the
+ * task takes longer than a client waits, the answer is its state at that time, and the task goes on.
  */
 export async function followTask(
   begun: unknown,
@@ -40,9 +40,9 @@ export async function followTask(
 }
 
 const begunTask = z.looseObject({ task_id: z.string(), finished_at: z.string().nullable() })
-/** Soon at first, as most are short; then so that many who wait are no load. */
+/** Short at first, because most tasks are short. Then longer, so that many waiting clients are no load. */
 const PAUSE_MS = 100
 const PAUSE_GROWTH = 1.3
 const PAUSE_MS_MAX = 2_000
-/** Clients give up by then. */
+/** By then clients have given up. */
 export const FOLLOWED_MS = 300_000

@@ -205,7 +205,7 @@ function itemsIn({ items, input }: TaskRequest, { type, itemsMax }: TaskType): r
   return all
 }
 
-/** It is kept all the same: whoever loses the answer can ask for it. */
+/** The task is stored too, so that a client that loses the answer can ask for it. */
 async function doNow(
   type: TaskType,
   items: readonly unknown[],
@@ -240,7 +240,7 @@ async function queue(
 }
 
 function chunksOf(items: readonly unknown[], { atOnceMax }: TaskType): readonly TaskItems[] {
-  // What takes long is done one by one.
+  // Slow items are done one by one.
   const size = atOnceMax === 1 ? 1 : CHUNK_ITEMS
   const chunks: TaskItems[] = []
   for (let from = 0; from < items.length; from += size)
@@ -257,7 +257,7 @@ const ownTask = {
     { store }: Management,
   ) => {
     const task = await store.tasks.byId(params.task_id)
-    // Whoever may not see it is not told that it is there.
+    // A task of another principal is answered like one that does not exist.
     return task !== null && (task.principal === principal.id || mayDo(principal, [])) ? task : null
   },
 }
@@ -328,7 +328,7 @@ const cancelTask = operation({
   },
 })
 
-/** As every door shows it. */
+/** The task as answers, tools and task webhooks show it. */
 export function shownTask(record: TaskRecord): z.output<typeof task> {
   const { id: task_id, type, status, total, completed, failed, error } = record
   return {
@@ -339,11 +339,14 @@ export function shownTask(record: TaskRecord): z.output<typeof task> {
   }
 }
 
-/** The place of the first item that is not read. */
+/** The index of the first item that is not read yet. */
 const BY_ITEM: Pick<Order, 'columns'> = { columns: [{ name: 'task_chunks.from_item', kind: 'whole' }] }
 const RECENT = 20
 const BODY_BYTES_MAX = 8 * 1_048_576
-/** Of one principal. */
+/** Per principal. */
 const OPEN_MAX = 100
-/** Their results are written at once: larger ones are fewer writes, smaller ones are sooner seen. */
+/**
+ * The results of a chunk are written at once: larger chunks mean fewer writes, smaller chunks show results
+ * sooner.
+ */
 const CHUNK_ITEMS = 500

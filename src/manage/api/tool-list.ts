@@ -8,7 +8,7 @@ import { explain } from '../judging/explanation.ts'
 import { followTask } from './task-following.ts'
 import { type AskedOf, ask, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
 
-/** The tools of what these operations do, and of what is done without a path of its own. */
+/** The tools for these operations, and the tools that have no operation of their own. */
 export function toolsOf(operations: readonly AnyOperation[]): Tools {
   const byAddress = new Map(operations.map((each) => [`${each.method} ${each.path}`, each]))
   const found = FROM_OPERATIONS.flatMap((each) => {
@@ -22,17 +22,17 @@ interface FromOperation {
   readonly name: string
   readonly operation: `${'GET' | 'POST'} /${string}`
   readonly title: string
-  /** Where the operation's own is not for tools. */
+  /** Replaces the description of the operation, which is not written for tools. */
   readonly description: string
   readonly input: (operation: AnyOperation) => z.ZodType
-  /** Where the answer is a list, the name that it gets. */
+  /** If the answer is a list, the name of the member that holds it. */
   readonly listName?: string
   readonly isReadOnly: boolean
   readonly asked: (given: Given) => AskedOf
   readonly follow?: NonNullable<Tool['follow']>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a tool's own schema has made
+// biome-ignore lint/suspicious/noExplicitAny: the output of the tool's own schema
 type Given = any
 
 function toolFrom(operation: AnyOperation, from: FromOperation): Tool {
@@ -71,12 +71,12 @@ function bodyOf({ body }: AnyOperation): z.ZodType {
   return body as z.ZodType
 }
 
-/** Its schema is the tool's, and has read it. */
+/** The tool has the schema of the body, so the body is validated already. */
 function asBody(body: Given): AskedOf {
   return { body, isBodyRead: true }
 }
 
-/** Of those that are given, each as it would stand in a query. */
+/** Turns the given members into query parameters. */
 function inQuery(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const said = Object.entries(given).filter(([, value]) => value !== undefined)
   return Object.fromEntries(said.map(([name, value]) => [name, String(value)]))

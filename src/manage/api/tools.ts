@@ -121,7 +121,7 @@ function described({ name, title, description, scopes, protocols, annotations, i
   }
 }
 
-/** For programs: JSON Schema 2020-12, of an object, which stands at its root as MCP wants it. */
+/** A JSON Schema 2020-12 for programs. It describes an object at its root, as MCP requires. */
 export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<string, unknown> {
   const {
     $schema: _dialect,
@@ -141,7 +141,10 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): Record<
   return { type: 'object', ...withoutRules(root), ...(Object.keys($defs).length === 0 ? {} : { $defs }) }
 }
 
-/** Vendors of models refuse tools with rules between the arguments at the root of the schema. The tool says what is wrong. */
+/**
+ * Vendors of models refuse a tool whose schema has rules between arguments at its root. The tool reports
+ * violations itself.
+ */
 function withoutRules(root: Record<string, unknown>): Record<string, unknown> {
   if (root['properties'] === undefined) return root
   const { anyOf: _any, oneOf: _one, allOf: _all, if: _if, then: _then, else: _else, ...others } = root
@@ -149,5 +152,5 @@ function withoutRules(root: Record<string, unknown>): Record<string, unknown> {
 }
 
 const DEFS = '#/$defs/'
-/** A task's items may come through here. */
+/** The arguments may contain the items of a task. */
 const BODY_BYTES_MAX = 8 * 1_048_576

@@ -175,7 +175,7 @@ const updateUser = operation({
     }
     const isDone = await changeUser(store, passwords, call.subject, changes, actorOf(call), nowMs())
     const now = isDone ? await store.users.byId(call.subject.id) : null
-    // Somebody has deleted them meanwhile.
+    // The user has been deleted meanwhile.
     if (now === null) throw new Refusal('not_found', 'there is nothing of this name')
     return { body: shown(now) }
   },
@@ -192,7 +192,7 @@ const deleteUserById = operation({
   ...byId,
   status: 204,
   run: async (call, { store, nowMs }) => {
-    // Somebody was faster.
+    // Another request has deleted the user first.
     if (!(await deleteUser(store, call.subject, actorOf(call), nowMs())))
       throw new Refusal('not_found', 'there is nothing of this name')
     return { body: null }

@@ -6,7 +6,7 @@ import type { Management } from '../management.ts'
 import { etagOf } from '../http/precondition.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
-/** All that webhooks can be told of. */
+/** All events that webhooks can receive. */
 export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
 export type EventType = (typeof EVENTS)[number]
 
@@ -92,12 +92,15 @@ export async function shownWebhook(
   return (await shownWebhooks([record], management))[0]!
 }
 
-/** In two halves: what was configured, by which `If-Match` goes, and how it does, which no reader should miss. */
+/**
+ * An entity tag in two halves: the configuration, which `If-Match` is about, and the state of deliveries, of
+ * which a reader must not miss a change.
+ */
 export function webhookTag(view: WebhookView): string {
   return `${configuredTag(view).slice(0, -1)}.${etagOf(view).slice(1)}`
 }
 
-/** What `If-Match` says of what was configured. */
+/** The part of `If-Match` that is about the configuration. */
 export function configuredHalf(ifMatch: string | null): string | null {
   return ifMatch === null ? null : ifMatch.replace(SECOND_HALF, '"')
 }
@@ -106,7 +109,7 @@ export function configuredTag(view: WebhookView): string {
   return etagOf(Object.keys(configuredFields).map((name) => view[name as keyof typeof configuredFields]))
 }
 
-/** One that is enabled again, or that leads elsewhere, begins anew. */
+/** The health of a webhook that is enabled again or has a new URL: it starts over. */
 export function anew({ health }: WebhookRecord): WebhookRecord['health'] {
   return { ...UNTRIED, lastDeliveryAtMs: health.lastDeliveryAtMs }
 }

@@ -246,7 +246,7 @@ async function newSecret(webhookId: string, { sealer }: Management) {
   return { secret, sealed: { id, sealed: await sealer.seal(secret, secretOf(webhookId, id)) } }
 }
 
-/** For the audit log. Of the URL its host: what is behind it is often as good as a password. */
+/** For the audit log. Only the host of the URL: the rest is often as good as a password. */
 function told({ url, events, filters, description, isEnabled }: WebhookRecord) {
   return { host: new URL(url).host, events, filters, description, enabled: isEnabled }
 }
@@ -263,8 +263,8 @@ function refuseGone(): never {
   throw gone()
 }
 
-/** Each event is written down for each of them. */
+/** Each event is stored once for each webhook. */
 const WEBHOOKS_MAX = 100
 const OLD_SECRET_MS = 86_400_000
-/** Each of them signs every delivery, in one header. */
+/** Each secret signs every delivery, in one header. */
 const SECRETS_MAX = 5
