@@ -8,8 +8,9 @@ import { beginDocument } from '../http/front/public-document.ts'
 import { Refusal } from '../http/refusal.ts'
 
 /**
- * The dashboard's files, for everybody: what it shows, it asks the API for, with what its reader shows it. Any address
- * below it is one of its pages. `false`: it is none of that.
+ * Answers with the files of the dashboard, to any client. The dashboard itself asks the API for its data,
+ * with the credential of its user. Any path below it is one of its pages. `false`: not a path of the
+ * dashboard.
  */
 export function dashboard(folder = DASHBOARD_FOLDER): (ctx: RequestContext) => boolean {
   let files: ReadonlyMap<string, DashboardFile> | null = null
@@ -18,12 +19,12 @@ export function dashboard(folder = DASHBOARD_FOLDER): (ctx: RequestContext) => b
     if (path === '/' || path === '/dashboard') {
       beginDocument(ctx)
       ctx.redirect(DASHBOARD_PATH)
-      ctx.set(HEADERS) // it has a page of its own, for who is not led on
+      ctx.set(HEADERS) // a redirect has a small page as its body
       return true
     }
     if (!path.startsWith(DASHBOARD_PATH)) return false
     beginDocument(ctx)
-    // When somebody looks at it first: most processes are never asked.
+    // Read the files at the first request: most processes never get one.
     files ??= filesIn(folder)
     say(ctx, fileAt(files, path.slice(DASHBOARD_PATH.length)))
     return true
@@ -33,7 +34,7 @@ export function dashboard(folder = DASHBOARD_FOLDER): (ctx: RequestContext) => b
 interface DashboardFile {
   readonly bytes: Buffer
   readonly type: string
-  /** Its name has a hash of what is in it. */
+  /** The name contains a hash of the content, so the file never changes. */
   readonly isForGood: boolean
 }
 
@@ -64,7 +65,10 @@ function filesIn(folder: string): ReadonlyMap<string, DashboardFile> {
   )
 }
 
-/** Nothing from elsewhere, nothing in the page itself, in nobody's frame; no text becomes HTML or a script. */
+/**
+ * The page loads nothing from other sites, has no inline code and cannot be framed. No text becomes HTML or a
+ * script.
+ */
 const HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +

@@ -10,7 +10,9 @@ import { V1, V2 } from '../api/operations.ts'
 import type { RequestContext } from '../http/router.ts'
 import type { ApiVersion } from '../http/version.ts'
 
-/** What says how the API is used: for everybody, without a key, as discovery is. `false`: it is none of that. */
+/**
+ * Answers with the documentation of the API, to any client and without a key. `false`: not one of its paths.
+ */
 export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
   const resources = new Map<string, Resource>([
     ...documentsOf(V1, '/docs', { page: '/docs/v2', about: 'The beta, /v2' }, publicUrl),
@@ -41,7 +43,7 @@ export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
 
 type Resource = (ctx: Koa.ParameterizedContext) => void
 
-/** For programs, and for people at `page`. */
+/** The OpenAPI document for programs, and a page for people at `page`. */
 function documentsOf(
   version: ApiVersion,
   page: string,
@@ -57,7 +59,7 @@ function documentsOf(
       (ctx) => {
         ctx.body = text
         ctx.set('Content-Type', 'application/openapi+json;version=3.1')
-        // Nothing in it is secret, and tools in pages read it.
+        // The document has no secrets, and tools in web pages read it.
         ctx.set('Access-Control-Allow-Origin', '*')
       },
     ],

@@ -5,8 +5,8 @@ import type { OwnSignature } from '../auth/own-signature.ts'
 import { Refusal } from '../http/refusal.ts'
 
 /**
- * The keys that we sign with, for everybody. Signed for the host that we are known by: for another one, somebody could
- * show our keys as his own.
+ * The public keys that Gatehouse signs with, for any client. They are signed for the host that Gatehouse is
+ * known by: signed for another host, an attacker could present our keys as their own.
  */
 export function sayDirectory(ctx: RequestContext, { agent, keys }: OwnSignature, nowMs: number): void {
   beginDocument(ctx)

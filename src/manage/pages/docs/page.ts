@@ -9,16 +9,18 @@ import type { Schemas } from '../../http/json-schema.ts'
 import { type Html, html, inline, paragraphs } from '../../http/front/html.ts'
 import { aboutOf, schemaRows, typeOf } from './schema-rows.ts'
 
-/** Where things are. */
+/** The paths that the page links to. */
 export interface DocsPlaces {
   readonly page: string
-  /** The document itself. */
+  /** The OpenAPI document. */
   readonly file: string
-  /** Of the other version. */
+  /** The page of the other version. */
   readonly other: { readonly page: string; readonly about: string }
 }
 
-/** The document for people: one page, without script, with what `wanted` names. */
+/**
+ * The OpenAPI document as a page for people, without scripts. It shows the operations that match `wanted`.
+ */
 export function docsPage(
   document: OpenApiDocument,
   { page, file, other }: DocsPlaces,

@@ -1,20 +1,20 @@
 import { type JsonSchema, resolved, type Schemas } from '../../http/json-schema.ts'
 
-/** One member of a body, for a table. */
+/** A table row for one member of a body. */
 export interface SchemaRow {
-  /** `agents[].name` */
+  /** For example `agents[].name`. */
   readonly name: string
   readonly type: string
   readonly isRequired: boolean
   readonly about: string
 }
 
-/** All members of what has this schema, those of its members too. */
+/** Rows for all members of a schema, and for the members of these. */
 export function schemaRows(schema: JsonSchema, schemas: Schemas, prefix = '', depth = 0): SchemaRow[] {
   const at = resolved(schema, schemas)
   if (depth > DEPTH_MAX) return []
   const choices = at.oneOf ?? at.anyOf ?? at.allOf
-  // Beside properties they are rules between these.
+  // If a schema has properties, the choices are rules between them.
   if (choices !== undefined && at.properties === undefined)
     return distinct(choices.flatMap((each) => schemaRows(each, schemas, prefix, depth)))
   if (at.items !== undefined) return schemaRows(at.items, schemas, `${prefix}[]`, depth)
@@ -33,7 +33,7 @@ export function schemaRows(schema: JsonSchema, schemas: Schemas, prefix = '', de
     : members
 }
 
-/** `string or null`, `list of string`. */
+/** For example `string or null` or `list of string`. */
 export function typeOf(schema: JsonSchema, schemas: Schemas): string {
   const at = resolved(schema, schemas)
   const choices = at.oneOf ?? at.anyOf
@@ -50,7 +50,7 @@ export function typeOf(schema: JsonSchema, schemas: Schemas): string {
 
 export function aboutOf({ description, default: fallback, minimum, maximum }: JsonSchema): string {
   const range = minimum === undefined || maximum === undefined ? '' : `From ${minimum} to ${maximum}.`
-  // What zod says of any whole number is no limit of ours.
+  // zod gives every integer the range of safe integers, which is not a limit of ours.
   const isOurs = maximum !== Number.MAX_SAFE_INTEGER && minimum !== Number.MIN_SAFE_INTEGER
   const given = fallback === undefined ? '' : `Default: \`${JSON.stringify(fallback)}\`.`
   return [description ?? '', isOurs ? range : '', given].filter((text) => text !== '').join(' ')

@@ -1,4 +1,7 @@
-/** Of the page at /docs, and of those on which people sign in. Colours by the reader's own wish for light or dark; contrast is 4.5 to 1 or more. */
+/**
+ * For the page at /docs and the sign-in pages. Colours follow the reader's preference for light or dark.
+ * Contrast is 4.5 to 1 or more.
+ */
 export const STYLE = `
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; --link: light-dark(#0b57d0, #8ab4f8) }
 * { box-sizing: border-box }
