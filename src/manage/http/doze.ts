@@ -10,7 +10,7 @@ export class Doze {
   #wake: () => void = () => undefined
   #woken: Promise<void> = Promise.resolve()
 
-  /** After `closing` aborts, `pause` returns at once. */
+  /** A pause that begins after `closing` aborts ends at once. */
   constructor(pollMs: number, closing: AbortSignal) {
     this.#pollMs = pollMs
     this.#closing = closing

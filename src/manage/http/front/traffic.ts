@@ -8,7 +8,7 @@ export interface Visit {
   readonly method: string
   /** Without the query. */
   readonly path: string
-  /** An operation id, or one of `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `none`. */
+  /** An operation id, or one of `probe`, `document`, `gnap`, `oauth`, `mcp`, `a2a`, `preflight`, `none`. */
   readonly operation: string
   readonly status: number
   /** The code of the problem, if the answer was one. */
