@@ -8,36 +8,39 @@ import type { SignatureRow, SoftwareRow } from '../../store/catalogue/catalogue.
 import type { Store } from '../../store/store.ts'
 
 /**
- * Signatures that the API has accepted, and the software that was made for them, as a long list of signatures has them:
- * from the database, and while that is away, as they were when it was last there.
+ * Signatures accepted through the API and the software created for them, in the format of a signature list.
+ * They come from the database; while it is unavailable, the ones that were read last are used.
  */
 export class AcceptedSignatures {
   readonly #log: Log
   #store: Store | null = null
   #lines = ''
-  /** Of those that were read last. */
+  /** Identifies the state that was read last. */
   #mark = ''
 
   constructor(log: Log) {
     this.#log = log
   }
 
-  /** From now on they are in this one. Whether there are any. */
+  /** Reads from this database from now on. Returns whether it has any accepted signatures. */
   async attach(store: Store): Promise<boolean> {
     this.#store = store
     return (await this.load()) !== ''
   }
 
-  /** The database has others: somebody changed them and could not tell, or they could not be read when he did. */
+  /**
+   * Whether the database has changed: another process changed it without a notification, or an earlier read
+   * failed.
+   */
   async isBehind(): Promise<boolean> {
     return this.#store !== null && (await this.#store.catalogue.acceptedMark()) !== this.#mark
   }
 
-  /** A line of JSON each. Never rejects. */
+  /** One JSON object per line. Never rejects. */
   async load(): Promise<string> {
     if (this.#store === null) return this.#lines
     try {
-      // Before they are read: what changes meanwhile is read again.
+      // Read before the rows, so that a change in the meantime is detected later.
       const mark = await this.#store.catalogue.acceptedMark()
       this.#lines = await this.#read(this.#store)
       this.#mark = mark
@@ -72,7 +75,7 @@ export class AcceptedSignatures {
     }
   }
 
-  /** What cannot be read would keep everything else from being used. */
+  /** Drops lines that cannot be parsed: a single one would make the whole list unusable. */
   #sane(line: unknown): readonly string[] {
     try {
       parseSignatureLine(line)
@@ -106,5 +109,5 @@ function signatureLine({ type, value, software_id, provenance, first_seen_ms, ob
   }
 }
 
-/** A millisecond or two. */
+/** Takes one or two milliseconds. */
 const PAGE = 200

@@ -3,24 +3,24 @@ import { FetchFault, type GuardedAnswer, guardedGet } from '../../identity/fetch
 import { FeedFault } from '../../plane/feed.ts'
 import type { Secret } from '../../shared/secret.ts'
 
-/** Where a feed is, and how far its server is trusted: for nothing but to give bytes. */
+/** The location of a feed. Its server is not trusted: only the signature counts. */
 export interface FeedPlace {
   /** https, without user and query. */
   readonly url: string
   /** Sent as a bearer token. */
   readonly token: Secret<string> | null
-  /** Trusted instead of the system's CAs; PEM. */
+  /** PEM certificates that are trusted instead of the system's CAs. */
   readonly caFile: string | null
   readonly allowPrivate: boolean
-  /** For everything, from the name's lookup to the last byte. */
+  /** For the whole exchange, from the DNS lookup to the last byte. */
   readonly timeoutMs: number
   readonly bytesMax: number
 }
 
-/** `null`: it is what `etag` names. */
+/** `null`: unchanged since `etag`. */
 export type Fetched = { readonly body: Buffer; readonly etag: string | null } | null
 
-/** Throws a FeedFault. Who may move a feed may as well publish it. */
+/** Throws a FeedFault. Redirects are refused: whoever can redirect a feed could as well publish it. */
 export async function fetchFeed(place: FeedPlace, etag: string | null, stop: AbortSignal): Promise<Fetched> {
   const { url, allowPrivate, timeoutMs, bytesMax } = place
   const ca = await caIn(place.caFile)
@@ -43,7 +43,7 @@ function etagIn({ headers: { etag } }: GuardedAnswer): string | null {
   return typeof etag === 'string' && etag.length <= ETAG_LENGTH_MAX && ETAG.test(etag) ? etag : null
 }
 
-/** With the setting that helps. */
+/** Adds the setting that solves the problem. */
 function faultOf(fault: FetchFault, { bytesMax }: FeedPlace): FeedFault {
   const { reason, message } = fault
   const said = (text: string) => new FeedFault(reason, text, { cause: fault.cause })

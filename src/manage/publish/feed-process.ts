@@ -2,7 +2,7 @@ import { constants, setPriority } from 'node:os'
 import { FeedFault, openFeed, parseFeedKey } from '../../plane/feed.ts'
 import type { FeedAnswer, FeedWork } from './feed-opener.ts'
 
-// The process that a FeedOpener starts: it opens one feed, and ends.
+// The helper process that FeedOpener starts. It opens one feed and exits.
 
 function answerTo({ envelope, name, keys }: FeedWork): FeedAnswer {
   try {
@@ -14,11 +14,12 @@ function answerTo({ envelope, name, keys }: FeedWork): FeedAnswer {
   }
 }
 
-// A terminal's interrupt reaches every process of the group; this one ends with whoever has started it.
+// A terminal sends its interrupt to the whole process group. This process ignores it and exits when its
+// parent disconnects.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
 process.once('message', (work: FeedWork) => {
   process.send!(answerTo(work), () => process.disconnect())
 })
-// Requests come first where processors are few.
+// Requests take priority on machines with few processors.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL)

@@ -10,8 +10,8 @@ export interface FeedSettings extends FeedTrust, FeedPlace {
 }
 
 /**
- * Looks after feeds: fetches each on its own beat, and keeps what is newer and signed. Whatever is wrong with what
- * comes, or if nothing comes at all, what was kept before stays in use. Says what happens once, when it changes.
+ * Fetches each feed at its own interval and keeps versions that are newer and signed. If a fetch fails or its
+ * content is invalid, the version that was kept before stays in use. A change of state is logged once.
  */
 export class FeedPuller {
   readonly #store: FeedStore
@@ -21,7 +21,7 @@ export class FeedPuller {
   readonly #failures: Tally<'feed' | 'reason'>
   readonly #stop = new AbortController()
 
-  /** `changed`: there are new files in the store. */
+  /** `changed` is called when the store has new files. */
   constructor(feeds: readonly FeedSettings[], store: FeedStore, log: Log, changed: () => void) {
     this.#store = store
     this.#log = log
@@ -30,17 +30,17 @@ export class FeedPuller {
     this.#failures = new Tally({ feed: feeds.map(({ name }) => name), reason: FEED_REASONS })
   }
 
-  /** Fetches all at once, and then each when its time comes. */
+  /** Fetches all feeds at once, then each one at its own interval. */
   start(): void {
     for (const pull of this.#pulls) void this.#beat(pull)
   }
 
-  /** Fetches all now; never rejects. */
+  /** Fetches all feeds now; never rejects. */
   async pull(): Promise<void> {
     await Promise.all(this.#pulls.map((pull) => this.#anew(pull)))
   }
 
-  /** What is under way is given up. */
+  /** Aborts the fetches in progress. */
   close(): void {
     this.#stop.abort()
     for (const { timer } of this.#pulls) clearTimeout(timer)
@@ -77,7 +77,10 @@ export class FeedPuller {
     pull.timer = setTimeout(() => void this.#beat(pull), delayMs).unref()
   }
 
-  /** What is under way may have been asked before there was what is wanted: it is asked once more, for all who want it. */
+  /**
+   * A fetch in progress may have started before the change that the caller wants, so one more follows. All
+   * callers share it.
+   */
   #anew(pull: FeedPull): Promise<void> {
     if (pull.underWay === null) return this.#once(pull)
     pull.next ??= pull.underWay.then(() => {
@@ -107,13 +110,14 @@ export class FeedPuller {
     const { settings } = pull
     const { name, keys } = settings
     const newest = await this.#store.newest(settings)
-    // What the tag is of may be gone: an operator may have removed it.
+    // The tagged version may be gone, because an operator may have removed it.
     const etag = newest !== null && newest.version === pull.tagged?.version ? pull.tagged.etag : null
     const fetched = await fetchFeed(settings, etag, this.#stop.signal)
     if (fetched === null) return refuseExpired(newest!, Date.now())
     const next = await this.#store.opener.open(fetched.body, name, keys)
     const step = succession(next, newest, Date.now())
-    // Also of the same: it may be signed with another key by now, and the one before may be taken away.
+    // An unchanged version is kept too: it may be signed with another key now, and the old key may be
+    // removed.
     await this.#store.keep(next, fetched.body)
     pull.tagged = fetched.etag === null ? null : { etag: fetched.etag, version: next.version }
     if (step === 'same') return
@@ -145,15 +149,15 @@ export class FeedPuller {
 }
 
 /**
- * How long to wait: the refresh time, a little more or less, so that many gateways do not come at once; after a failure
- * less, and twice as long after each further one. `chance` is in [0, 1).
+ * The delay until the next fetch. It varies, so that many gateways do not fetch at the same time. After a
+ * failure it is shorter, and it doubles with each further failure. `chance` is in [0, 1).
  */
 export function nextPullMs(failuresInRow: number, refreshMs: number, chance: number): number {
   if (failuresInRow === 0) return refreshMs * (0.9 + 0.2 * chance)
   return Math.min(refreshMs, RETRY_MS * 2 ** (failuresInRow - 1)) * (0.5 + 0.5 * chance)
 }
 
-/** How it goes with one feed. */
+/** The state of one feed. */
 class FeedPull {
   readonly settings: FeedSettings
   underWay: Promise<void> | null = null
@@ -162,7 +166,7 @@ class FeedPull {
   tagged: { readonly etag: string; readonly version: number } | null = null
   successMs: number | null = null
   failuresInRow = 0
-  /** Why the last try failed; `null`: it did not. */
+  /** Why the last attempt failed; `null`: it succeeded. */
   trouble: FeedReason | 'bug' | null = null
 
   constructor(settings: FeedSettings) {

@@ -6,7 +6,7 @@ import type { Log } from '../../shared/log.ts'
 import { type FeedFacts, type FeedKey, FeedFault } from '../../plane/feed.ts'
 import { FeedOpener } from './feed-opener.ts'
 
-/** What it takes to believe a feed. */
+/** What is needed to verify a feed. */
 export interface FeedTrust {
   readonly name: string
   readonly keys: readonly FeedKey[]
@@ -14,22 +14,23 @@ export interface FeedTrust {
 
 export interface FeedInUse {
   readonly feed: FeedFacts | null
-  /** Nothing newer is used. */
+  /** No newer version is used; `null`: not pinned. */
   readonly pin: number | null
 }
 
 /**
- * The feeds that were taken, in a folder: `NAME@VERSION.json`, each as it was signed, the last few of each feed. The
- * newest is in use; `NAME@pin.json`, where it is there, names one above which none is. (No name has an @ in it.)
+ * The accepted feeds, in a folder. Each file `NAME@VERSION.json` holds the signed envelope, for the last few
+ * versions of each feed. The newest version is in use. If there is a `NAME@pin.json`, no version above the
+ * one that it names is used. Feed names contain no `@`.
  *
- * What lies in the folder is believed no more than what comes over the network: each file is verified when it is read.
+ * The folder is trusted no more than the network: each file is verified when it is read.
  */
 export class FeedStore {
   readonly folder: string
   readonly feeds: readonly FeedTrust[]
   readonly opener: FeedOpener
   readonly #log: Log
-  /** By file, so that each is said once. */
+  /** The last error of each file, so that it is logged once. */
   readonly #said = new Map<string, string>()
   readonly #inUse = new Map<string, FeedInUse>()
 
@@ -40,7 +41,7 @@ export class FeedStore {
     this.#log = log
   }
 
-  /** Of each feed what its entries are taken from. Files that are no good are said, and passed over. */
+  /** The version in use of each feed. Invalid files are logged and skipped. */
   async load(): Promise<readonly FeedFacts[]> {
     for (const trust of this.feeds) this.#inUse.set(trust.name, await this.#load(trust))
     return this.feeds.flatMap(({ name }) => this.inUse(name).feed ?? [])
@@ -51,19 +52,19 @@ export class FeedStore {
     return this.#inUse.get(name) ?? NOTHING
   }
 
-  /** Whatever `load` reads; the folder itself is watched by its first name. */
+  /** The files that `load` reads. The first name stands for the folder itself. */
   async files(): Promise<readonly string[]> {
     const names = await this.#names()
     const own = names.filter((name) => this.feeds.some((feed) => name.startsWith(`${feed.name}@`)))
     return [`${this.folder}/.`, ...own.sort().map((name) => join(this.folder, name))]
   }
 
-  /** The newest that was ever taken, if it is still here and believed. */
+  /** The newest version in the folder that can be verified, whatever the pin. */
   async newest(trust: FeedTrust): Promise<FeedFacts | null> {
     return this.#newestOf(trust, Number.POSITIVE_INFINITY)
   }
 
-  /** Every version that is here, newest first. */
+  /** All versions in the folder, newest first. */
   async versions(name: string): Promise<readonly number[]> {
     const names = await this.#names()
     const found = names.flatMap((file) => {
@@ -73,7 +74,7 @@ export class FeedStore {
     return found.sort((a, b) => b - a)
   }
 
-  /** Throws a FeedFault where it is not here, or not to be believed. */
+  /** Throws a FeedFault if the version is missing or cannot be verified. */
   async read(trust: FeedTrust, version: number): Promise<FeedFacts> {
     const envelope = await this.#bytes(this.#file(trust.name, version))
     const feed = await this.opener.open(envelope, trust.name, trust.keys)
@@ -81,7 +82,7 @@ export class FeedStore {
     throw new FeedFault('content', `the file of version ${version} has version ${feed.version}`)
   }
 
-  /** Appears whole or not at all, and lasts. */
+  /** Writes the file atomically and durably. */
   async keep({ name, version }: FeedFacts, envelope: Uint8Array): Promise<void> {
     const file = this.#file(name, version)
     try {
@@ -122,7 +123,7 @@ export class FeedStore {
     return { feed, pin }
   }
 
-  /** A pin that nobody can read is no reason to be without signatures, nor not to start. */
+  /** An unreadable pin must not prevent the start or the use of signatures. */
   async #pinOrNone(name: string): Promise<number | null> {
     const file = this.#pinFile(name)
     try {
@@ -171,7 +172,7 @@ export class FeedStore {
 
   async #write(file: string, bytes: Uint8Array): Promise<void> {
     await mkdir(this.folder, { recursive: true })
-    // Begins with a point, and so is nobody's feed.
+    // Starts with a dot, so it cannot be a feed file.
     const draft = join(this.folder, `.${randomBytes(6).toString('hex')}`)
     try {
       const handle = await open(draft, 'wx')
@@ -188,7 +189,7 @@ export class FeedStore {
     }
   }
 
-  /** What a pin names stays, and what is in use below it if it is not there. */
+  /** Keeps the pinned version. If it is missing, keeps the newest one below it, which is in use instead. */
   async #prune(name: string): Promise<void> {
     const pin = await this.#pinOrNone(name)
     const versions = await this.versions(name)
@@ -214,7 +215,7 @@ export class FeedStore {
   }
 }
 
-/** The folder of feeds in the folder of data. */
+/** The folder of the feeds inside the data folder. */
 export function feedFolder(dataFolder: string): string {
   return join(dataFolder, 'feeds')
 }
@@ -227,6 +228,6 @@ function storageFault(error: unknown, where: string): FeedFault {
 const NOTHING: FeedInUse = { feed: null, pin: null }
 const VERSION_FILE = /^@([1-9]\d{0,15})\.json$/
 const VERSIONS_KEPT = 5
-/** As much as `bytes_max` can allow. */
+/** The largest size that `bytes_max` allows. */
 const STORED_BYTES_MAX = 64 * 1024 * 1024
 const PROBLEMS_SAID_MAX = 10

@@ -3,7 +3,7 @@ import type { Metrics } from '../../shared/metrics.ts'
 import type { Heartbeat } from '../../plane/heartbeat.ts'
 import { NO_POSITION, type Part, type PartOf } from '../../store/engine/page.ts'
 
-/** How a proxy is, as far as anybody has heard. */
+/** The state of a proxy, according to its last heartbeat. */
 export type ProxyState = 'serving' | 'unready' | 'starting' | 'stale'
 export const PROXY_STATES: readonly ProxyState[] = ['serving', 'unready', 'starting', 'stale']
 
@@ -11,7 +11,7 @@ export interface SeenProxy {
   readonly heartbeat: Heartbeat
   readonly heardAtMs: number
   readonly state: ProxyState
-  /** Whether all of it judges by the newest Snapshot. */
+  /** Whether all its workers use the newest Snapshot. */
   readonly isCurrent: boolean
 }
 
@@ -26,11 +26,11 @@ export interface FleetSummary {
   readonly byState: Readonly<Record<ProxyState, number>>
   readonly byVersion: Readonly<Record<string, number>>
   readonly current: number
-  /** When the oldest of the Snapshots that some proxy judges by was made; `null`: none does by any. */
+  /** When the oldest Snapshot in use was made; `null`: no proxy has one. */
   readonly oldestMadeAtMs: number | null
 }
 
-/** The proxies there are, by what they say of themselves: each manager hears all of it. */
+/** The proxies, according to their heartbeats. Every manager receives all heartbeats. */
 export class FleetView {
   readonly #nowMs: () => number
   readonly #proxies = new Map<string, Heard>()
@@ -52,7 +52,7 @@ export class FleetView {
     this.#newest = Math.max(this.#newest, number)
   }
 
-  /** By host, then id. */
+  /** Sorted by host, then by id. */
   part<Asked extends Part>(filters: FleetFilters, part: Asked): PartOf<SeenProxy, Asked> {
     const { state, version, isCurrent } = filters
     const found = this.#all()
@@ -153,7 +153,7 @@ function inOrder(one: SeenProxy, other: SeenProxy): number {
   return placeOf(one) < placeOf(other) ? -1 : 1
 }
 
-/** With a cursor: what follows the one with that place. */
+/** With a cursor: the items after its position. */
 function partOf(found: readonly SeenProxy[], part: Part): PartOf<SeenProxy, Part> {
   if ('page' in part) {
     const from = (part.page - 1) * part.limit
@@ -171,10 +171,10 @@ function placeOf({ heartbeat }: SeenProxy): string {
   return `${heartbeat.host}\n${heartbeat.id}`
 }
 
-/** Ten times the largest fleet that anybody has tried. */
+/** Ten times the largest fleet that was tested. */
 const PROXIES_MAX = 100_000
 const VERSIONS_MAX = 20
 const BEATS_MISSED = 3
 const STALE_MS_MIN = 3_000
-/** As NATS forgets what it has said. */
+/** As long as NATS keeps the last heartbeats. */
 const FORGOTTEN_MS = 3_600_000

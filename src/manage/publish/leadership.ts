@@ -2,7 +2,7 @@ import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Metrics } from '../../shared/metrics.ts'
 
-/** What only one process has at a time. */
+/** A lock that only one process can hold. */
 export interface Lock {
   take(): Promise<boolean>
   isHeld(): Promise<boolean>
@@ -10,8 +10,8 @@ export interface Lock {
 }
 
 /**
- * Which of several management processes does what must be done once. Whoever leads and cannot make sure of it leads no
- * more; what it had begun in that moment is refused elsewhere, see `confirm`.
+ * Decides which of several management processes does the work that must be done once. A leader that cannot
+ * verify its lock stops leading. Work that it had already started is refused elsewhere, see `confirm`.
  */
 export class Leadership {
   readonly #lock: Lock
@@ -35,7 +35,7 @@ export class Leadership {
     return this.#isLeader
   }
 
-  /** One listener. */
+  /** Sets the only listener. */
   onChange(listener: (isLeader: boolean) => void): void {
     this.#listener = listener
   }
@@ -48,7 +48,7 @@ export class Leadership {
     })
   }
 
-  /** Whether it still leads, as the database sees it: asked before what cannot be taken back. */
+  /** Asks the database whether this process still leads. Call it before irreversible work. */
   async confirm(): Promise<boolean> {
     if (!this.#isLeader) return false
     if (await this.#lock.isHeld()) return true
@@ -56,7 +56,7 @@ export class Leadership {
     return false
   }
 
-  /** Another one may lead at once. */
+  /** Releases the lock, so that another process can lead at once. */
   async close(): Promise<void> {
     this.#stop.abort()
     if (this.#timer !== null) clearTimeout(this.#timer)
@@ -88,7 +88,10 @@ export class Leadership {
     }
   }
 
-  /** A lock that is not there a moment later was taken through a pooler, and is nobody's. */
+  /**
+   * A lock that is gone immediately was taken through a pooler that does not keep sessions, so no process
+   * holds it.
+   */
   async #taken(): Promise<boolean> {
     if (!(await this.#lock.take())) return false
     if (await this.#lock.isHeld()) return true

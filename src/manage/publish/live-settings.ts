@@ -10,8 +10,8 @@ import type { Store } from '../../store/store.ts'
 import { type Actor, changed } from '../http/audit.ts'
 
 /**
- * The settings that can be changed while it runs, and what each one takes: all others are said at the start, and take a
- * restart. A test holds this against what the configuration takes.
+ * The settings that can be changed at runtime, with their schemas. All others are read at the start and need
+ * a restart. A test compares this list with the configuration.
  */
 export const LIVE_SETTINGS = {
   'log.level': z.enum(['debug', 'info', 'warn', 'error', 'silent']),
@@ -21,7 +21,7 @@ export const LIVE_SETTINGS = {
   'submissions.auto_accept': z.boolean(),
 } as const
 
-/** What can be asked of them at once; `null`: as it is configured. */
+/** A request to change settings; `null` restores the configured value. */
 export const LIVE_CHANGES = z.strictObject({
   'log.level': change('log.level', LIVE_SETTINGS['log.level']),
   'manage.access_log': change('manage.access_log', LIVE_SETTINGS['manage.access_log']),
@@ -36,25 +36,28 @@ export type LiveChanges = z.output<typeof LIVE_CHANGES>
 
 export interface ShownSetting {
   readonly name: string
-  /** In force; of secrets that there is one. */
+  /** The value in force; for a secret, only whether there is one. */
   readonly value: unknown
-  /** `api`, or who said it at the start: a file with line and column, a variable, a flag, `default`. */
+  /**
+   * `api`, or where the value was set at the start: a file with line and column, a variable, a flag, or
+   * `default`.
+   */
   readonly origin: string
-  /** What is in force where nobody has changed it. */
+  /** The value that applies without a change through the API. */
   readonly configured: unknown
   readonly isLive: boolean
   readonly about: string
   readonly changedAtMs: number | null
 }
 
-/** Settings in force: those of the start, and of some what was changed since, in whatever process. */
+/** The settings in force: those of the start, and the changes that any process has made since. */
 export class LiveSettings {
   readonly #configured: readonly (Effective & { readonly name: string })[]
   readonly #log: Log
   readonly #listeners = new Map<LiveSetting, (value: never) => void>()
   #store: Store | null = null
   #restored: () => void = () => undefined
-  /** Which restore the database was last put in its place by; `null`: nobody has looked. */
+  /** The last restore of the database; `null`: not read yet. */
   #lastRestore: { readonly value: unknown } | null = null
   #rows: ReadonlyMap<string, Setting> = new Map()
   #values: ReadonlyMap<string, unknown>
@@ -67,17 +70,20 @@ export class LiveSettings {
     this.#log = log
   }
 
-  /** In force. */
+  /** The value in force. */
   value<Name extends LiveSetting>(name: Name): LiveValue<Name> {
     return LIVE_SETTINGS[name].parse(this.#values.get(name)) as LiveValue<Name>
   }
 
-  /** Is called when it has become another, never for what it is at the start. One listener each. */
+  /**
+   * Sets the listener for changes of a setting. It is not called for the initial value. One listener per
+   * setting.
+   */
   onChange<Name extends LiveSetting>(name: Name, listener: (value: LiveValue<Name>) => void): void {
     this.#listeners.set(name, listener)
   }
 
-  /** Is called when a backup has taken the place of the database, while it was open. */
+  /** Sets the listener for a restore from a backup while the database was open. */
   onRestored(listener: () => void): void {
     this.#restored = listener
   }
@@ -87,7 +93,9 @@ export class LiveSettings {
     await this.follow()
   }
 
-  /** Takes what another process has changed; never rejects, as settings go on without a database. */
+  /**
+   * Applies the changes of other processes. Never rejects, because settings stay in force without a database.
+   */
   async follow(): Promise<void> {
     if (this.#store === null) return
     try {
@@ -112,13 +120,13 @@ export class LiveSettings {
     })
   }
 
-  /** As new as the database. Rejects with a Fault where that cannot be asked. */
+  /** Reads the database first. Rejects with a Fault if it is unavailable. */
   async current(): Promise<readonly ShownSetting[]> {
     this.#use(await this.#store!.settings.all())
     return this.shown()
   }
 
-  /** All of it or nothing; what is as it was is left out. */
+  /** Applies all changes or none. Values that stay the same are skipped. */
   async change(changes: LiveChanges, actor: Actor, nowMs: number): Promise<void> {
     const store = this.#store!
     const wanted = Object.entries(changes).filter(([name, value]) => {
@@ -172,7 +180,7 @@ export class LiveSettings {
     this.#restored()
   }
 
-  /** Once: what was in force stays. */
+  /** Logged once per version. The previous value stays in force. */
   #sayBad({ name, version }: Setting): void {
     if (this.#said.get(name) === version) return
     this.#said.set(name, version)
@@ -184,7 +192,7 @@ export function isLive(name: string): name is LiveSetting {
   return Object.hasOwn(LIVE_SETTINGS, name)
 }
 
-/** What the configuration's schema says of it. */
+/** The description in the configuration schema. */
 export function aboutOf(pointer: string): string {
   let items: Items = SETTINGS.members
   for (const token of pointer.slice(1).split('/')) {
@@ -205,7 +213,7 @@ function change<Schema extends z.ZodType>(name: LiveSetting, schema: Schema) {
     .meta({ description: aboutOf(`/${name.replaceAll('.', '/')}`) })
 }
 
-/** The database may have been written by others. `null`: as it is configured. */
+/** Another program may have written to the database. `null`: use the configured value. */
 function valid(name: LiveSetting, row: Setting | undefined): Setting | null {
   if (row === undefined || row.value === null) return null
   return LIVE_SETTINGS[name].safeParse(row.value).success ? row : null

@@ -5,7 +5,10 @@ import * as z from 'zod'
 import { Fault } from '../../shared/fault.ts'
 import type { PolicyRecord } from '../../store/work/policies.ts'
 
-/** The policy that was in force last, in a file: with it a start is no open door until a database answers. */
+/**
+ * A copy of the last policy in force, in a file. With it, a start does not admit every request until a
+ * database answers.
+ */
 export class PolicyCopy {
   readonly #file: string
 
@@ -13,7 +16,7 @@ export class PolicyCopy {
     this.#file = file
   }
 
-  /** `null`: there is none. Throws a Fault. */
+  /** `null`: the file is missing. Throws a Fault. */
   async read(): Promise<PolicyRecord | null> {
     let text: string
     try {
@@ -30,7 +33,7 @@ export class PolicyCopy {
     }
   }
 
-  /** Whole, or not at all. */
+  /** Atomic and durable. */
   async write(record: PolicyRecord): Promise<void> {
     const draft = `${this.#file}.${randomBytes(6).toString('hex')}`
     try {

@@ -7,7 +7,7 @@ import { type Actor, changed } from '../http/audit.ts'
 import { requireMatch } from '../http/precondition.ts'
 import type { PolicyCopy } from './policy-copy.ts'
 
-/** Which policy is in force, and where it comes from. */
+/** The policy in force and its origin. */
 export interface PolicyInForce {
   readonly source: 'file' | 'api' | 'default'
   /** The file of the setting `policy.file`. */
@@ -16,33 +16,33 @@ export interface PolicyInForce {
   readonly document: unknown
   /** SHA-256 of the document, in hexadecimal. */
   readonly hash: string
-  /** `null`: it was not put by way of the API. */
+  /** `null`: it was not set through the API. */
   readonly version: PolicyVersion | null
-  /** Since when in this process. */
+  /** Since when this process has used it. */
   readonly sinceMs: number
-  /** Why a newer one is not in force; empty where this is the newest. */
+  /** Why a newer policy is not in force; empty if this is the newest. */
   readonly problems: readonly string[]
 }
 
-/** Where the policy comes from while a file says it: the API may only look. */
+/** The policy comes from a file, so the API can only read it. */
 export interface PolicyFile {
   readonly kind: 'file'
   inForce(): PolicyInForce
 }
 
 export interface KeeperSettings {
-  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
   readonly copy: PolicyCopy
   readonly log: Log
-  /** Puts it in force, in every worker. */
+  /** Puts a policy in force in every worker. */
   use(document: unknown): void
 }
 
 /**
- * The policy that the API puts: in the database, every version of it, and in a copy on disk with which the next start
- * waits for no database. A newer one that cannot be used leaves the one before in force, and that is said wherever
- * somebody may look.
+ * The policy that is set through the API. The database holds every version, and a copy on disk lets the next
+ * start go ahead without a database. If a newer version cannot be used, the one before stays in force and the
+ * problems are reported.
  */
 export class PolicyKeeper {
   readonly kind = 'stored'
@@ -50,9 +50,11 @@ export class PolicyKeeper {
   readonly #counts = { loaded: 0, failed: 0 }
   #store: Store | null = null
   #inForce: PolicyInForce = DEFAULT_POLICY
-  /** The newest there is in the database, as far as anybody has looked. */
+  /** The newest version that was seen in the database. */
   #newest = 0
-  /** Version and hash of the one that was tried last, whether it could be used or not; `null`: none yet. */
+  /**
+   * Version and hash of the policy that was tried last, whether or not it could be used; `null`: none yet.
+   */
   #tried: string | null = null
   #looking: Promise<void> = Promise.resolve()
   #isUnreachable = false
@@ -65,7 +67,9 @@ export class PolicyKeeper {
     return this.#inForce
   }
 
-  /** Before anything is served: what the last start had in force. `false`: nobody knows, until the database is asked. */
+  /**
+   * Loads the policy of the last run, before anything is served. `false`: unknown until the database is read.
+   */
   async start(): Promise<boolean> {
     const { copy, log } = this.#settings
     const record = await copy.read().catch((error: Error) => {
@@ -79,13 +83,16 @@ export class PolicyKeeper {
     return false
   }
 
-  /** From now on it follows the database. Never rejects. */
+  /** Follows this database from now on. Never rejects. */
   async open(store: Store): Promise<void> {
     this.#store = store
     await this.follow()
   }
 
-  /** Takes what another process has put; never rejects, as the policy in force goes on without a database. */
+  /**
+   * Applies a policy that another process has set. Never rejects, because the policy in force stays without a
+   * database.
+   */
   async follow(): Promise<void> {
     if (this.#store === null) return
     try {
@@ -98,21 +105,21 @@ export class PolicyKeeper {
     }
   }
 
-  /** As new as the database. Rejects with a Fault where that cannot be asked. */
+  /** Reads the database first. Rejects with a Fault if it is unavailable. */
   async current(): Promise<PolicyInForce> {
     await this.#look()
     return this.#inForce
   }
 
-  /** Changes with whatever `inForce` says. */
+  /** Changes whenever `inForce` does. */
   get etag(): string {
     const { version, hash } = this.#inForce
     return `"${this.#newest}-${version?.version ?? 0}-${hash.slice(0, HASH_SHOWN)}"`
   }
 
   /**
-   * Puts a policy that `parsePolicy` has taken in force. Throws a Refusal where another one was put since the one that
-   * `ifMatch` names; of several at once, one wins.
+   * Puts a policy in force that `parsePolicy` has accepted. Throws a Refusal if the policy has changed since
+   * `ifMatch`. Of several simultaneous calls, one wins.
    */
   async put(
     document: unknown,
@@ -125,7 +132,8 @@ export class PolicyKeeper {
   ): Promise<PolicyInForce> {
     for (;;) {
       await this.#look()
-      // Whoever was overtaken holds a tag of the one before, or wanted to take the place of whatever is there.
+      // If another call was first, the tag no longer matches and this refuses. A call that replaces any
+      // policy tries again.
       requireMatch(ifMatch, this.etag)
       if (await this.#add(JSON.stringify(document), restoredVersion, actor, nowMs)) break
     }
@@ -133,7 +141,7 @@ export class PolicyKeeper {
     return this.#inForce
   }
 
-  /** Whether it is the next one; `false`: somebody else was first, and nothing is done. */
+  /** Stores the policy as the next version. `false`: another process was first, and nothing is stored. */
   async #add(text: string, restoredVersion: number | null, actor: Actor, nowMs: number): Promise<boolean> {
     const before = this.#inForce.version?.version ?? null
     const version = Math.max(this.#newest, before ?? 0) + 1
@@ -163,7 +171,7 @@ export class PolicyKeeper {
     }
   }
 
-  /** For the metrics of what can be loaded anew. */
+  /** For the metrics of things that can be reloaded. */
   get status() {
     const { hash, version, sinceMs, problems } = this.#inForce
     return {
@@ -173,7 +181,7 @@ export class PolicyKeeper {
     }
   }
 
-  /** One at a time, each from where the one before has ended. */
+  /** Runs one look at a time, each after the previous one has ended. */
   #look(): Promise<void> {
     const looking = this.#looking.then(() => this.#lookOnce())
     this.#looking = looking.catch(() => undefined)
@@ -184,7 +192,7 @@ export class PolicyKeeper {
     const { policies } = this.#store!
     const found = await policies.newest()
     const newest = found?.version ?? 0
-    // A database that was restored may have another one by the same number.
+    // A restored database may have another policy under the same number.
     const tried = `${newest} ${found?.hash}`
     if (tried === this.#tried || (newest === 0 && this.#inForce.version === null)) return
     const record = newest === 0 ? null : await policies.byVersion(newest)
@@ -202,7 +210,7 @@ export class PolicyKeeper {
     })
   }
 
-  /** Where nothing is in force yet, there may be a good one before it. */
+  /** If no policy is in force yet, an older version may still be valid. */
   async #refuse(newest: number, problems: readonly string[]): Promise<void> {
     this.#counts.failed++
     if (this.#inForce.source === 'default') await this.#useAnyBefore(newest)
@@ -216,7 +224,7 @@ export class PolicyKeeper {
     this.#inForce = { ...this.#inForce, problems }
   }
 
-  /** What is wrong with it; `null`: it is in force now. */
+  /** The problems of the policy; `null`: it is in force now. */
   #use(record: PolicyRecord): readonly string[] | null {
     const { document, ...version } = record
     let value: unknown
@@ -254,7 +262,7 @@ export function hashOf(text: string): string {
 }
 
 const TAG_ALL = { rules: [] }
-/** Where nobody has said anything. */
+/** The policy in force before any is set. */
 export const DEFAULT_POLICY: PolicyInForce = {
   source: 'default',
   file: null,
@@ -265,10 +273,10 @@ export const DEFAULT_POLICY: PolicyInForce = {
   problems: [],
 }
 const MISSING = 'the database has no policy any more'
-/** A way back from any mistake that is noticed in time; each may have a MiB. */
+/** Enough to undo a mistake that is noticed in time; each version may take 1 MiB. */
 const VERSIONS_MAX = 50
 const PROBLEMS_SAID_MAX = 10
 const HASH_SHOWN = 12
 
-/** Undoes what was begun in the database. */
+/** Rolls back the transaction. */
 class Overtaken extends Error {}

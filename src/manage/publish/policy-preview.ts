@@ -4,7 +4,7 @@ import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import type { Policy } from '../../policy/policy.ts'
 
-/** Some Sightings, the newest first; `next` is what the following ones are asked for with, `null` at the end. */
+/** Reads some Sightings, newest first. `next` continues the list; `null`: at its end. */
 export type ReadSightings = (
   next: number | null,
   limit: number,
@@ -12,27 +12,27 @@ export type ReadSightings = (
 
 export interface PolicyPreview {
   readonly report: ReplayReport
-  /** Of those looked at; `null`: there are none. */
+  /** Of the Sightings in the report; `null`: there are no Sightings. */
   readonly oldestMs: number | null
   readonly newestMs: number | null
-  /** `false`: there are older ones in the window, for which the time did not suffice. */
+  /** `false`: the window contains older Sightings that the limits did not allow to read. */
   readonly isComplete: boolean
-  /** What is in the place of a Sighting and is none. */
+  /** The number of stored values that are not valid Sightings. */
   readonly leftOut: number
 }
 
-/** What is tried: one policy after another one, or after what was done. */
+/** Compares a policy with another one, or with the actions that were taken. */
 export interface WhatIf {
   readonly after: Policy
   readonly before: Policy | null
-  /** Those that were seen from here on. */
+  /** Only Sightings from this time on count. */
   readonly sinceMs: number
   readonly nowMs: number
 }
 
 /**
- * What a policy would have changed of requests that are over. Others get their turns in between, and it comes to an end,
- * however costly the policy is: with the newest ones.
+ * What a policy would have changed for past requests. It yields to other work and stops after a limited time,
+ * however costly the policy is. It starts with the newest requests.
  */
 export async function tryPolicy(
   read: ReadSightings,
@@ -49,7 +49,7 @@ export async function tryPolicy(
     let turnEndsMs = performance.now() + TURN_MS
     for (const each of slice.sightings) {
       left--
-      // The database may have been written by others.
+      // Another program may have written to the database.
       const sighting = readSighting(each)
       if (typeof sighting === 'string') seen.leftOut++
       else if (sighting.seenAtMs >= sinceMs) {
@@ -68,11 +68,11 @@ export async function tryPolicy(
   return { report: replay.report(), ...seen, isComplete: next === null }
 }
 
-/** Read and parsed in some milliseconds. */
+/** Takes some milliseconds to read and parse. */
 const SLICE = 500
-/** Whoever else is asked meanwhile waits no longer. */
+/** The longest time that other work waits. */
 const TURN_MS = 10
-/** Some three seconds with a policy as most are. */
+/** About three seconds with a typical policy. */
 const SIGHTINGS_MAX = 200_000
-/** For who waits, and against policies whose expressions take as long as they may. */
+/** Limits the wait of the caller, and policies whose expressions are as slow as allowed. */
 const TIME_MS = 5_000

@@ -2,21 +2,21 @@ import type { SignatureSet } from '../../plane/signature-set.ts'
 import { makeSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
 
 export interface PublisherLinks {
-  /** Hands a Snapshot to everybody who judges. */
+  /** Sends a Snapshot to everything that judges requests. */
   publish(document: SnapshotDocument): void
-  /** Makes the signatures anew, and calls `useSignatures` if that works; never rejects. */
+  /** Rebuilds the signatures and calls `useSignatures` if that succeeds; never rejects. */
   remake(): Promise<void>
   nowMs(): number
 }
 
-/** Makes Snapshots of what the operator wants and of what is known, whenever one of them changes. */
+/** Makes a Snapshot of the policy and the signatures whenever one of them changes. */
 export class Publisher {
   readonly #links: PublisherLinks
   #number = 0
   #policy: unknown = null
   #signatures: SignatureSet | null = null
   #state: 'waiting' | 'started' | 'closed' = 'waiting'
-  /** Somebody has nudged, and it is not being seen to. */
+  /** A nudge is pending. */
   #isNudged = false
   #isRunning = false
   #timer: NodeJS.Timeout | null = null
@@ -25,7 +25,7 @@ export class Publisher {
     this.#links = links
   }
 
-  /** The first Snapshot. */
+  /** Publishes the first Snapshot. */
   start(policy: unknown, signatures: SignatureSet | null): void {
     this.#policy = policy
     this.#signatures = signatures
@@ -45,8 +45,8 @@ export class Publisher {
   }
 
   /**
-   * The database has other signatures now. What is nudged for within a moment is done in one go, one at a time; who
-   * nudges while that is under way is seen to afterwards.
+   * Call it when the signatures in the database have changed. Nudges within a short time share one rebuild,
+   * and only one runs at a time. A nudge during a rebuild causes another one.
    */
   nudge(): void {
     this.#isNudged = true
@@ -73,7 +73,7 @@ export class Publisher {
 
   #publish(): void {
     if (this.#state !== 'started') return
-    // Proxies that have outlived this process take none with a number that is not above the one they have.
+    // Proxies that outlive this process reject a Snapshot whose number is not above their own.
     this.#number = Math.max(this.#number + 1, this.#links.nowMs())
     this.#links.publish(makeSnapshot(this.#number, this.#policy, this.#links.nowMs(), this.#signatures))
   }
