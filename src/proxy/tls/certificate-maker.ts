@@ -1,4 +1,4 @@
-// @peculiar/x509 asks for this one, before it is loaded itself.
+// @peculiar/x509 needs this polyfill to be loaded first.
 import 'reflect-metadata'
 import { randomBytes, webcrypto } from 'node:crypto'
 import {
@@ -14,13 +14,13 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509'
 
-/** Both PEM. */
+/** Both in PEM. */
 export interface MadeCertificate {
   readonly certificate: string
   readonly key: string
 }
 
-/** A CA that may vouch for `names`, what is under them, and this machine's loopback addresses; for nothing else. */
+/** A CA that may only issue for `names`, their subdomains, and this machine's loopback addresses. */
 export async function makeCa(
   commonName: string,
   names: readonly string[],
@@ -83,7 +83,7 @@ function validity(nowMs: number, days: number) {
   }
 }
 
-/** RFC 5280 §4.1.2.2: positive, at most 20 bytes; this has 126 bits of chance. */
+/** RFC 5280 §4.1.2.2: positive, at most 20 bytes. This one has 126 random bits. */
 function serialNumber(): string {
   const bytes = randomBytes(16)
   bytes[0] = (bytes[0]! & 0x3f) | 0x40
@@ -109,7 +109,7 @@ function pem(certificate: X509Certificate): string {
   return `${certificate.toString('pem')}\n`
 }
 
-/** RFC 5280 §4.2.1.10. The library has no writer for it. */
+/** RFC 5280 §4.2.1.10. The library cannot write this extension. */
 function nameConstraints(names: readonly string[]): Buffer {
   const subtrees = [
     ...names.map((name) => der(DNS_NAME, Buffer.from(name, 'ascii'))),
@@ -122,7 +122,10 @@ function der(tag: number, content: Buffer): Buffer {
   return Buffer.concat([Buffer.from([tag, ...derLength(content.length)]), content])
 }
 
-/** X.690 §8.1.3, in the shortest form, as DER asks (§10.1). Two names of 253 bytes need no more than two bytes. */
+/**
+ * X.690 §8.1.3 in the shortest form, which DER requires (§10.1). Two bytes suffice for two names of 253
+ * bytes.
+ */
 function derLength(length: number): number[] {
   if (length < 0x80) return [length]
   return length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
@@ -141,6 +144,6 @@ const LOOPBACK = [
   Buffer.from('7f000000ff000000', 'hex'),
   Buffer.from(`${'00'.repeat(15)}01${'ff'.repeat(16)}`, 'hex'),
 ]
-/** For clients whose clock is a little behind. */
+/** For clients whose clock is slightly behind. */
 const CLOCK_SKEW_MS = 3_600_000
 const DAY_MS = 86_400_000

@@ -3,32 +3,35 @@ import type { ClientHello } from '../../wire/client-hello.ts'
 import type { KeyPair } from './key-pair.ts'
 
 /**
- * Which certificate a client gets: by the exact name it asks for, by a wildcard, or the default, which is the first.
- * For one name there may be one certificate of each key type.
+ * Selects the certificate for a client: by the exact requested name, by a wildcard, or the default, which is
+ * the first. There may be one certificate of each key type for a name.
  */
 export class CertificateStore {
   readonly #base: SecureContextOptions
   #choice: Choice
 
-  /** `base`: what every context has besides its certificates. The first of `pairs` is the default. */
+  /** `base`: the options of every context besides its certificates. The first of `pairs` is the default. */
   constructor(pairs: readonly KeyPair[], base: SecureContextOptions) {
     this.#base = base
     this.#choice = choiceOf(pairs, base)
   }
 
-  /** All at once, for handshakes from here on; throws, and changes nothing, when one of them cannot be used. */
+  /**
+   * Replaces all certificates at once, for later handshakes. If one is unusable, it throws and changes
+   * nothing.
+   */
   replace(pairs: readonly KeyPair[]): void {
     this.#choice = choiceOf(pairs, this.#base)
   }
 
-  /** For clients that name no host. Here TLS itself picks the key type. */
+  /** For clients that do not name a host. TLS itself picks the key type. */
   get default(): SecureContextOptions {
     return this.#choice.defaultOptions
   }
 
   /**
-   * A context for `SNICallback`, which takes one certificate from it: the hello says what the client can verify.
-   * Without a hello it is RSA, which all can, where there is one.
+   * A context with one certificate for `SNICallback`. The hello shows what the client can verify. Without a
+   * hello it is the RSA certificate if there is one, because every client can verify RSA.
    */
   contextFor(serverName: string | null, hello: ClientHello | null = null): SecureContext {
     const offers = this.#offersFor(serverName === null ? '' : hostOf(serverName))
@@ -36,7 +39,7 @@ export class CertificateStore {
     return offers.at(-1)!.context
   }
 
-  /** Whether one of the certificates is for this name. */
+  /** Whether a certificate is valid for this name. */
   covers(serverName: string): boolean {
     const name = hostOf(serverName)
     return this.#choice.exact.has(name) || this.#choice.wildcard.has(parentOf(name))
@@ -48,10 +51,10 @@ export class CertificateStore {
   }
 }
 
-/** Never changed once made. */
+/** Immutable. */
 interface Choice {
   readonly exact: ReadonlyMap<string, readonly Offer[]>
-  /** By what follows the first label: `*.example.test` is under `example.test`. */
+  /** Keyed by the part after the first label: `*.example.test` has the key `example.test`. */
   readonly wildcard: ReadonlyMap<string, readonly Offer[]>
   readonly defaults: readonly Offer[]
   readonly defaultOptions: SecureContextOptions
@@ -79,7 +82,7 @@ function choiceOf(pairs: readonly KeyPair[], base: SecureContextOptions): Choice
   return { exact, wildcard, defaults: offersOf(defaults), defaultOptions: optionsOf(defaults, base) }
 }
 
-/** One of each key type: the one that lives longest, so that a forgotten old one does no harm. */
+/** One pair for each key type: the one that expires last, so that a forgotten old one does no harm. */
 function pairsFor(name: string, pairs: readonly KeyPair[]): KeyPair[] {
   const byType = new Map<string, KeyPair>()
   for (const pair of pairs) {
@@ -90,7 +93,7 @@ function pairsFor(name: string, pairs: readonly KeyPair[]): KeyPair[] {
   return preferred([...byType.values()])
 }
 
-/** The first, and those of other key types that are for all the names it is for. */
+/** The first pair, and for every other key type one that covers all its names. */
 function defaultPairs(pairs: readonly KeyPair[]): KeyPair[] {
   const first = pairs[0]!
   const byType = new Map([[first.keyType, first]])
@@ -101,7 +104,7 @@ function defaultPairs(pairs: readonly KeyPair[]): KeyPair[] {
   return preferred([...byType.values()])
 }
 
-/** RSA last: its signatures cost us the most, and every client can verify them. */
+/** RSA last: its signatures are the slowest, and every client can verify them. */
 function preferred(pairs: readonly KeyPair[]): KeyPair[] {
   return pairs.toSorted((a, b) => a.keyType.localeCompare(b.keyType))
 }
@@ -110,7 +113,7 @@ function optionsOf(pairs: readonly KeyPair[], base: SecureContextOptions): Secur
   return { ...base, cert: pairs.map((pair) => pair.chain), key: pairs.map((pair) => pair.key) }
 }
 
-/** RFC 8446 §4.2.3 and, for a client that has TLS 1.2 at most, RFC 8422 §2: its cipher suites decide as well. */
+/** RFC 8446 §4.2.3. For a client without TLS 1.3 the cipher suites decide as well (RFC 8422 §2). */
 function verifies(hello: ClientHello | null, { keyType, signatureScheme }: KeyPair): boolean {
   if (keyType === 'rsa') return true
   if (hello === null || signatureScheme === null) return false
@@ -120,7 +123,7 @@ function verifies(hello: ClientHello | null, { keyType, signatureScheme }: KeyPa
   )
 }
 
-/** As certificates have it: in lower case, without the root's dot. */
+/** In the form of certificates: lower case, without the final dot. */
 function hostOf(serverName: string): string {
   const name = serverName.toLowerCase()
   return name.endsWith('.') ? name.slice(0, -1) : name

@@ -3,26 +3,25 @@ import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/pro
 import { dirname, join } from 'node:path'
 import { Fault } from '../../shared/fault.ts'
 
-/** A certificate for this machine's own names, from a CA that exists in one folder only. */
+/** A certificate for this machine's own names, issued by a CA that exists only in one folder. */
 export interface DevelopmentCertificate {
   /** PEM: the certificate, then its private key. */
   readonly file: string
-  /** What it is good for. */
+  /** The names and addresses it covers. */
   readonly names: readonly string[]
-  /** PEM: what a client has to trust. */
+  /** PEM: the CA certificate that a client has to trust. */
   readonly caFile: string
-  /** SHA-256 of the CA's certificate, as browsers and openssl show it. */
+  /** SHA-256 of the CA certificate, as browsers and openssl show it. */
   readonly caFingerprint: string
-  /** Whether the CA is a new one: who trusted the one before does not trust this one. */
+  /** Whether the CA was just created. Clients that trusted an older one do not trust it. */
   readonly isNew: boolean
 }
 
 /**
- * Finds the development certificate in `folder`, or makes it; renewed in time, with the same CA. The CA may vouch for
- * the names of this machine only (RFC 5280 §4.2.1.10), so that trusting it does not hand its key the rest of the web.
- *
- * ECDSA P-256: a handshake signs some ten times faster than with RSA, and a key is made at once. node-forge signs with
- * RSA only, hence @peculiar/x509, loaded when there is something to make.
+ * Loads the development certificate from `folder` or creates it. It is renewed in time, by the same CA. The
+ * CA may only issue for this machine's names (RFC 5280 §4.2.1.10), so trusting it puts no other site at risk.
+ * The keys are ECDSA P-256, which signs some ten times faster than RSA. node-forge signs with RSA only, hence
+ * @peculiar/x509, which is loaded only to create a certificate.
  */
 export async function developmentCertificate(
   folder: string,
@@ -48,7 +47,7 @@ export async function developmentCertificate(
   }
 }
 
-/** `null` when there is none, or none that can be used any more. */
+/** `null` if there is no CA or it is no longer usable. */
 async function keptCa(folder: string, nowMs: number): Promise<X509Certificate | null> {
   try {
     const ca = new X509Certificate(await readFile(join(folder, CA)))
@@ -77,7 +76,7 @@ async function hasGoodLeaf(
   }
 }
 
-/** The folder appears whole, or not at all: two that start at once end up with one CA. */
+/** The folder appears complete or not at all, so that two processes that start at once use the same CA. */
 async function makeAll(folder: string, hostName: string, nowMs: number): Promise<void> {
   const draft = besides(folder)
   await mkdir(dirname(folder), { recursive: true })
@@ -100,7 +99,7 @@ async function putInPlace(draft: string, folder: string, nowMs: number): Promise
     await rename(draft, folder)
   } catch (error) {
     if (!isSystemError(error) || (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST')) throw error
-    if ((await keptCa(folder, nowMs)) !== null) return // somebody was faster
+    if ((await keptCa(folder, nowMs)) !== null) return // another process created one
     const unusable = besides(folder)
     await rename(folder, unusable)
     await rename(draft, folder)
@@ -122,13 +121,13 @@ async function makeLeaf(folder: string, names: readonly string[], nowMs: number)
   await rename(draft, file)
 }
 
-/** However the folder came here (a restored backup, a volume): its keys are its owner's. */
+/** Restricts the keys to their owner, wherever the folder came from (a restored backup, a volume). */
 async function guard(folder: string): Promise<void> {
   await setMode(folder, 0o700)
   for (const file of [CA_KEY, LEAF]) await setMode(join(folder, file), 0o600)
 }
 
-/** Whoever watches the file hears also of a change to the same. */
+/** Skips an unchanged mode, because file watchers also report a change to the same value. */
 async function setMode(path: string, mode: number): Promise<void> {
   if (((await stat(path)).mode & 0o777) !== mode) await chmod(path, mode)
 }
@@ -148,8 +147,8 @@ function dnsNames(hostName: string): string[] {
 }
 
 /**
- * A container has a new host name each time, and the CA in its volume goes on to be trusted: it is kept, and vouches
- * for what it can.
+ * A container has a new host name each time while the CA in its volume stays trusted. So the CA is kept and
+ * only issues for the names it allows.
  */
 function vouchedNames(ca: X509Certificate, hostName: string): string[] {
   const names = dnsNames(hostName)
@@ -188,7 +187,7 @@ const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a
 const COMMON_NAME_MAX = 64
 const DAY_MS = 86_400_000
 const CA_DAYS = 3650
-/** Browsers refuse a leaf that is valid for more than 398 days. */
+/** Browsers reject a leaf that is valid for more than 398 days. */
 const LEAF_DAYS = 397
-/** Time enough for a process that runs long and looks only now and then. */
+/** Enough time for a long-running process that checks only now and then. */
 const RENEWAL_DAYS = 30

@@ -3,28 +3,28 @@ import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { Fault } from '../../shared/fault.ts'
 
-/** Where a certificate and its key are. */
+/** The files of a certificate and its key. */
 export interface KeyPairSource {
-  /** PEM with the chain (and perhaps the key), DER, or PKCS#12. */
+  /** PEM with the chain (and optionally the key), DER, or PKCS#12. */
   readonly certificateFile: string
-  /** `null`: the key stands in `certificateFile`. */
+  /** `null`: the key is in `certificateFile`. */
   readonly keyFile: string | null
   readonly passphrase: string | null
 }
 
-/** A certificate with its key, found good, in a form that can be sent to another process. */
+/** A validated certificate with its key, in a form that can be sent to another process. */
 export interface KeyPair {
-  /** For people: the file it is from. */
+  /** The file it was read from, for messages. */
   readonly name: string
-  /** PEM, the leaf first, each followed by its issuer. */
+  /** PEM: the leaf first, each certificate followed by its issuer. */
   readonly chain: string
-  /** PEM, in the clear. */
+  /** PEM, unencrypted. */
   readonly key: string
   /** `ec`, `rsa`, `ed25519`, … */
   readonly keyType: string
-  /** What a client must list to be able to verify it (RFC 8446 §4.2.3); `null` for RSA, which has many. */
+  /** The scheme that a client must list to verify it (RFC 8446 §4.2.3). `null` for RSA, which has many. */
   readonly signatureScheme: number | null
-  /** What it is for: DNS names, in lower case, perhaps with a wildcard. */
+  /** The DNS names it covers, in lower case, possibly with a wildcard. */
   readonly dnsNames: readonly string[]
   readonly notAfterMs: number
   /** SHA-256 of the leaf. */
@@ -33,11 +33,11 @@ export interface KeyPair {
 
 export interface LoadedKeyPairs {
   readonly pairs: readonly KeyPair[]
-  /** What works, and will disappoint all the same. */
+  /** Problems that do not prevent use but will cause trouble for clients. */
   readonly warnings: readonly string[]
 }
 
-/** Reads and checks every pair. Throws one Fault with everything that is wrong, in plain words. */
+/** Reads and checks all pairs. Throws one Fault that lists all problems. */
 export async function loadKeyPairs(
   sources: readonly KeyPairSource[],
   nowMs: number,
@@ -155,7 +155,7 @@ function derKey(file: string, key: Buffer): KeyObject {
     try {
       return createPrivateKey({ key, format: 'der', type })
     } catch {
-      // It is perhaps the next one.
+      // Try the next type.
     }
   }
   throw invalid(file, 'holds no private key')
@@ -195,7 +195,7 @@ function mismatch({ certificateFile, keyFile }: KeyPairSource, { certificates, k
   return invalid(certificateFile, `does not belong to the key in ${keyFile ?? 'it'}: ${types}`)
 }
 
-/** From the leaf up, whatever order the file has them in. */
+/** The chain from the leaf upwards, whatever the order in the file. */
 function chainOf(
   leaf: X509Certificate,
   all: readonly X509Certificate[],
@@ -210,7 +210,7 @@ function chainOf(
   }
 }
 
-/** OpenSSL has the last word: on keys that are too short, and on types it does not know. */
+/** OpenSSL decides: it rejects short keys and unknown key types. */
 function tryOut({ name, chain, key }: KeyPair): void {
   try {
     createSecureContext({ cert: chain, key })
@@ -248,7 +248,7 @@ function signatureScheme({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject)
   return SIGNATURE_SCHEMES.get(kind ?? '') ?? null
 }
 
-/** A name in the subject alone counts where there are no others: clients that old still want their certificate. */
+/** If there are no alternative names, the name in the subject counts: some old clients still need it. */
 function dnsNamesOf(leaf: X509Certificate): string[] {
   const alternatives = leaf.subjectAltName
   if (alternatives === undefined) {
@@ -263,7 +263,7 @@ function invalid(file: string, what: string, cause?: unknown): Fault {
   return new Fault('CERTIFICATE_INVALID', `${file}${separator}${what}`, { cause })
 }
 
-/** A thousand certificates. */
+/** Enough for a thousand certificates. */
 const FILE_BYTES_MAX = 2 ** 20
 const PEM_CERTIFICATE = /-----BEGIN (X509 )?CERTIFICATE-----[^-]+-----END \1?CERTIFICATE-----/g
 const PEM_KEY = /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----[\s\S]+?-----END \1?PRIVATE KEY-----/

@@ -11,8 +11,9 @@ export type Pkcs12 =
   | { readonly kind: 'unreadable'; readonly detail: string }
 
 /**
- * Opens a PKCS#12 file (.p12, .pfx), also one with RC2 or DES, as older tools and most keychains write them and
- * OpenSSL 3 no longer reads. Its keys and certificates are taken as DER, since node-forge itself knows RSA only.
+ * Opens a PKCS#12 file (.p12, .pfx), also with RC2 or DES, which older tools and most keychains write and
+ * OpenSSL 3 no longer reads. Keys and certificates are taken as DER, because node-forge itself supports only
+ * RSA.
  */
 export function openPkcs12(bytes: Uint8Array, passphrase: string): Pkcs12 {
   try {
@@ -31,7 +32,7 @@ export function openPkcs12(bytes: Uint8Array, passphrase: string): Pkcs12 {
   }
 }
 
-/** An old DES-encrypted RSA key in PEM. `null` when the passphrase is wrong, or it is something else. */
+/** An old DES-encrypted RSA key in PEM. `null` if the passphrase is wrong or the format is another. */
 export function openLegacyKey(pem: string, passphrase: string): KeyObject | null {
   try {
     const key = forge.pki.decryptRsaPrivateKey(pem, passphrase)

@@ -2,9 +2,9 @@ import { type ClientHello, EXTENSION_HEADER_BYTES } from '../../wire/client-hell
 import { Reader } from '../../wire/reader.ts'
 import type { ServerHello } from '../../wire/server-hello.ts'
 
-/** What a finished handshake tells of the answer it was given. */
+/** What a finished handshake shows of the server's answer. */
 export interface Negotiated {
-  /** As Node names it. */
+  /** The version as Node names it. */
   readonly protocol: 'TLSv1.2' | 'TLSv1.3'
   /** The cipher suite's standard name. */
   readonly cipher: string
@@ -13,9 +13,10 @@ export interface Negotiated {
 }
 
 /**
- * The ServerHello that we sent, which nobody shows us: with everything it depends on pinned below it follows from the
- * client's hello and from what was agreed. Where the client had to try again it is the HelloRetryRequest, the first one
- * on the wire. `null` for a suite that is not one of ours. `message` is the hello that was parsed, header and all.
+ * Reconstructs the ServerHello that the proxy sent, which Node does not expose. It follows from the client's
+ * hello and the negotiated values, because everything else it depends on is fixed below. If the client had to
+ * retry, it is the HelloRetryRequest, the first one on the wire. `null` for an unknown suite. `message` is
+ * the parsed hello with its header.
  */
 export function serverHelloOf(
   message: Uint8Array,
@@ -26,7 +27,7 @@ export function serverHelloOf(
   if (cipher === undefined) return null
   if (negotiated.protocol === 'TLSv1.2') return serverHello12(hello, cipher, message, negotiated)
   const helloRetryRequest = isRetried(message)
-  // RFC 8446 §4.1.3, in the order in which OpenSSL writes them. Without (EC)DHE no session is resumed.
+  // RFC 8446 §4.1.3, in OpenSSL's order. No session is resumed without (EC)DHE.
   const extensions = [EXT_SUPPORTED_VERSIONS, EXT_KEY_SHARE]
   if (negotiated.isResumed && !helloRetryRequest) extensions.push(EXT_PRE_SHARED_KEY)
   return answer(cipher, extensions, TLS_1_3, null, helloRetryRequest)
@@ -43,7 +44,7 @@ function serverHello12(
   if (offered.includes(EXT_RENEGOTIATION_INFO) || hello.ciphers.includes(RENEGOTIATION_SCSV))
     extensions.push(EXT_RENEGOTIATION_INFO)
   if (asksForShortFragments(message)) extensions.push(EXT_MAX_FRAGMENT_LENGTH)
-  // All our suites of TLS 1.2 are ECDHE.
+  // All our TLS 1.2 suites are ECDHE.
   if (offered.includes(EXT_POINT_FORMATS) && !isResumed) extensions.push(EXT_POINT_FORMATS)
   if (offered.includes(EXT_SESSION_TICKET) && !isResumed) extensions.push(EXT_SESSION_TICKET)
   if (alpn !== null) extensions.push(EXT_ALPN)
@@ -70,8 +71,8 @@ function answer(
 }
 
 /**
- * OpenSSL 3.5 goes through its tuples of groups for the first in which the client supports one; when none of that tuple
- * came with a key share, the client has to try again.
+ * OpenSSL 3.5 searches its tuples of groups for the first one with a group that the client supports. If the
+ * client sent no key share for that tuple, it has to retry.
  */
 function isRetried(message: Uint8Array): boolean {
   const groups = bodyOf(message, EXT_SUPPORTED_GROUPS)
@@ -101,7 +102,7 @@ function asksForShortFragments(message: Uint8Array): boolean {
   return length >= 1 && length <= 4
 }
 
-/** What the first extension of this type says; a reader of nothing where it is missing. */
+/** The body of the first extension of this type. An empty reader if it is missing. */
 function bodyOf(message: Uint8Array, type: number): Reader {
   const r = new Reader(message)
   r.skip(4 + 2 + 32) // header, legacy_version, random
@@ -118,9 +119,9 @@ function bodyOf(message: Uint8Array, type: number): Reader {
 }
 
 /**
- * The suites we take, ours before the client's order, but ChaCha20 first for a client that prefers it (it has no AES in
- * hardware). Forward secret and authenticated ones only, as in Mozilla's "intermediate" profile without finite-field DHE;
- * AES-128 first, as it is the fastest and strong enough.
+ * The cipher suites, in our order of preference, but ChaCha20 first for a client that prefers it (no AES in
+ * hardware). Only forward secret and authenticated suites, as in Mozilla's "intermediate" profile without
+ * finite-field DHE. AES-128 first, because it is the fastest and strong enough.
  */
 export const CIPHER_LIST = [
   'TLS_AES_128_GCM_SHA256',
@@ -135,13 +136,14 @@ export const CIPHER_LIST = [
 ].join(':')
 
 /**
- * The groups we take. Between colons stands one tuple, in which a key share that has come is better than a better group
- * that has not: nobody is sent round again who sent any of the common ones.
+ * The supported groups. Colons separate groups within a tuple, a slash separates tuples. Within a tuple a
+ * group with a key share wins over a better one without, so that a client with a share for a common group
+ * need not retry.
  */
 export const GROUP_LIST = 'X25519MLKEM768:X25519:P-256:P-384/P-521'
 const GROUP_TUPLES: readonly (readonly number[])[] = [[0x11ec, 29, 23, 24], [25]]
 
-/** The numbers of CIPHER_LIST (IANA, TLS Cipher Suites), by the names that Node gives them. */
+/** The numbers of CIPHER_LIST (IANA, TLS Cipher Suites), by Node's names. */
 const CIPHERS: ReadonlyMap<string, number> = new Map([
   ['TLS_AES_128_GCM_SHA256', 0x1301],
   ['TLS_AES_256_GCM_SHA384', 0x1302],

@@ -20,17 +20,20 @@ import { CIPHER_LIST, GROUP_LIST, serverHelloOf } from './server-hello-of.ts'
 
 export interface TlsOptions {
   readonly certificates: Certificates
-  /** 48 bytes, the same in all workers: a session begun at one goes on at any. */
+  /** 48 bytes, the same in all workers, so that any worker can resume a session. */
   readonly ticketKeys: Buffer
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
   readonly requestClientCertificate: boolean
-  /** PEM: whose certificates clients are asked for. What they send is shown, not judged. */
+  /**
+   * PEM: the CAs whose certificates are requested from clients. Client certificates are reported, not
+   * verified.
+   */
   readonly clientCa: string | null
 }
 
-/** Whoever keeps the certificates; what it answers may change at any time. */
+/** Holds the certificates. Its answers may change at any time. */
 export interface Certificates {
-  /** For clients that name no host; read anew when `refresh` is called. */
+  /** For clients that do not name a host. Read again by `refresh`. */
   readonly default: SecureContextOptions
   contextFor(serverName: string | null, hello: ClientHello | null): SecureContext
 }
@@ -41,15 +44,15 @@ export interface TlsServerOptions extends TlsOptions {
 }
 
 export interface TlsHandlers {
-  /** `durationMs`: since its hello was read. */
+  /** `durationMs` counts from the complete hello. */
   secured(connection: ClientConnection, socket: TLSSocket, durationMs: number): void
   failed(connection: ClientConnection, reason: FailureReason, code: string): void
 }
 
-/** A hello that has been read, on its way through the handshake. */
+/** A handshake whose hello has been read. */
 export interface Handshake {
   readonly connection: ClientConnection
-  /** `null` for what cannot be read. */
+  /** `null` if the hello cannot be parsed. */
   readonly message: Uint8Array | null
   readonly hello: ClientHello | null
 }
@@ -57,13 +60,13 @@ export interface Handshake {
 interface Underway {
   readonly connection: ClientConnection
   readonly begunMs: number
-  /** `null` when it is over: what is asynchronous about a socket keeps this for as long as the socket lives. */
+  /** `null` after the handshake. The async context of a socket keeps this object while the socket lives. */
   handshake: Handshake | null
 }
 
 /**
- * TLS on sockets whose hello has been read and put back. It is a server that never listens: a bare TLSSocket would miss
- * half of the errors. What ties the socket that comes out to the one that went in is the asynchronous context.
+ * TLS on sockets whose hello has been read and put back. Its server never listens; a plain TLSSocket would
+ * miss half of the errors. The async context links the resulting TLS socket to the raw one.
  */
 export class TlsServer {
   readonly #server: Server
@@ -94,7 +97,8 @@ export class TlsServer {
     raw.on('error', (error: Error & { code?: string }) => {
       cause = error.code ?? null
     })
-    // A peer that leaves in mid-handshake is reported without its context: only its raw socket tells whose it was.
+    // If the peer disconnects during the handshake, Node reports it without the async context. Only the raw
+    // socket identifies the connection.
     const underway: Underway = { connection, begunMs: performance.now(), handshake }
     raw.once('close', () => {
       if (connection.stage === 'handshake') this.#report(underway, cause ?? 'closed')
@@ -102,7 +106,7 @@ export class TlsServer {
     this.#underway.run(underway, () => this.#server.emit('connection', raw))
   }
 
-  /** From the next handshake on. */
+  /** Applies to later handshakes. */
   refresh(ticketKeys: Buffer | null): void {
     if (ticketKeys !== null) this.#options = { ...this.#options, ticketKeys }
     this.#server.setSecureContext(this.#contextOptions())
@@ -118,7 +122,7 @@ export class TlsServer {
       ciphers: CIPHER_LIST,
       ecdhCurve: GROUP_LIST,
       honorCipherOrder: true,
-      // A client of TLS 1.2 that renegotiates costs us a handshake for each of its records.
+      // Otherwise a TLS 1.2 client could renegotiate and cost us a handshake for each of its records.
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_PRIORITIZE_CHACHA,
       sessionIdContext: SESSION_ID_CONTEXT,
       ...(clientCa !== null && { ca: clientCa }),
@@ -141,7 +145,7 @@ export class TlsServer {
     const { connection, begunMs } = underway
     const handshake = underway.handshake!
     underway.handshake = null
-    socket.on('error', () => socket.destroy()) // TLS reports what breaks it, and leaves the socket open
+    socket.on('error', () => socket.destroy()) // TLS reports the error but leaves the socket open
     connection.stream = socket
     connection.serverName = handshake.hello?.serverName ?? null
     connection.print = printOf(handshake, socket, this.#options)
@@ -162,7 +166,7 @@ export class TlsServer {
   }
 }
 
-/** Once per connection, and after the handshake: those who never finish one are not worth it. */
+/** Computed once per connection, after the handshake, so that unfinished handshakes cost nothing. */
 function printOf(
   { message, hello }: Handshake,
   socket: TLSSocket,
@@ -213,5 +217,5 @@ function ja4xOf(der: Uint8Array | undefined): Ja4x | null {
   return read.kind === 'certificate' ? ja4x(read.oids) : null
 }
 
-/** Sessions of this server are not taken for those of another one with the same ticket keys. */
+/** Prevents sessions of another server with the same ticket keys from being resumed. */
 const SESSION_ID_CONTEXT = 'gatehouse'
