@@ -1,14 +1,14 @@
-/** Something with deadlines to look after. */
+/** An object that checks its deadlines when swept. */
 export interface Swept {
   sweep(nowMs: number): void
 }
 
 /**
- * A coarse clock for deadlines: one timer for all of them, which runs only while somebody has joined. Setting a
- * deadline is a store, not a timer of its own, as nearly all of them are met.
+ * A coarse clock for deadlines. One timer serves all deadlines and runs only while there are members. Setting
+ * a deadline only stores a number, because nearly all deadlines are met.
  */
 export class Beat {
-  /** Milliseconds on a clock that never goes back; up to BEAT_MS old while the timer runs. */
+  /** Milliseconds on a monotonic clock. Up to BEAT_MS old while the timer runs. */
   nowMs = performance.now()
   readonly #members = new Set<Swept>()
   #timer: NodeJS.Timeout | null = null
@@ -27,9 +27,9 @@ export class Beat {
     this.#timer = null
   }
 
-  /** The deadline `delayMs` from now, never early, at most two beats late; 0 is never. */
+  /** The deadline `delayMs` from now: never early, at most two beats late. A delay of 0 means never. */
   after(delayMs: number): number {
-    if (this.#timer === null) this.nowMs = performance.now() // nobody has looked at it for who knows how long
+    if (this.#timer === null) this.nowMs = performance.now() // without the timer the value may be stale
     return delayMs === 0 ? Number.POSITIVE_INFINITY : this.nowMs + delayMs + BEAT_MS
   }
 
@@ -39,5 +39,5 @@ export class Beat {
   }
 }
 
-/** Fine enough for time-outs of seconds; each one costs a walk over the open connections. */
+/** Fine enough for timeouts of seconds. Each beat walks over the open connections. */
 export const BEAT_MS = 100

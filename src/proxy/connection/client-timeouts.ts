@@ -1,6 +1,6 @@
 /**
- * The deadlines of clients, by the names of their settings in `proxy.limits`. In each state in which a client can be silent one
- * of them runs, or one of the upstream's: see "Deadlines" in README.md.
+ * The client timeouts, by the names of their settings in `proxy.limits`. In every state in which a client can
+ * be silent, one of them or an upstream timeout is running: see "Deadlines" in README.md.
  */
 export const CLIENT_TIMEOUTS = [
   'hello_timeout',

@@ -3,59 +3,66 @@ import type { Conduct } from '../../classify/verdict/conduct.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { Introduction } from './app-headers.ts'
 
-/** One client connection, made once and asked by every request on it. */
+/** One client connection, shared by all its requests. */
 export interface Connection {
-  /** Distinct within the process. */
+  /** Unique within the process. */
   readonly id: number
-  /** The client's address: the peer's own, or what a trusted proxy's PROXY header says. */
+  /** The client's address: the peer's own, or the one in a trusted proxy's PROXY header. */
   readonly address: string
   readonly port: number
-  /** The address of who connected, which only differs from `address` behind a trusted proxy. */
+  /** The address of the TCP peer. It differs from `address` only behind a trusted proxy. */
   readonly peerAddress: string
   readonly localPort: number
-  /** Where it has connected to. */
+  /** The proxy's own address on this connection. */
   readonly localAddress: string
   readonly protocol: 'h1' | 'h2'
   readonly isTls: boolean
   readonly serverName: string | null
   readonly print: ConnectionPrint
-  /** What the client has done on it so far; `null` before its first request, and of who sends for others. */
+  /**
+   * The client's behaviour on this connection so far. `null` before its first request, and for a client that
+   * relays requests.
+   */
   conduct: Conduct | null
-  /** Of its last request; `null` where none was passed on yet, or a trusted hop sends them. */
+  /**
+   * That of its last request. `null` before the first forwarded request, and if the client is a trusted hop.
+   */
   introduction: Introduction | null
-  /** The host of an earlier request on it that settings admit (`HostGate`). */
+  /** The host of an earlier request that the settings allow (`HostGate`). */
   admittedAuthority: string | null
-  /** `address` is a trusted proxy's: what its requests say of where they come from is to be believed. */
+  /** `address` belongs to a trusted proxy: its forwarding headers are believed. */
   readonly isTrusted: boolean
-  /** `address` is that of a hop whose JA4 header is taken over. */
+  /** `address` belongs to a hop whose JA4 header is used. */
   readonly isJa4Hop: boolean
 }
 
-/** Why a connection, or a request on it, came to nothing before anybody was asked to serve it. */
+/** Why a connection, or a request on it, failed before it was served. */
 export type FailureReason =
   /** Over `connectionsMax` (code `total`) or `connectionsPerAddressMax` (code `address`). */
   | 'too-many-connections'
-  /** The PROXY header is broken (its fault is the code), `missing`, or from a peer that is `untrusted`. */
+  /** The PROXY header is malformed (the fault is the code), `missing`, or its peer is `untrusted`. */
   | 'proxy-protocol'
-  /** Went away before its first bytes were whole: `silent` without any, else `cut`. */
+  /** The client closed before its first bytes were complete: `silent` if it sent nothing, otherwise `cut`. */
   | 'gone'
-  /** Not whole in time: `silent` or `cut`. */
+  /** The hello was not complete in time: `silent` or `cut`. */
   | 'hello-timeout'
   | 'hello-too-long'
-  /** Something else than TLS where TLS is spoken: `http` or `other`. */
+  /** Not TLS on a TLS port: `http` or `other`. */
   | 'not-tls'
-  /** TLS was tried with a hello that cannot be read, and gave up. The code is that of TLS. */
+  /** The hello could not be parsed, and TLS failed too. The code is the TLS error. */
   | 'malformed-hello'
-  /** TLS failed, or the peer left it: the code says how. */
+  /** TLS failed or the peer closed. The code is the error. */
   | 'handshake'
   | 'handshake-timeout'
-  /** A request head (in HTTP/2: the opening of the connection) that was not whole in time: `silent` or `cut`. */
+  /**
+   * A request head (in HTTP/2: the opening of the connection) was not complete in time: `silent` or `cut`.
+   */
   | 'header-timeout'
-  /** A request that is not to be forwarded: the code says what is wrong with it. */
+  /** The request must not be forwarded. The code names the problem. */
   | 'bad-request'
-  /** A breach of HTTP/2, or its abuse; the code is Node's. */
+  /** The client violated or abused HTTP/2. The code is Node's. */
   | 'h2-protocol'
-  /** Cut off by a drain before its first bytes were whole. */
+  /** A drain closed the connection before its first bytes were complete. */
   | 'draining'
 
 export interface ConnectionFailure {
@@ -65,24 +72,24 @@ export interface ConnectionFailure {
   readonly isTls: boolean
 }
 
-/** What a handshake has come to. */
+/** The result of a handshake. */
 export interface SecuredConnection {
-  /** `TLSv1.3` */
+  /** For example `TLSv1.3`. */
   readonly version: string
-  /** A session of before goes on. */
+  /** Whether an earlier session was resumed. */
   readonly isResumed: boolean
   readonly protocol: 'h1' | 'h2'
   readonly durationMs: number
 }
 
-/** How far a connection has come. */
+/** The stage of a connection. */
 export type Stage = 'opening' | 'handshake' | 'h1' | 'h2' | 'upgraded'
 
-/** A connection as the listener has it. */
+/** A connection with the state that the listener needs. */
 export class ClientConnection implements Connection {
   readonly id: number
   readonly raw: Socket
-  /** What requests are read from: the socket of TLS, or the raw one. */
+  /** The stream that requests are read from: the TLS socket or the raw one. */
   stream: Socket
   readonly isTls: boolean
   readonly peerAddress: string
@@ -98,7 +105,7 @@ export class ClientConnection implements Connection {
   admittedAuthority: string | null = null
   introduction: Introduction | null = null
   stage: Stage = 'opening'
-  /** What is counted for the address of this connection; `null` while nothing is. */
+  /** The key under which this connection counts for its address. `null` if it is not counted. */
   countedAs: string | null = null
   hasFailed = false
 
@@ -113,13 +120,13 @@ export class ClientConnection implements Connection {
     this.port = raw.remotePort ?? 0
   }
 
-  /** Asked for by few. */
+  /** A getter, because it is seldom needed. */
   get localAddress(): string {
     return this.raw.localAddress ?? ''
   }
 }
 
-/** Of a connection that has shown nothing of its own. */
+/** For a connection without fingerprints. */
 export const NOTHING_KNOWN: ConnectionPrint = {
   ja4: null,
   unresumed: null,

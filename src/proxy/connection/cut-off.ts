@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
-/** Ends a connection so that the client sees that what it got is not all. TLS says so by itself. */
+/** Ends a connection so that the client sees that the answer is incomplete. TLS shows this by itself. */
 export function cutOff(socket: Socket | TLSSocket): void {
-  // A reset while the own end is still on its way is refused, and Node then never closes the socket at all.
+  // If our own end is still being sent, Node refuses the reset and would then never close the socket.
   if ('encrypted' in socket || socket.writableEnded) socket.destroy()
   else socket.resetAndDestroy()
 }

@@ -4,8 +4,8 @@ import type { Brand } from '../../shared/brand.ts'
 export type DecisionId = Brand<string, 'DecisionId'>
 
 /**
- * Makes ids for decisions, in the form of UUIDv7 (RFC 9562 §5.7): time, a counter, and bits drawn once per process. On
- * the path of every request, so the clock is read on a beat and not here.
+ * Makes decision ids in UUIDv7 form (RFC 9562 §5.7): time, a counter, and random bits drawn once per process.
+ * Every request needs one, so the clock is read on a beat, not per id.
  */
 export class DecisionIds {
   #ms = -1
@@ -18,7 +18,7 @@ export class DecisionIds {
     this.beat(nowMs)
   }
 
-  /** The time from here on; time that goes back is not followed, or an id could come twice. */
+  /** Sets the time. A time in the past is ignored, because an id could repeat. */
   beat(nowMs: number): void {
     if (nowMs <= this.#ms) return
     const hex = nowMs.toString(16).padStart(12, '0')
@@ -28,12 +28,12 @@ export class DecisionIds {
   }
 
   next(): DecisionId {
-    // Time that has gone back stands still here, maybe for longer than one beat has ids.
+    // If the clock went back, the time stands still, perhaps longer than the ids of one beat last.
     if (this.#counter === COUNTERS) this.beat(this.#ms + 1)
     const counter = (COUNTERS + this.#counter++).toString(16)
     return `${this.#prefix}${counter.slice(1, 4)}-8${counter.slice(4)}-${this.#tail}` as DecisionId
   }
 }
 
-/** 24 bits for the ids of one beat, behind a digit that keeps their leading zeros. */
+/** 24 bits for the ids of one beat. The leading 1 keeps the leading zeros of the hex form. */
 const COUNTERS = 0x100_0000

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
-/** Why a connection ends, where an answer can still be understood. */
+/** A complete error answer for a connection that ends while the client can still read one. */
 export function lastWords(status: number): string {
   const body = `${STATUS_CODES[status]}\n`
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: text/plain\r\n`
@@ -9,8 +9,8 @@ export function lastWords(status: number): string {
 }
 
 /**
- * Ends our side, and goes on reading for a moment what the client is still sending: to close at once would be to reset, and
- * a reset overtakes the answer.
+ * Ends our side and reads on for a moment what the client is still sending. Closing at once would send a
+ * reset, and a reset overtakes the answer.
  */
 export function closeSoftly(stream: Socket): void {
   stream.end()
@@ -19,5 +19,5 @@ export function closeSoftly(stream: Socket): void {
   stream.once('close', () => clearTimeout(timer))
 }
 
-/** How long a client that is still sending may take to read why it should not. */
+/** How long a client that is still sending may take to read the answer. */
 const LINGER_MS = 2000

@@ -3,22 +3,24 @@ import v8 from 'node:v8'
 import vm from 'node:vm'
 
 /**
- * Ends the start of a process. First what has been compiled is kept for the next one (`NODE_COMPILE_CACHE`), for which V8 wants
- * the flags it had then. The rest belongs where nobody has been told to come yet, as it stops everything for 50 to 100 ms: what
- * the start has taken is given back, a young generation grown to its full size by files and signatures that were read, which
- * V8 would hold on to until garbage is collected with memory short. From here on `gc` is there, for noteBuffer.
+ * Ends the start of a process. It saves the compiled code for the next start (`NODE_COMPILE_CACHE`); this
+ * comes first, because V8 requires the same flags there. Then it collects garbage, which stops everything for
+ * 50 to 100 ms, so it belongs before the process takes traffic. The start reads files and signatures that
+ * grow the young generation to its full size, and V8 would keep that memory until memory is short. Afterwards
+ * `gc` exists for noteBuffer.
  *
- * Who serves traffic has V8 told of it. Where objects have lived long, V8 makes those that follow from the same line of code
- * old at once, for good. A while of slow uploads would have the requests of all connections after them born old, and be
- * garbage that only a look at the whole heap can find. That look stops everybody for 10 to 15 ms, and as it costs little on
- * the whole, V8 would take it every other second under load. So the heap may grow to two and a half times of what was found
- * to be in use. Where nobody waits for the looks it is left to V8: what is dropped but not yet found would grow to 70 MiB.
+ * A process that serves traffic also changes two V8 flags. If objects from one line of code live long, V8
+ * allocates later ones directly in the old generation, for good. After a time of slow uploads, the requests
+ * of all connections would start there, and only a full collection could free them. A full collection stops
+ * everything for 10 to 15 ms, and under load V8 would run one every other second. So the heap may grow to two
+ * and a half times the memory in use. Other processes keep V8's defaults, because their garbage would grow to
+ * 70 MiB.
  */
 export function endStart({ servesTraffic }: { readonly servesTraffic: boolean }): void {
   flushCompileCache()
   if (servesTraffic) {
     v8.setFlagsFromString('--no-allocation-site-pretenuring')
-    v8.setFlagsFromString('--heap-growing-percent=150') // before gc: each look decides when the next one comes
+    v8.setFlagsFromString('--heap-growing-percent=150') // before gc: each collection schedules the next one
   }
   v8.setFlagsFromString('--expose-gc')
   globalThis.gc ??= vm.runInNewContext('gc') as NodeJS.GCFunction
@@ -26,8 +28,8 @@ export function endStart({ servesTraffic }: { readonly servesTraffic: boolean })
 }
 
 /**
- * Takes note of bytes that Node has brought in as a Buffer of its own. Few objects refer to many of them, so that the young
- * generation is full too late: what V8 does about the memory outside its heap is to look through all of it.
+ * Counts bytes that Node allocates outside the V8 heap as Buffers. A few objects refer to many such bytes, so
+ * the young generation fills too late, and V8 answers with a full collection.
  */
 export function noteBuffer(bytes: number): void {
   noted += bytes

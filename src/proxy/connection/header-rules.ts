@@ -1,22 +1,22 @@
 import { isForwardingHeader, isOurHeader, OUR_NAME_PATTERNS } from '../../classify/verdict/our-headers.ts'
 import { foldHeaderName, NameLook } from '../../wire/header-name.ts'
 
-/** `proxy.odd_header_names` and its relatives, as settings have them. */
+/** The header settings: `proxy.odd_header_names` and the related ones. */
 export interface HeaderSettings {
   readonly oddNames: 'drop' | 'pass' | 'refuse'
-  /** Removed unless a trusted proxy sends them and `trusted` names them. */
+  /** Removed unless a trusted proxy sends them and `trusted` contains them. */
   readonly untrusted: readonly string[]
-  /** Passed on as a trusted proxy sends them. */
+  /** Passed on if a trusted proxy sends them. */
   readonly trusted: readonly string[]
-  /** The header with the JA4 of `proxy.ja4_hops`. */
+  /** The header with the JA4 from the hops in `proxy.ja4_hops`. */
   readonly ja4Header: string
 }
 
-/** What a name is to the proxy; `null` for all that is passed on as it is. */
+/** How the proxy treats a header name. `null`: passed on unchanged. */
 export type NameKind =
-  /** Only the proxy sets it. */
+  /** Only the proxy may set it. */
   | 'ours'
-  /** Set by the proxy, and read from trusted proxies. */
+  /** Set by the proxy and read from trusted proxies. */
   | 'forwarding'
   | 'untrusted'
   | 'method-override'
@@ -25,12 +25,12 @@ export type NameKind =
   | 'host'
   | 'cookie'
 
-/** Which headers of a client reach the app. Made once, from the settings. */
+/** Decides which client headers reach the app. Built once from the settings. */
 export class HeaderRules {
   readonly oddNames: HeaderSettings['oddNames']
   /** In lower case. */
   readonly ja4Header: string
-  /** Folded, as all names here. */
+  /** By folded name, as everywhere in this class. */
   readonly #kinds = new Map<string, NameKind>(BUILT_IN)
   readonly #trusted: ReadonlySet<string>
   readonly #look: NameLook
@@ -45,7 +45,7 @@ export class HeaderRules {
     this.#look = new NameLook([...this.#kinds.keys(), ...OUR_NAME_PATTERNS, this.ja4Header, ...PSEUDO])
   }
 
-  /** Whether a plain name has to be looked at closely. Most do not. */
+  /** Whether a plain name needs a closer check. Most names do not. */
   mayBeSpecial(name: string): boolean {
     return this.#look.mayHave(name)
   }
@@ -57,12 +57,15 @@ export class HeaderRules {
     return isForwardingHeader(folded) ? 'untrusted' : null
   }
 
-  /** Whether a trusted proxy is believed in this header. */
+  /** Whether this header is believed if a trusted proxy sends it. */
   isTrusted(folded: string): boolean {
     return this.#trusted.has(folded)
   }
 
-  /** Whether a name with odd characters may go on: never one that a server could read as a name that means something. */
+  /**
+   * Whether a name with odd characters may be passed on: never if a server could read it as a name with a
+   * meaning.
+   */
   passesOdd(folded: string): boolean {
     return this.oddNames === 'pass' && this.kindOf(folded) === null && !GUARDED.has(folded)
   }
@@ -87,11 +90,11 @@ const BUILT_IN: readonly (readonly [name: string, kind: NameKind])[] = [
   ['host', 'host'],
   ['cookie', 'cookie'],
 ]
-/** Pseudo-headers of HTTP/2, of any length. */
+/** HTTP/2 pseudo-headers of any length. */
 const PSEUDO = [':*']
 /**
- * Names that servers, frameworks or this proxy act on. `Content_Type` or `Authorization.` would be the real one to a server
- * that folds names, and none to everything in front of it.
+ * Names that servers, frameworks or this proxy act on. A server that folds names reads `Content_Type` or
+ * `Authorization.` as the real header; everything in front of it does not.
  */
 const GUARDED: ReadonlySet<string> = new Set([
   ...['accept', 'accept-charset', 'accept-encoding', 'accept-language', 'authorization', 'cache-control'],

@@ -9,18 +9,18 @@ import { type ProxySource, parseProxyHeader } from '../../wire/proxy-protocol.ts
 export interface OpeningOptions {
   readonly isTls: boolean
   readonly timeoutMs: number
-  /** For all that comes before the end of the hello. */
+  /** Limit for everything up to the end of the hello. */
   readonly bytesMax: number
-  /** Whether a PROXY header may, or has to, come first from this peer. */
+  /** Whether a PROXY header may or must come first from this peer. */
   readonly proxyHeader: 'none' | 'optional' | 'required'
 }
 
 export type Opening =
   | {
       readonly kind: 'tls'
-      /** All that has come behind a PROXY header, valid until TLS reads on. */
+      /** All bytes after a PROXY header, valid until TLS reads on. */
       readonly records: Uint8Array
-      /** The handshake message; `null` for one that cannot be read, whatever TLS makes of it. */
+      /** The handshake message. `null` if it cannot be parsed; TLS may still accept it. */
       readonly message: Uint8Array | null
       readonly hello: ClientHello | null
     }
@@ -28,9 +28,9 @@ export type Opening =
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly code: string }
 
 /**
- * Reads what a connection begins with and puts it back for whoever goes on: the ClientHello, or in plain text enough to
- * tell HTTP/2 from HTTP/1, and before either the PROXY header, which is taken away. `proxied` is called once that
- * header has been read, and returns false when the connection is not wanted any more; `opened` is called once, at last.
+ * Reads the start of a connection and puts it back for the next reader: the ClientHello, or in plain text
+ * enough to tell HTTP/2 from HTTP/1. A PROXY header before either is removed. After it `proxied` is called
+ * and returns false if the connection is no longer wanted. `opened` is called once, at the end.
  */
 export function readOpening(
   socket: Socket,
@@ -53,8 +53,8 @@ export function readOpening(
 }
 
 /**
- * Reads ahead on a socket until `look` has seen enough, then puts back what is left in the queue. `look` is called with
- * all that has come and what of it is new, and may take from the front of the queue what is not to be put back.
+ * Reads ahead on a socket until `look` returns true, then puts the rest of the queue back. `look` gets all
+ * bytes so far and the new ones. It may take bytes from the front of the queue that are not to be put back.
  */
 export function readAhead(
   socket: Socket | TLSSocket,
@@ -85,14 +85,14 @@ export function readAhead(
 export type ReadAheadEnd = 'enough' | 'timeout' | 'ended' | 'stopped'
 
 export interface ReadAhead {
-  /** Puts back what there is, and goes on with that. Not to be called after `done`. */
+  /** Stops reading ahead and puts the bytes back. Must not be called after `done`. */
   stop(): void
 }
 
-/** What comes first, in whatever pieces. */
+/** Reads the start of a connection from pieces of any size. */
 class OpeningReader {
   opening: Opening | null = null
-  /** Whoever was told of the PROXY header wants no more of this connection. */
+  /** `proxied` returned false: the connection is no longer wanted. */
   isUnwanted = false
   isSilent = true
   readonly #options: OpeningOptions
@@ -106,7 +106,7 @@ class OpeningReader {
     this.#expectsProxyHeader = options.proxyHeader !== 'none'
   }
 
-  /** Whether that is enough. */
+  /** Returns whether enough has been read. */
   push(queue: ByteQueue, chunk: Uint8Array): boolean {
     this.isSilent = false
     let fresh = chunk
@@ -119,7 +119,7 @@ class OpeningReader {
     return this.opening !== null
   }
 
-  /** Whether it is done with, be it read or not there. */
+  /** Returns whether the PROXY header was read or is absent. */
   #proxyHeader(queue: ByteQueue): boolean {
     const read = parseProxyHeader(queue.rest())
     if (read.kind === 'need-more') return false
@@ -155,7 +155,7 @@ class OpeningReader {
   }
 }
 
-/** HTTP/2 begins like no HTTP/1 method (RFC 9113 §3.4). */
+/** The HTTP/2 preface begins like no HTTP/1 method (RFC 9113 §3.4). */
 function plainOpening(queue: ByteQueue): Opening | null {
   const bytes = queue.rest()
   const length = Math.min(bytes.length, HTTP2_PREFACE.length)

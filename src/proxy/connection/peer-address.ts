@@ -3,12 +3,12 @@ import { addressBehind, type HopClaims, pathBehind } from '../../wire/hop-addres
 import type { AddressSet } from '../../wire/ip-address.ts'
 import type { Connection } from './connection.ts'
 
-/** The client's address: the connection's, or what trusted hops say (see wire/hop-address.ts). */
+/** The client's address: the connection's, or the one that trusted hops report (see wire/hop-address.ts). */
 export function clientAddress(connection: Connection, claims: HopClaims, trusted: AddressSet): string {
   return connection.isTrusted ? addressBehind(connection.address, claims, trusted) : connection.address
 }
 
-/** The addresses from the client, as `clientAddress` has it, to the proxy that has connected. At least one. */
+/** The addresses from the client (as in `clientAddress`) to the connected proxy. At least one. */
 export function clientPath(
   connection: Connection,
   claims: HopClaims,
@@ -19,8 +19,8 @@ export function clientPath(
 }
 
 /**
- * The JA4 that the hop before us computed, which saw the client's own hello: from the hops listed for it only, said
- * once, and written like a JA4. `header` is in lower case.
+ * The JA4 computed by the hop in front of the proxy, which saw the client's own hello. It counts only from
+ * the configured hops, if sent exactly once and in JA4 form. `header` is in lower case.
  */
 export function hopJa4(connection: Connection, rawHeaders: readonly string[], header: string): Ja4 | null {
   if (!connection.isJa4Hop) return null
@@ -28,7 +28,7 @@ export function hopJa4(connection: Connection, rawHeaders: readonly string[], he
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
     if (name.length !== header.length || name.toLowerCase() !== header) continue
-    if (found !== null) return null // two of them: who wrote which cannot be told
+    if (found !== null) return null // sent twice: the origin of each is unclear
     found = rawHeaders[i + 1]!
   }
   return found !== null && JA4.test(found) ? (found as Ja4) : null

@@ -2,6 +2,6 @@ import type { RequestHead } from '../../wire/request-head.ts'
 
 /** The head of a request that a client sent to the proxy. */
 export interface ReceivedHead extends RequestHead {
-  /** The name of a header has a character other than letters, digits and hyphens: none is passed on without a look. */
+  /** A header name has a character other than letters, digits and hyphens, so each name must be checked. */
   readonly hasOddNames: boolean
 }

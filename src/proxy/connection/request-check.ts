@@ -5,29 +5,29 @@ import { ownText } from '../../wire/own-text.ts'
 import type { HttpVersion } from '../../wire/request-head.ts'
 import { isToken } from './field-syntax.ts'
 
-/** What a request's head says of the request, once nothing in it can be read in two ways. */
+/** The facts of a request head in which nothing is ambiguous. */
 export interface RequestFacts {
   readonly isGood: true
   readonly authority: string | null
   /** In origin-form, or `*`. */
   readonly target: string
-  /** 0 is no body, `null` one of unknown length. */
+  /** 0: no body. `null`: a body of unknown length. */
   readonly bodyLength: number | null
   readonly expectsContinue: boolean
   readonly acceptsTrailers: boolean
 }
 
-/** The same of HTTP/2, where names are looked at anyway. */
+/** The same for HTTP/2, whose check looks at the names anyway. */
 export interface Http2RequestFacts extends RequestFacts {
   /** As in ReceivedHead. */
   readonly hasOddNames: boolean
 }
 
-/** A request that is answered by us, at once, and forwarded to nobody. */
+/** A request that the proxy answers itself, at once, without forwarding it. */
 export interface BadRequest {
   readonly isGood: false
   readonly status: 400 | 413 | 414 | 417 | 431 | 501 | 505
-  /** One short word for what is wrong. */
+  /** A short code for the problem. */
   readonly code: string
 }
 
@@ -38,8 +38,8 @@ export interface RequestLimits {
 }
 
 /**
- * HTTP/1, beyond what the parser has seen to: framing that two readers could take differently (RFC 9112 §6.3), a target
- * and a Host that do not name one thing (§3.2), and limits. `rawHeaders` are as sent.
+ * Checks an HTTP/1 head beyond what the parser does: framing that two parsers could read differently (RFC
+ * 9112 §6.3), a target and Host that disagree (§3.2), and limits. `rawHeaders` are as sent.
  */
 export function checkHttp1(
   method: string,
@@ -98,8 +98,8 @@ export function checkHttp1(
 }
 
 /**
- * HTTP/2, beyond what nghttp2 has seen to: pseudo-headers are there once and come first, no field belongs to the
- * connection, and a Content-Length is kept (RFC 9113 §8.2.2, §8.3.1).
+ * Checks an HTTP/2 head beyond what nghttp2 does: pseudo-headers are present and not repeated, no field
+ * belongs to the connection, and Content-Length is valid (RFC 9113 §8.2.2, §8.3.1).
  */
 export function checkHttp2(
   rawHeaders: readonly string[],
@@ -137,7 +137,7 @@ export function checkHttp2(
         if (value !== 'https' && value !== 'http') return BAD.scheme
         counted--
         break
-      case 'cookie': // cut into crumbs that are one header again behind us
+      case 'cookie': // the app gets the pieces as one header
         counted--
         break
       case 'host':
@@ -153,7 +153,7 @@ export function checkHttp2(
         break
       default:
         if (isPlainName(name)) break
-        // Written as a line it would be another field. nghttp2 lets none through.
+        // As a text line it would be another field. nghttp2 rejects such names.
         if (name.includes(':')) return BAD.name
         hasOddNames = true
     }
@@ -162,7 +162,7 @@ export function checkHttp2(
   if (path.charCodeAt(0) !== SLASH && path !== '*') return BAD.target
   if (path.length > limits.requestLineBytesMax) return BAD.longTarget
   if (counted > limits.headerCountMax) return BAD.manyHeaders
-  // nghttp2 holds to the limit that we announce only once the client has agreed to it.
+  // nghttp2 enforces our announced limit only after the client has acknowledged it.
   if (bytes > limits.headerBytesMax) return BAD.largeHeaders
   if (!isRegisteredMethod(method)) {
     if (!isToken(method)) return BAD.method
@@ -189,18 +189,18 @@ export function checkHttp2(
   }
 }
 
-/** Whether a value begins or ends with a blank: in HTTP/2 that is malformed (RFC 9113 §8.2.1). */
+/** Whether a value begins or ends with a blank, which is malformed in HTTP/2 (RFC 9113 §8.2.1). */
 export function hasBlankEnds(rawHeaders: readonly string[]): boolean {
   for (let i = 1; i < rawHeaders.length; i += 2) if (isBlankEnded(rawHeaders[i]!)) return true
   return false
 }
 
-/** nghttp2 lets no other control character than the tab through. */
+/** nghttp2 rejects all control characters except tab. */
 function isBlankEnded(value: string): boolean {
   return value.charCodeAt(0) <= BLANK || value.charCodeAt(value.length - 1) <= BLANK
 }
 
-/** RFC 9112 §3.2. A full URL has the last word on the host; what is forwarded has only the path. */
+/** RFC 9112 §3.2. The host in a full URL takes precedence. Only the path is forwarded. */
 function withTarget(
   method: string,
   url: string,
@@ -219,7 +219,7 @@ function withTarget(
   }
   const parts = ABSOLUTE_FORM.exec(url)
   if (parts === null) return BAD.target
-  const authority = ownText(parts[1]!) // a connection remembers it, and not the whole URL
+  const authority = ownText(parts[1]!) // a copy: the connection keeps it, and must not keep the whole URL
   const rest = parts[2]!
   if (!isAuthority(authority) || !isTarget(rest)) return BAD.target
   const target =
@@ -227,7 +227,7 @@ function withTarget(
   return { isGood: true, authority, target, bodyLength, expectsContinue, acceptsTrailers }
 }
 
-/** `lower` is what the name, of the same length, has to be but for case. */
+/** Compares without case. `lower` has the same length as the name. */
 function isName(name: string, lower: string): boolean {
   return name === lower || name.toLowerCase() === lower
 }
@@ -237,7 +237,7 @@ function hasTrailers(value: string): boolean {
   return value === 'trailers' || value.split(',').some((coding) => coding.trim().toLowerCase() === 'trailers')
 }
 
-/** -1 for what is no length; 0 where none is given. */
+/** -1 if the value is not a valid length. 0 if there is no value. */
 function lengthOf(value: string | null): number {
   if (value === null) return 0
   if (value.length === 0 || value.length > LENGTH_DIGITS_MAX) return -1
@@ -250,7 +250,7 @@ function lengthOf(value: string | null): number {
   return length
 }
 
-/** Printable ASCII without blanks, and no fragment: that is the client's own (RFC 9112 §3.2.1). */
+/** Printable ASCII without blanks and without a fragment, which clients must not send (RFC 9112 §3.2.1). */
 function isTarget(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -265,7 +265,7 @@ function bad(status: BadRequest['status'], code: string): BadRequest {
 
 /** A field that HTTP/2 forbids (RFC 9113 §8.2.1). */
 export const MALFORMED_FIELD: BadRequest = bad(400, 'malformed-field')
-/** The code for a method that is a registered one in another case. */
+/** The code for a registered method in another case. */
 export const METHOD_CASE = 'method-case'
 
 const BAD = {
@@ -289,9 +289,9 @@ const BAD = {
 } as const
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?]*)(.*)$/i
-/** What a field counts beside its letters (RFC 9113 §6.5.2). */
+/** The overhead of a field in the size of a header list (RFC 9113 §6.5.2). */
 const FIELD_OVERHEAD = 32
-/** Below 2^53, so that a length is exact. */
+/** Below 2^53, so that the length is exact. */
 const LENGTH_DIGITS_MAX = 15
 const BLANK = 0x20
 const SLASH = 0x2f

@@ -8,42 +8,45 @@ import { trailersToPass } from './field-syntax.ts'
 import type { HeaderRules, NameKind } from './header-rules.ts'
 import type { ReceivedHead } from './received-head.ts'
 
-/** A request's headers, taken apart once. */
+/** The headers of a request, sorted by their treatment. */
 export interface ReceivedHeaders {
-  /** The client's own, in its order and case: without hop-by-hop fields, framing, and everything that it may not tell the app. */
+  /**
+   * The client's own headers, in its order and case: without hop-by-hop fields, framing, and headers that it
+   * must not send to the app.
+   */
   readonly kept: string[]
-  /** Folded names of our headers that the client sent: it tried to tag itself. */
+  /** Folded names of proxy headers that the client sent: an attempt to tag itself. */
   readonly forged: readonly string[]
-  /** What a trusted proxy says; nothing where the connection is not one's. */
+  /** What a trusted proxy reports. Empty if the client is not a trusted proxy. */
   readonly hop: Readonly<HopHeaders>
-  /** How many names have a character other than letters, digits and hyphens. */
+  /** The number of names with a character other than letters, digits and hyphens. */
   readonly oddNames: number
 }
 
-/** Headers of a trusted proxy that `proxy.trusted_headers` names; `null` where it sent none. */
+/** Headers from a trusted proxy that `proxy.trusted_headers` lists. `null` if not sent. */
 export interface HopHeaders {
   forwardedFor: string | null
   forwardedProto: string | null
   forwardedHost: string | null
   forwardedPort: string | null
   realIp: string | null
-  /** Read for the client's address also where it is not named: then it is not passed on. */
+  /** Also read for the client's address if it is not listed. Then it is not passed on. */
   forwarded: string | null
 }
 
-/** Where a request comes from, of one that a trusted proxy sends. */
+/** The origin of a request that a trusted proxy sent. */
 export interface RelayedFrom {
   readonly hop: Readonly<HopHeaders>
-  /** `Forwarded` is passed on as it came. */
+  /** Whether `Forwarded` is passed on unchanged. */
   readonly passesForwarded: boolean
-  /** Addresses, from the client to the proxy that sends the request. */
+  /** Addresses, from the client to the proxy that sent the request. */
   readonly path: readonly string[]
 }
 
 /**
- * What may go on to the app: the client's headers less hop-by-hop fields (RFC 9110 §7.6.1), less framing, which is
- * written anew, and less every spelling of the headers that only the proxy sets, also where it has nothing to set.
- * `authority` is the host the request is for, which an absolute target may have decided.
+ * The client's headers that may go on to the app. It removes hop-by-hop fields (RFC 9110 §7.6.1), framing
+ * (written anew), and every spelling of the headers that only the proxy sets, even if the proxy has no value
+ * for them. `authority` is the host of the request, which may come from an absolute target.
  */
 export function receiveHeaders(
   rules: HeaderRules,
@@ -105,7 +108,7 @@ export function receiveHeaders(
           setHost(kept, name)
           break
         case 'cookie':
-          // HTTP/2 cuts the cookie header in crumbs; it is one again behind us (RFC 9113 §8.2.3).
+          // HTTP/2 splits the cookie header. The app gets it as one header again (RFC 9113 §8.2.3).
           if (cookieAt >= 0) kept[cookieAt] = `${kept[cookieAt]}; ${value}`
           else {
             cookieAt = kept.length + 1
@@ -119,8 +122,9 @@ export function receiveHeaders(
 }
 
 /**
- * The trailers of a request that go on: servers may merge them into its headers, so none that means anything there, and
- * none that a server could read as one that does. `refuse` drops odd names here: the app has the request already.
+ * The request trailers that go on to the app. Servers may merge them into the headers, so trailers with a
+ * meaning there, or with a name that a server could read as such, are dropped. `refuse` only drops odd names
+ * here, because the app already has the request.
  */
 export function receiveTrailers(
   rules: HeaderRules,
@@ -142,7 +146,9 @@ export function receiveTrailers(
   return kept
 }
 
-/** Where a request comes from, for the app: as the connection shows it, or as a trusted proxy says. */
+/**
+ * Adds the headers on where the request comes from: as the connection shows, or as a trusted proxy reports.
+ */
 export function pushForwarding(
   headers: string[],
   connection: Connection,
@@ -163,7 +169,7 @@ export function pushForwarding(
   headers.push('Forwarded', relayed === null ? last : forwardedBefore(relayed, authority) + last)
 }
 
-/** The elements in front of our own: as they came, or made of what is known. */
+/** The elements before our own: as received, or built from what is known. */
 function forwardedBefore({ hop, passesForwarded, path }: RelayedFrom, authority: string | null): string {
   if (passesForwarded && hop.forwarded !== null) return `${hop.forwarded}, `
   let elements = ''
@@ -174,7 +180,7 @@ function forwardedBefore({ hop, passesForwarded, path }: RelayedFrom, authority:
   return elements
 }
 
-/** What we know of the client, for the app. What is not known has no header. */
+/** Adds the headers on what the proxy knows of the client. Unknown values have no header. */
 export function pushTags(headers: string[], print: Print, verdict: Verdict, action: string): void {
   const { ja4, ja4s, http2, ja4Source } = print.connection
   if (ja4 !== null) headers.push('X-JA4-Fingerprint', ja4)
@@ -192,14 +198,14 @@ export function pushTags(headers: string[], print: Print, verdict: Verdict, acti
   headers.push('X-Agent-Action', action)
 }
 
-/** The signer may be unknown: it is identified by the URL of its keys. */
+/** The signer may be unknown. It is identified by the URL of its keys. */
 function pushProof(headers: string[], { method, agent, key }: Proof): void {
   headers.push('X-Agent-Verified', method)
   if (method === 'web-bot-auth') headers.push('X-Agent-Identity', agent)
   if (key !== null) headers.push('X-Agent-Key', key)
 }
 
-/** Folded names that the Connection header takes away; `null` where it takes none. */
+/** Folded names that the Connection header lists for removal. `null` if it lists no names. */
 function connectionListed(rawHeaders: readonly string[]): ReadonlySet<string> | null {
   let listed: Set<string> | null = null
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -215,24 +221,26 @@ function connectionListed(rawHeaders: readonly string[]): ReadonlySet<string> | 
   return listed
 }
 
-/** The app is asked for trailers when the client can take them; no other transfer coding is passed on. */
+/** Asks the app for trailers if the client accepts them. Other transfer codings are not passed on. */
 function pushTrailers(kept: string[], value: string): void {
   if (TRAILERS.test(value)) kept.push('TE', 'trailers')
 }
 
-/** The host keeps the spelling the client gave it. */
+/** Keeps the client's spelling of the name Host. */
 function setHost(kept: string[], name: string): void {
   if (kept.length > 0) kept[0] = name
 }
 
-/** RFC 7239 §4 and §6: an IPv6 address in brackets and quotes, a host in quotes for its colon. */
+/**
+ * RFC 7239 §4 and §6: an IPv6 address needs brackets and quotes, a host needs quotes because of its colon.
+ */
 function forwardedElement(address: string, authority: string | null, proto: string | null): string {
   const node = address.includes(':') ? `"[${address}]"` : address
   const host = authority === null ? '' : `;host="${authority}"`
   return proto === null ? `for=${node}${host}` : `for=${node}${host};proto=${proto}`
 }
 
-/** A spelling that no proxy writes. */
+/** A spelling that no real proxy writes. */
 function isForged(kind: NameKind | null, folded: string): boolean {
   return kind === 'forwarding' || (kind === 'untrusted' && isForwardingHeader(folded))
 }

@@ -4,7 +4,9 @@ import { HostSet, hostOf, isAuthority } from '../../wire/host.ts'
 import type { Connection } from './connection.ts'
 import { normalAddress } from '../../wire/ip-address.ts'
 
-/** Which hosts are ours: those that settings name or, if they name none, those of the certificates we show. */
+/**
+ * Decides which hosts are ours: those in the settings or, without such a setting, those of the certificates.
+ */
 export class ServedHosts {
   readonly #hosts: HostSet
   readonly #certificates: { covers(name: string): boolean }
@@ -15,8 +17,9 @@ export class ServedHosts {
   }
 
   /**
-   * `authority`: as it was sent, with or without a port. An address is ours if the client connected to it. Behind another
-   * TLS terminator our certificates need not be those that clients see, and only settings can say which hosts are ours.
+   * `authority` is as sent, with or without a port. An address is ours if the client connected to it. Behind
+   * another TLS terminator clients may see other certificates than ours, so only the settings can tell which
+   * hosts are ours.
    */
   ownerOf(authority: string, connection: Connection): HostOwner {
     const host = isAuthority(authority) ? hostOf(authority) : ''
