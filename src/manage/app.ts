@@ -20,24 +20,24 @@ import type { Visit } from './http/front/traffic.ts'
 import { sayProblem } from './http/problem.ts'
 import { Refusal } from './http/refusal.ts'
 
-/** What the management plane asks the rest of the process. */
+/** What the management plane needs from the rest of the process. */
 export interface ManageContext {
-  /** Why this process should get no requests now; none when it may. */
+  /** Why this process should receive no requests now; empty if it may. */
   unready(): readonly UnreadyReason[]
-  /** In the text form that Prometheus reads. */
+  /** In the text format of Prometheus. */
   metrics(type: MetricsType): Promise<string>
-  /** A bug of ours, met while answering. */
+  /** Reports a bug that occurred while answering. */
   failed(error: Error): void
-  /** A request has come to its end. */
+  /** A request has ended. */
   answered?(visit: Visit): void
   /** A connection was closed because of its PROXY header. */
   refusedProxyHeader?(fault: ProxyHeaderFault): void
-  /** Answers what is no probe, or leaves it to the next; there is none where only the data plane runs. */
+  /** Answers everything except probes and metrics, or calls `next`. Missing if only the data plane runs. */
   readonly api?: Koa.Middleware<RequestState>
 }
 
 export interface FrontSettings extends ServerSettings {
-  /** Pages of which origins may use the API: `https://console.example`. */
+  /** The origins whose pages may use the API: `https://console.example`. */
   readonly corsOrigins: readonly string[]
 }
 
@@ -50,10 +50,10 @@ export const FRONT_DEFAULTS: FrontSettings = {
   proxyProtocol: 'off',
 }
 
-/** The management plane's HTTP side. */
+/** The HTTP side of the management plane. */
 export function createManageServer(context: ManageContext, settings = FRONT_DEFAULTS): ManageServer {
   const app = new Koa<RequestState>()
-  // Whoever goes away in the middle of an answer is no failure of ours.
+  // A client that disconnects during an answer is not an error.
   app.on('error', (error: NodeJS.ErrnoException) => GONE.has(error.code ?? '') || context.failed(error))
   const isPreflight = cors(settings.corsOrigins)
   const addresses = new ClientAddresses(settings.trustedProxies)
@@ -61,7 +61,8 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
     addresses,
     refusedProxyHeader: (fault: ProxyHeaderFault) => context.refusedProxyHeader?.(fault),
   }
-  // One function and no chain: a link costs every request a closure, a promise and a turn of the queue.
+  // One function instead of a middleware chain: each link costs a closure, a promise and a turn of the queue
+  // per request.
   const answered = async (ctx: RequestContext): Promise<boolean> => {
     ctx.state.address = addresses.of(ctx.req)
     begin(ctx, context)
@@ -69,7 +70,8 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
       putHead(ctx)
       return false
     }
-    // After this, what came with the head has been read, and that is all of most bodies: nobody need wait for it again.
+    // After this tick, the bytes that came with the head have been read. Most bodies are complete then and
+    // need no more waiting.
     await null
     try {
       const answering = answer(ctx, context)
@@ -92,7 +94,7 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
   })
 }
 
-/** What Koa would do from the start: the listeners it adds to an answer are for what it sends itself. */
+/** Hands the response to Koa only when Koa sends it: Koa adds listeners to every response that it handles. */
 function sendByKoa(app: Koa<RequestState>, ctx: RequestContext, error: unknown): Promise<void> {
   const { statusCode } = ctx.res
   return (app as unknown as KoaSending).handleRequest(ctx, async () => {
@@ -101,7 +103,10 @@ function sendByKoa(app: Koa<RequestState>, ctx: RequestContext, error: unknown):
   })
 }
 
-/** Of Koa's, without a type: sends what `answer` leaves in the context, or says what it throws. */
+/**
+ * The part of Koa without a public type. It sends what `answer` leaves in the context, or the error that it
+ * throws.
+ */
 interface KoaSending {
   handleRequest(ctx: RequestContext, answer: () => Promise<void>): Promise<void>
 }
@@ -133,7 +138,7 @@ async function nowhere(): Promise<never> {
 
 type Resource = (ctx: RequestContext, context: ManageContext) => void | Promise<void>
 
-/** The process runs, whatever it is able to do: who restarts it for less makes things worse. */
+/** Live as long as the process runs. If liveness depended on more, restarts would make an outage worse. */
 const live: Resource = (ctx) => {
   ctx.body = { status: 'live' }
 }
@@ -154,7 +159,7 @@ const metrics: Resource = async (ctx, context) => {
 const RESOURCES: ReadonlyMap<string, Resource> = new Map([
   ['/health/live', live],
   ['/health/ready', ready],
-  // The names that Kubernetes and load balancers use by default.
+  // The default names of Kubernetes and load balancers.
   ['/healthz', live],
   ['/livez', live],
   ['/readyz', ready],
@@ -163,26 +168,26 @@ const RESOURCES: ReadonlyMap<string, Resource> = new Map([
 
 const HOST = 'host'
 
-/** What no request may have, whatever it asks for. */
+/** Rejects requests with a head that is invalid for every resource. */
 function checkHead(ctx: RequestContext): void {
   const { rawHeaders, headers, httpVersion } = ctx.req
-  // Of two hosts, somebody in front of us may have read the other one (RFC 9112 §3.2).
+  // With two Host headers, a proxy in front may have read the other one (RFC 9112 §3.2).
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2)
     if (rawHeaders[i]!.length === HOST.length && rawHeaders[i]!.toLowerCase() === HOST) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
     throw new Refusal('invalid_request', 'a request has one Host header', { headers: CLOSE })
-  // Which of them the hop in front of us wrote could not be told.
+  // Node drops the headers above its limit, and these may be the ones that the previous hop added.
   if (rawHeaders.length > HEADERS_MAX * 2)
     throw new Refusal('header_too_large', `a request may have ${HEADERS_MAX} headers`, { headers: CLOSE })
   if (!headers.expect) return
   if (headers.expect.toLowerCase() !== '100-continue')
     throw new Refusal('expectation_failed', 'only 100-continue can be expected', { headers: CLOSE })
-  // Who is refused without a 100 may or may not send the body: what comes next could be either.
+  // A client that is refused without a 100 may or may not send the body, so the next bytes are ambiguous.
   ctx.set(CLOSE)
 }
 
-/** As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths. */
+/** The path as sent. Koa's own `path` throws on invalid URLs and accepts some other input as paths. */
 function pathOf({ req }: RequestContext): string {
   const url = req.url!
   if (url.length > URL_LENGTH_MAX)
@@ -206,7 +211,7 @@ function visitOf({ req, res, state }: RequestContext, durationMs: number): Visit
   }
 }
 
-/** The caller's own, where it is a sane one. */
+/** The caller's request id if it is valid, else a new one. */
 function requestIdOf(given: string | string[] | undefined): string {
   return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID()
 }
@@ -214,6 +219,6 @@ function requestIdOf(given: string | string[] | undefined): string {
 const EVERYWHERE = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff'] as const
 const CLOSE = { Connection: 'close' }
 const SANE_ID = /^[\w.:=-]{1,128}$/
-/** Of the target; the longest that is of any use is a list of fingerprints to look up. */
+/** Of the request target. The longest useful one is a list of fingerprints to look up. */
 const URL_LENGTH_MAX = 8_192
 const GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECANCELED'])

@@ -80,90 +80,93 @@ import { StoreWatch } from './store-watch.ts'
 import { TrafficPulse } from './intake/traffic-pulse.ts'
 
 export interface ManagementSettings {
-  /** `sqlite:FILE` or `postgres://…`, in which there is no password. */
+  /** `sqlite:FILE` or `postgres://…`, without a password. */
   readonly storeUrl: string
   readonly storeLogin: StoreLogin
-  /** `null`: where it listens. */
+  /** `null`: the address that it listens on. */
   readonly publicUrl: string | null
-  /** The first key of an administrator. */
+  /** The first API key of an administrator. */
   readonly adminKey: string | null
-  /** Whether the port it listens on speaks TLS. */
+  /** Whether the management port speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
-  /** Whether people have pages to look at. */
+  /** Whether the dashboard is served. */
   readonly hasDashboard: boolean
-  /** Pages of which origins may use the API. */
+  /** The origins whose pages may use the API. */
   readonly corsOrigins: readonly string[]
   readonly version: string
   readonly authFailuresPerMinute: number
   readonly gnap: GnapSettings
   readonly oauth: OAuthSettings
-  /** Where else people may say who they are; `null`: nowhere. */
+  /** The external OpenID provider for sign-in; `null`: none. */
   readonly openid: OpenidSettings | null
   readonly auditRetentionMs: number
   readonly events: EventRetention
-  /** Where events are handed on to. */
+  /** The destinations of events. */
   readonly sinks: SinkSettings
-  /** For what lasts and is not in the database. */
+  /** For data that persists outside of the database. */
   readonly dataFolder: string
-  /** Encrypt secrets in the database: the first encrypts, all decrypt. None: those of the file in the data folder. */
+  /**
+   * Keys for secrets in the database: the first one encrypts, all decrypt. If empty, the key file in the data
+   * folder is used.
+   */
   readonly encryptionKeys: readonly Secret<string>[]
   readonly allowPrivateWebhooks: boolean
   readonly deliveries: DelivererSettings & {
-    /** Of those that have ended. */
+    /** For finished deliveries. */
     readonly retentionMs: number
   }
-  /** Of documents that others publish. */
+  /** For documents that others publish. */
   readonly allowPrivateFetches: boolean
-  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
   readonly seen: KeeperSettings
   readonly threats: ThreatSettings
-  /** All settings, and who has said each. */
+  /** All settings with the origin of each. */
   readonly configured: readonly Effective[]
 }
 
-/** What it tells the rest of the process. */
+/** How the management plane notifies the rest of the process, and what it uses from it. */
 export interface ManagementLinks {
   readonly publisher: Pick<Publisher, 'nudge'>
   readonly policy: PolicyFile | PolicyKeeper
-  /** The database is open. */
+  /** Called when the database is open. */
   opened(store: Store): void
-  /** A backup has taken the place of the database's content. */
+  /** Called when a backup was restored into the database. */
   restored(): void
-  /** The database may have what nobody was told of, and what could not be read when somebody was; without it, nobody looks. */
+  /** Polls for changes whose notification was lost. Omit it to disable polling. */
   catchUp?(): Promise<void>
-  /** They are in the database. */
+  /** Called with Sightings that were stored. */
   stored(batch: readonly Sighting[]): void
-  /** Who can sign in, where it is not those in the database; `null`: nobody. */
+  /** Replaces the people in the database for sign-in; `null`: sign-in is disabled. */
   readonly people?: People | null
-  /** Clients that keep their own documents, for tests. */
+  /** Replaces the source of client metadata documents in tests. */
   readonly clientDocuments?: ClientDocuments
-  /** What answers MCP, in place of ours, for tests. */
+  /** Replaces the MCP server in tests. */
   readonly mcpServer?: MakeServer
-  /** Whoever has it reads it. */
+  /** Metrics of document fetches, if the caller exposes them itself. */
   readonly documentMetrics?: DocumentMetrics
-  /** What is signed with a key of our own; without it, nothing is. */
+  /** How to sign with our own key; without it, nothing is signed. */
   readonly signing?: OwnSigning
-  /** What hashes passwords in less time, for tests. */
+  /** A faster password hasher for tests. */
   readonly passwords?: PasswordHasher
-  /** What a manager hears of proxies elsewhere; without it, there are none. */
+  /** The heartbeats of remote proxies; without it, there are no remote proxies. */
   readonly fleet?: Management['fleet']
-  /** Those of the data plane, and how they are. */
+  /** The workers of the data plane and their state. */
   workers(): readonly WorkerStatus[]
   /** Another clock, for tests. */
   nowMs?(): number
 }
 
 /**
- * All that is behind the management port but probes and metrics. It is there before its database is: until that opens,
- * and while it cannot be used, the API says so, and the proxies go on.
+ * Everything behind the management port except probes and metrics. It exists before the database is open.
+ * While the database is unavailable, the API answers with that error and the proxies continue.
  */
 export class ManagementPlane {
   readonly #settings: ManagementSettings
   readonly #links: ManagementLinks
   readonly #log: Log
-  /** What may change while it runs. */
+  /** The settings that can change at runtime. */
   readonly settings: LiveSettings
   #documents: ReturnType<typeof documents> | null = null
   readonly #dashboard: ReturnType<typeof dashboard> | null
@@ -231,7 +234,7 @@ export class ManagementPlane {
     )
   }
 
-  /** Resolves when the database is open, or will be tried again later. */
+  /** Resolves when the database is open, or when a retry is scheduled. */
   start(listen: ListenAddress): Promise<void> {
     this.#starting = this.#start(listen)
     return this.#starting
@@ -300,12 +303,12 @@ export class ManagementPlane {
     }
   }
 
-  /** Whether the database is open, whether or not it can be used now. */
+  /** Whether the database was opened. It may still be unavailable now. */
   get isOpen(): boolean {
     return this.#api !== null
   }
 
-  /** Whether the database can be used, as far as is known. */
+  /** Whether the database was available at the last check. */
   get isStoreUp(): boolean {
     return this.#watch?.isUp ?? false
   }
@@ -327,8 +330,7 @@ export class ManagementPlane {
     }
   }
 
-  /** Resolves when the API judges by it, too, or cannot. */
-  /** The settings give other keys for the secrets in the database. */
+  /** Call it when the settings contain other encryption keys for secrets in the database. */
   useEncryptionKeys(keys: readonly Secret<string>[]): void {
     this.#sealer.use(keys)
     const store = this.#management?.store
@@ -338,6 +340,7 @@ export class ManagementPlane {
     )
   }
 
+  /** Resolves when the API judges by this Snapshot, or cannot use it. */
   use(document: SnapshotDocument): Promise<void> {
     return this.#snapshots.read(document).then(
       () => this.#mcp?.changed(document.policy),
@@ -345,10 +348,10 @@ export class ManagementPlane {
     )
   }
 
-  /** Everything but probes and metrics. */
+  /** Everything except probes and metrics. */
   get middleware(): Koa.Middleware<RequestState> {
     return (ctx, next) => {
-      // As sent: Koa's own `path` throws on what is no URL, and reads some other things as paths.
+      // Uses the URL as sent. Koa's own `path` throws on invalid URLs and accepts some other input as paths.
       if (OF_THE_API.test(ctx.req.url!)) return this.#answerApi(ctx, next)
       if (this.#documents?.(ctx) === true || this.#oauthDocuments?.(ctx) === true) return
       if (this.#dashboard?.(ctx) === true) return
@@ -372,7 +375,7 @@ export class ManagementPlane {
     throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
   }
 
-  /** Resolves when the database has them; rejects when it cannot take them now. */
+  /** Resolves when the database has stored the batch; rejects if it cannot do so now. */
   async take(batch: unknown): Promise<void> {
     if (this.#ingest === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
     await this.#ingest.take(batch)
@@ -388,7 +391,7 @@ export class ManagementPlane {
     ])
   }
 
-  /** Resolves when everything is written down, or the database does not take it in time. */
+  /** Resolves when everything is stored, or when the database does not answer in time. */
   async close(): Promise<void> {
     this.#isClosed = true
     const mcp = this.#mcp?.close()
@@ -401,7 +404,7 @@ export class ManagementPlane {
     if (!isClosed) this.#log.warn('the database does not answer and is left as it is')
   }
 
-  /** What is still starting is waited for: nobody else would let go of it. */
+  /** Waits for a start in progress, because nothing else would close what it opens. */
   async #letGo(): Promise<void> {
     await this.#starting
     const parts = [
@@ -425,7 +428,7 @@ export class ManagementPlane {
     await store.close()
   }
 
-  /** What other processes on the same database change is in force here on the next beat. */
+  /** Applies the changes of other processes on the same database at each beat. */
   async #follow(store: Store): Promise<void> {
     const policy = this.#links.policy.kind === 'file' ? null : this.#links.policy
     await Promise.all([this.settings.open(store), policy?.open(store)])
@@ -436,7 +439,9 @@ export class ManagementPlane {
     }, BEAT_MS)
   }
 
-  /** A key that is missing shows at the start and when the keys change, and not only when a secret is needed. */
+  /**
+   * Reports a missing key at the start and when the keys change, instead of when a secret is first needed.
+   */
   async #saySealedBy(store: Store): Promise<void> {
     const keys = this.#sealer.givenKeyIds
     if (keys.length === 0) return
@@ -449,7 +454,10 @@ export class ManagementPlane {
       )
   }
 
-  /** What several processes on one database have to have in common, and have not: nothing else would say it in time. */
+  /**
+   * Warns about settings that processes on the same database must share. No later check would find them in
+   * time.
+   */
   async #sayForeign(store: Store): Promise<void> {
     await this.#saySealedBy(store)
     const { fleet, signing } = this.#links
@@ -499,7 +507,7 @@ export class ManagementPlane {
     const { gnap, upstreams, allowPrivateWebhooks } = this.#settings
     const allowPrivate = this.#settings.allowPrivateFetches
     const nowMs = this.#links.nowMs ?? Date.now
-    // SQLite's file is opened by one process.
+    // Only one process opens a SQLite file.
     const isAlone = store.kind === 'sqlite'
     const trust = new Trust(store.trust, nowMs)
     const rateLimits = {
@@ -561,7 +569,7 @@ export class ManagementPlane {
   }
 }
 
-/** A2A's own form is loaded when somebody is told something. */
+/** Loads the A2A format only when a message has to be sent. */
 async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
   return (await import('./a2a/push-message.ts')).pushMessage(task)
 }
@@ -580,5 +588,8 @@ const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 const CATCH_UP_MS = 5_000
-/** One that is there needs some ten milliseconds. Whoever sends SIGKILL next has counted the drain time, too. */
+/**
+ * A database that answers needs about 10 ms. This must fit into the time before SIGKILL, which also includes
+ * draining.
+ */
 const CLOSE_MS = 3_000

@@ -26,13 +26,13 @@ import type { RequestFeed } from './intake/request-feed.ts'
 import type { Sealer } from './auth/sealer.ts'
 import type { TrafficPulse } from './intake/traffic-pulse.ts'
 
-/** Where the management port is. */
+/** The address of the management port. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
 }
 
-/** All that operations, tools and tasks may use: the management plane's one context. */
+/** The context of all operations, tools and tasks of the management plane. */
 export interface Management {
   readonly store: Store
   readonly log: Log
@@ -41,56 +41,56 @@ export interface Management {
   readonly trust: Trust
   readonly agents: AgentIdentities
   readonly rateLimits: RateLimits
-  /** `null`: there is none in the configuration. */
+  /** `null`: not configured. */
   readonly bootstrapKey: BootstrapKey | null
   readonly failureThrottle: MinuteThrottle
   readonly gnap: Gnap
   readonly oauth: OAuth
-  /** Where else people may say who they are; `null`: nowhere. */
+  /** The external OpenID provider for sign-in; `null`: none. */
   readonly elsewhere: OpenidProvider | null
-  /** One for all, so that few are hashed at once. */
+  /** Shared, so that only a few passwords are hashed at a time. */
   readonly passwords: PasswordHasher
-  /** Told what changes in the database that proxies judge by. */
+  /** Call it after database changes that affect verdicts. */
   readonly publisher: Pick<Publisher, 'nudge'>
-  /** What a manager hears of proxies elsewhere; `null`: this gateway has all its workers itself. */
+  /** What a manager knows of remote proxies; `null`: all workers belong to this gateway. */
   readonly fleet: { isLeading(): boolean; readonly view: FleetView } | null
-  /** How others reach the API: `https://gate.example`, without a slash at the end. */
+  /** The external URL of the API: `https://gate.example`, without a trailing slash. */
   readonly publicUrl: string
   readonly ownSignature: Pick<OwnSignature, 'headersFor'>
-  /** What proxies judge by, and `/detect` and the tools with them; `null` before the first. */
+  /** The Snapshot that proxies, `/detect` and the tools judge by; `null` before the first. */
   snapshot(): Snapshot | null
   /** Whether JA4S, JA4H and JA4X are computed. */
   readonly ja4plus: boolean
   readonly version: string
-  /** Those of this gateway. */
+  /** The workers of this gateway. */
   workers(): readonly WorkerStatus[]
   readonly settings: LiveSettings
-  /** Which policy is in force, and where it comes from. */
+  /** The policy in force and its origin. */
   readonly policy: PolicyFile | PolicyKeeper
-  /** The names that a rule may route to; `null`: proxies elsewhere have theirs. */
+  /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
-  /** For secrets that have to be known again. */
+  /** Encrypts secrets that have to be decrypted later. */
   readonly sealer: Sealer
-  /** Whether webhooks may lead to addresses that are not on the public internet. */
+  /** Whether webhooks may use addresses that are not on the public internet. */
   readonly allowPrivateWebhooks: boolean
-  /** Works on what is queued; told of what is new. */
+  /** Runs queued tasks. Wake it after queueing one. */
   readonly tasks: { wake(): void }
-  /** Tells of tasks; told where there is somebody to be told. */
+  /** Sends callbacks of tasks. Wake it when there may be one to send. */
   readonly callbacks: { wake(): void }
-  /** Tells webhooks of events; told where there is something to be sent. */
+  /** Sends events to webhooks. Wake it when there may be one to send. */
   readonly deliveries: { wake(): void }
   readonly events: EventLog
-  /** Tells others of those that enter the database. */
+  /** Adds events for signatures that enter the database. */
   readonly newSignatures: SignatureNews
-  /** For who listens to them. */
+  /** New events, for listeners. */
   readonly tail: EventTail
-  /** Requests as they come in, for who listens. */
+  /** Requests as they arrive, for listeners. */
   readonly requests: RequestFeed
-  /** How much traffic there is, for who listens. */
+  /** The amount of traffic, for listeners. */
   readonly pulse: TrafficPulse
-  /** Answers that take their time. */
+  /** The open streaming responses. */
   readonly streams: OpenStreams
-  /** The newest answers of `/detect`, for who has feedback on them. */
+  /** The newest answers of `/detect`, for feedback on them. */
   readonly detections: RecentDetections
   nowMs(): number
 }

@@ -8,7 +8,7 @@ export interface EventRetention {
   readonly rowsMax: number
 }
 
-/** What is done on the side. */
+/** The background jobs of the management plane. */
 export function periodicJobs(
   { apiKeys, detections, failureThrottle, gnap, oauth, rateLimits, store, nowMs: now }: Management,
   auditRetentionMs: number,
@@ -32,7 +32,7 @@ export function periodicJobs(
       name: 'count with other processes what addresses do',
       everyMs: 1_000,
       run: async () => {
-        // SQLite's file is opened by one process.
+        // Only one process opens a SQLite file.
         if (store.kind === 'sqlite') return 'done'
         const nowMs = now()
         await failureThrottle.share(store.rateLimits, 'failures from', nowMs)
@@ -111,7 +111,7 @@ export function periodicJobs(
 const MINUTE_MS = 60_000
 const TEN_MINUTES_MS = 600_000
 const HOUR_MS = 3_600_000
-/** For somebody to consent. */
+/** Leaves time for a person to consent. */
 const REGISTERED_KEPT_MS = 86_400_000
-/** Each may have some megabytes. */
+/** Each task may take several MB. */
 const SLICE_TASKS = 5

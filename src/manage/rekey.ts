@@ -7,34 +7,34 @@ import { SEALED_COLUMNS, type SealedPlace } from './sealed-columns.ts'
 import { type Sealer, sealedPrefix } from './auth/sealer.ts'
 
 export interface RekeyOptions {
-  /** Looks, and changes nothing. */
+  /** Only counts, and changes nothing. */
   readonly isDry: boolean
-  /** Told after each batch. */
+  /** Called after each batch. */
   progress(done: number, all: number): void
 }
 
 export interface RekeyReport {
-  /** The key that everything is encrypted with now. */
+  /** The id of the key that now encrypts everything. */
   readonly keyId: string
   readonly tables: readonly RekeyedTable[]
-  /** Why values stayed as they were; the first of them. */
+  /** The first reasons why values could not be re-encrypted. */
   readonly problems: readonly string[]
 }
 
 export interface RekeyedTable {
   readonly table: string
-  /** Values in all. */
+  /** The number of values. */
   readonly total: number
-  /** With another key before. In a dry run, those that would be encrypted anew. */
+  /** Values that had another key. In a dry run, those that would be re-encrypted. */
   readonly rekeyed: number
-  /** That stayed as they were: they cannot be decrypted. */
+  /** Values that stayed unchanged because they cannot be decrypted. */
   readonly failed: number
 }
 
 /**
- * Encrypts every secret in the database with the first key of the ring. Managers may run meanwhile: a value that one of
- * them changes is left to it, and looked at again in the next round. What is done is done, so that it may be stopped
- * and begun again.
+ * Encrypts every secret in the database with the first key of the ring. Managers may run at the same time: a
+ * value that one of them changes is skipped and checked again in the next round. Each batch is final, so the
+ * command can be interrupted and repeated.
  */
 export async function rekey(store: Store, sealer: Sealer, options: RekeyOptions): Promise<RekeyReport> {
   const [keyId] = (await sealer.keyIds()) as readonly [string, ...string[]]
@@ -57,7 +57,7 @@ export async function rekey(store: Store, sealer: Sealer, options: RekeyOptions)
   return { keyId, tables, problems: problems.slice(0, PROBLEMS_MAX) }
 }
 
-/** One column. */
+/** The work on one column. */
 class Rekeying {
   rekeyed = 0
   /** By record. */
@@ -81,7 +81,10 @@ class Rekeying {
     }
   }
 
-  /** A manager that has not read the new keys yet may write with an old one meanwhile. */
+  /**
+   * Repeats until nothing changes: a manager that has not read the new keys yet may still write with an old
+   * one.
+   */
   async run(progress: () => void): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       this.problems.clear()
@@ -93,7 +96,7 @@ class Rekeying {
           changes.filter((each) => each !== null),
         )
         progress()
-        // Others wait for a database that one writes at a time.
+        // Only one process can write to SQLite at a time, so this lets others write.
         await wait(PAUSE_MS)
       }
       if (this.rekeyed === before) return
@@ -120,7 +123,7 @@ class Rekeying {
     return text === null ? null : { from, to: await this.#sealer.seal(text, this.#place.sealedAs(from.row)) }
   }
 
-  /** `null`: it cannot be, and why is kept. */
+  /** `null`: the value cannot be decrypted. The reason is added to `problems`. */
   async #opened({ row, sealed }: SealedRow): Promise<string | null> {
     const name = this.#place.sealedAs(row)
     try {
@@ -136,8 +139,8 @@ class Rekeying {
 
 const BATCH = 100
 const PAUSE_MS = 5
-/** The last one finds nothing but what cannot be decrypted. */
+/** The last round only finds values that cannot be decrypted. */
 const ROUNDS_MAX = 5
 const PROBLEMS_MAX = 20
-/** Of one table. */
+/** Per table. */
 const PROBLEMS_COUNTED_MAX = 100_000

@@ -6,12 +6,15 @@ import { sealedAs as codesSealedAs } from './auth/people/make-user.ts'
 import { whatOf as callbackSealedAs } from './jobs/task-callbacks.ts'
 import { secretOf } from './jobs/signing.ts'
 
-/** A column, and what its values are sealed as: see Sealer. That also names a record to an operator. */
+/**
+ * A column and the context that its values are sealed with: see Sealer. The context also names a record in
+ * messages.
+ */
 export interface SealedPlace extends SealedColumn {
   sealedAs(row: Readonly<Record<string, string>>): string
 }
 
-/** Every column that holds what Sealer.seal gave. A test holds it against the code and against a database. */
+/** Every column with output of `Sealer.seal`. A test compares this list with the code and with a database. */
 export const SEALED_COLUMNS: readonly SealedPlace[] = [
   {
     ...{ table: 'oauth_keys', column: 'sealed', key: ['number'], names: ['kid'] },

@@ -2,7 +2,7 @@ import type { Log } from '../shared/log.ts'
 import type { Store } from '../store/store.ts'
 import type { PeriodicJob } from './jobs/periodic.ts'
 
-/** Asks the database whether it is there, so that an operator hears when it is not, also while nobody uses the API. */
+/** Checks the database regularly, so that an outage is logged even while the API is not used. */
 export class StoreWatch {
   readonly job: PeriodicJob
   readonly #store: Store

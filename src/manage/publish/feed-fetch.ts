@@ -20,7 +20,7 @@ export interface FeedPlace {
 /** `null`: unchanged since `etag`. */
 export type Fetched = { readonly body: Buffer; readonly etag: string | null } | null
 
-/** Throws a FeedFault. Redirects are refused: whoever can redirect a feed could as well publish it. */
+/** Throws a FeedFault. A redirect is one as well: the setting has to name the final URL. */
 export async function fetchFeed(place: FeedPlace, etag: string | null, stop: AbortSignal): Promise<Fetched> {
   const { url, allowPrivate, timeoutMs, bytesMax } = place
   const ca = await caIn(place.caFile)
