@@ -1,10 +1,10 @@
 /**
- * How many distinct addresses there were, in a text of bounded length that nobody can read an address from: of each of
- * the first 16 it has 16 bits of a hash, which thousands of others have, too, and of more only HyperLogLog's 64
- * registers, which are off by some 13 %. Sketches of the same thing can be joined.
+ * Counts distinct addresses in a text of bounded length that reveals no address. For up to 16 addresses it
+ * stores 16 bits of each one's hash, which thousands of other addresses share. For more, it keeps
+ * HyperLogLog's 64 registers, with an error of some 13 %. Sketches can be merged.
  */
 export class AddressSketch {
-  /** The upper half of each hash, while they are few. */
+  /** The upper half of each hash, while there are few addresses. */
   #few: Set<number> | null = new Set()
   #registers: Uint8Array | null = null
 
@@ -20,7 +20,7 @@ export class AddressSketch {
     return sketch
   }
 
-  /** `hash`: 32 bits of the address, evenly spread. */
+  /** `hash`: a 32-bit hash of the address, evenly distributed. */
   add(hash: number): void {
     if (this.#few === null) this.#register(hash)
     else this.#addHalf(hash >>> 16)
@@ -43,10 +43,10 @@ export class AddressSketch {
       if (rank === 0) zeros++
     }
     const estimate = (ALPHA * REGISTERS * REGISTERS) / sum
-    // Flajolet et al. 2007: below this, counting empty registers is closer.
+    // Flajolet et al. 2007: below this, counting empty registers is more accurate.
     const isSmall = estimate <= 2.5 * REGISTERS && zeros > 0
     const count = Math.round(isSmall ? REGISTERS * Math.log(REGISTERS / zeros) : estimate)
-    // It was exact when it became an estimate.
+    // The exact count was above FEW_MAX when estimation started.
     return Math.max(FEW_MAX + 1, count)
   }
 
@@ -69,7 +69,10 @@ export class AddressSketch {
     for (const half of few) this.#addHalf(half)
   }
 
-  /** Which register, and nearly always the rank, are in the upper half: it gives what the whole hash gives. */
+  /**
+   * The upper half of the hash decides the register and nearly always the rank, so
+   * half a hash gives the same result.
+   */
   #register(hash: number): void {
     const at = (hash >>> 16) & (REGISTERS - 1)
     const others = (hash >>> 22) * 0x10000 + (hash & 0xffff)
@@ -80,11 +83,11 @@ export class AddressSketch {
 
 const FEW = 'few:'
 const FEW_MAX = 16
-/** Two to the sixth: six bits of a hash say which. */
+/** Two to the sixth: six bits of a hash select the register. */
 const REGISTERS = 64
 const RANK_BITS = 26
-/** So that a rank ends at the upper half. */
+/** Makes the rank depend on the upper half only. */
 const UNKNOWN_HALF = 0xffff
 const ALPHA = 0.709
-/** So that the text has no control characters. */
+/** Avoids control characters in the text. */
 const ZERO = 48

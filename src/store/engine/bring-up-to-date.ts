@@ -3,13 +3,13 @@ import { openDatabase } from './open-database.ts'
 import type { StoreLogin } from './store-login.ts'
 
 export interface BroughtUpToDate {
-  /** The last step that the tables had behind them; `null`: there were none. */
+  /** The last migration that was applied before; `null`: the database had no tables. */
   readonly before: string | null
-  /** Those that were missing, in their order. */
+  /** The migrations that were applied now, in order. */
   readonly added: readonly string[]
 }
 
-/** Does what every start does, and no more. `sqlite:FILE` or `postgres://…`. */
+/** Applies the missing migrations, as every start does. `url` is `sqlite:FILE` or `postgres://…`. */
 export async function bringUpToDate(url: string, login: StoreLogin | null): Promise<BroughtUpToDate> {
   let brought: BroughtUpToDate = { before: null, added: [] }
   const database = await openDatabase(url, login, async (db, kind) => {

@@ -1,6 +1,6 @@
 /**
- * Many rows in parts that one statement each can take. The sizes are powers of two: as each size is a text of its own,
- * there are few texts, and all of them stay prepared.
+ * Splits rows into parts for one statement each. The sizes are powers of two. Each size has its own SQL text,
+ * so there are few texts and all stay prepared.
  */
 export function* parts<Row>(rows: readonly Row[], rowsMax = ROWS_MAX): Iterable<readonly Row[]> {
   let size = rowsMax
@@ -10,5 +10,5 @@ export function* parts<Row>(rows: readonly Row[], rowsMax = ROWS_MAX): Iterable<
   }
 }
 
-/** A power of two. With more, statements get no faster. */
+/** A power of two. Larger statements are not faster. */
 const ROWS_MAX = 128

@@ -1,12 +1,12 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { Tables } from './tables.ts'
 
-/** An open database of either kind, under one query code. */
+/** An open database of either kind, used by the same query code. */
 export interface Database {
   readonly kind: DatabaseKind
   /**
-   * A query that fails because of the world throws a Fault whose code starts with `STORE_`. One that comes later
-   * succeeds once the world is in order.
+   * If the environment causes a query to fail, it throws a Fault whose code starts with `STORE_`. Queries
+   * succeed again once the environment is repaired.
    */
   readonly db: Kysely<Tables>
   close(): Promise<void>
@@ -14,8 +14,8 @@ export interface Database {
 
 export type DatabaseKind = 'sqlite' | 'postgres'
 
-/** Brings the tables to where this program needs them, before anything else is asked. It may take its time. */
+/** Applies migrations before any other query. It may take long. */
 export type Prepare = (db: Kysely<Tables>, kind: DatabaseKind) => Promise<unknown>
 
-/** In a transaction or outside of one: a query does not have to know. */
+/** Works in a transaction or outside of one. A query does not need to know which. */
 export type Queries = Kysely<Tables> | Transaction<Tables>

@@ -4,9 +4,10 @@ import { asFault } from './postgres-fault.ts'
 import type { StoreLogin } from './store-login.ts'
 
 /**
- * A lock that one process at a time has, for as long as its connection lasts: PostgreSQL lets go of it when that breaks.
- * The connection is of its own, and has to reach the server itself: behind a pooler that hands out another session for
- * each transaction nobody keeps it, and `isHeld` says so.
+ * A lock with one holder at a time. A process holds it for the lifetime of its connection, because
+ * PostgreSQL releases it when the connection breaks. The lock uses a connection of its own, directly
+ * to the server. Behind a pooler that changes the session for each transaction, no process keeps the
+ * lock, and `isHeld` reports that.
  */
 export class LeaderLock {
   readonly #settings: pg.ClientConfig
@@ -25,7 +26,7 @@ export class LeaderLock {
     }
   }
 
-  /** Takes it if nobody has it. Rejects with a Fault where the database cannot be asked. */
+  /** Takes the lock if it is free. Rejects with a Fault if the database is unreachable. */
   async take(): Promise<boolean> {
     try {
       this.#client ??= await this.#connect()
@@ -37,7 +38,7 @@ export class LeaderLock {
     }
   }
 
-  /** Whether this process still has it, as the server sees it; never rejects. */
+  /** Whether this process still holds the lock, according to the server. Never rejects. */
   async isHeld(): Promise<boolean> {
     const client = this.#client
     if (client === null) return false
@@ -50,7 +51,7 @@ export class LeaderLock {
     }
   }
 
-  /** Lets go of it, if it has it; another one may take it from here on. */
+  /** Releases the lock if this process holds it. Another process can take it from now on. */
   async release(): Promise<void> {
     const client = this.#client
     this.#client = null
@@ -66,7 +67,7 @@ export class LeaderLock {
     return client
   }
 
-  /** Its session ends at the latest with the connection, and the lock with it. */
+  /** The session ends at the latest with the connection, and releases the lock. */
   #drop(): void {
     const client = this.#client
     this.#client = null
@@ -74,15 +75,15 @@ export class LeaderLock {
   }
 }
 
-/** By the backend that asks: of a lock that another session has taken for us it is not true. */
+/** Checks the current backend's own locks, so that a lock of another session does not count. */
 const HELD = `select exists (
   select from pg_locks where locktype = 'advisory' and objsubid = 1 and granted and pid = pg_backend_pid()
     and database = (select oid from pg_database where datname = current_database())
     and (classid::bigint << 32) + objid::bigint = $1
 ) as is_held`
 /**
- * The server finds out by itself when nobody is there any more, and another one leads: where the network is gone, and
- * where something in between goes on holding the connection for somebody who asks nothing any more.
+ * The server detects a lost client by itself, so that another process can lead. This covers a broken network,
+ * and a proxy in between that keeps the connection open for a dead client.
  */
 const GIVEN_UP =
   '-c tcp_user_timeout=10000 -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c idle_session_timeout=10000'

@@ -28,9 +28,9 @@ import { managers } from './migrations/0023-managers.ts'
 import type { Tables } from './tables.ts'
 
 /**
- * Brings the tables to where this program needs them: all steps or none, and one process at a time. Where nothing is
- * missing it only looks, which takes no more rights than to read. Throws a Fault at a database that a later version has
- * written, or that it may not change.
+ * Applies the missing migrations: all or none, in one process at a time. If none are missing, it only
+ * reads, which needs no write permission. Throws a Fault if a later version has written the database,
+ * or if permissions are missing.
  */
 export async function migrate(
   db: Kysely<Tables>,
@@ -50,7 +50,7 @@ export async function migrate(
   }
 }
 
-/** The steps that the tables have behind them. */
+/** The migrations that were applied. */
 export async function migrationsDone(db: Kysely<Tables>, kind: DatabaseKind): Promise<readonly string[]> {
   const { rows: tables } = await (kind === 'postgres'
     ? sql`select 1 where to_regclass('migrations') is not null`
@@ -61,7 +61,7 @@ export async function migrationsDone(db: Kysely<Tables>, kind: DatabaseKind): Pr
   return rows.map(({ name }) => name)
 }
 
-/** How many steps are missing, and which are of a later version: nothing is changed. */
+/** The number of missing migrations, and those of a later version. Changes nothing. */
 export async function lookAtMigrations(
   db: Kysely<Tables>,
   kind: DatabaseKind,
@@ -78,7 +78,7 @@ async function addMissing(
   kind: DatabaseKind,
   migrations: ReadonlyMap<string, Migration>,
 ): Promise<readonly string[]> {
-  // SQLite's transaction holds the file by itself.
+  // SQLite's transaction locks the file by itself.
   if (kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(db)
   await sql`create table if not exists migrations (name text primary key, at_ms ${sql.raw(COLUMN_TYPES[kind].integer)} not null)`.execute(
     db,
@@ -104,7 +104,7 @@ function isForbidden(error: unknown): boolean {
   return (cause as { readonly code?: unknown } | undefined)?.code === '42501'
 }
 
-/** In their order. */
+/** In the order of their application. */
 export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0001-keys', keys],
   ['0002-catalogue', catalogue],
@@ -139,5 +139,5 @@ export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
     key: sql`text collate "C"`,
   },
 }
-/** Any number, as long as nobody else in the database uses it. */
+/** An arbitrary number that nothing else in the database uses. */
 const LOCK = 7_164_201_911

@@ -4,7 +4,7 @@ import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import type { StoreLogin } from './store-login.ts'
 
-/** `sqlite:FILE` or `postgres://…`. Throws a Fault that says what to do. */
+/** Opens `sqlite:FILE` or `postgres://…`. Throws a Fault that says what to do. */
 export async function openDatabase(
   url: string,
   login: StoreLogin | null,
@@ -16,7 +16,7 @@ export async function openDatabase(
   throw new Fault('STORE_URL_INVALID', 'a store is sqlite:FILE or postgres://USER@HOST/DATABASE')
 }
 
-/** `null`: it is no SQLite. */
+/** `null`: the URL is not for SQLite. */
 export function sqliteFile(url: string): string | null {
   const file = url.startsWith(SQLITE) ? url.slice(SQLITE.length).trim() : null
   if (file === '') throw new Fault('STORE_URL_INVALID', 'the file is missing in sqlite:FILE')

@@ -2,39 +2,39 @@ import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { Fault } from '../../shared/fault.ts'
 import type { Tables } from './tables.ts'
 
-/** Which part of a list: one of its pages, or some from behind a place in it. */
+/** A part of a list: a numbered page, or a stretch after a position. */
 export type Part = Page | Stretch
 
-/** Pages count from 1. */
+/** Page numbers start at 1. */
 export interface Page {
   readonly page: number
   readonly limit: number
 }
 
 export interface Stretch {
-  /** `null`: from where the list begins. */
+  /** `null`: from the start of the list. */
   readonly after: Position | null
   readonly limit: number
 }
 
-/** Where an item stands in a list: its values of what the list is in the order of. */
+/** The position of an item: its values of the columns that the list is sorted by. */
 export type Position = readonly (string | number)[]
 
 export type PartOf<Item, Asked extends Part> = Asked extends Page ? PageOf<Item> : StretchOf<Item>
 
 export interface PageOf<Item> {
   readonly items: readonly Item[]
-  /** Of the whole list. */
+  /** The length of the whole list. */
   readonly total: number
 }
 
 export interface StretchOf<Item> {
   readonly items: readonly Item[]
-  /** Behind which it goes on; `null`: that was the end of it. */
+  /** The position to continue after; `null`: the list ends here. */
   readonly next: Position | null
 }
 
-/** What a list is in the order of: no two rows have the same of all of it, and an index may have it. */
+/** A sort order. Its columns together are unique, and may have an index. */
 export interface Order {
   readonly columns: readonly OrderColumn[]
   readonly isDescending: boolean
@@ -42,11 +42,11 @@ export interface Order {
 
 export interface OrderColumn {
   readonly name: `${keyof Tables}.${string}`
-  /** `whole`: from 0. */
+  /** `whole`: an integer from 0. */
   readonly kind: 'text' | 'whole' | 'number'
 }
 
-/** A part of `rows` in this order, and of a page how many are `found` on all of them. */
+/** One part of `rows` in this order. A page also has the number of all rows in `found`. */
 export async function partOf<Row extends object, Item, Asked extends Part>(
   found: SelectQueryBuilder<Tables, keyof Tables, object>,
   rows: SelectQueryBuilder<Tables, keyof Tables, Row>,
@@ -76,7 +76,10 @@ async function pageOf<Row, Item>(
   return { items: some.map(item), total }
 }
 
-/** What comes and goes meanwhile moves nothing else: it begins where the last one ended, however many are before that. */
+/**
+ * Rows that are added or deleted meanwhile do not shift the rest, because each stretch
+ * starts where the last one ended.
+ */
 async function stretchOf<Row extends object, Item>(
   rows: SelectQueryBuilder<Tables, keyof Tables, Row>,
   order: Order,
@@ -88,13 +91,16 @@ async function stretchOf<Row extends object, Item>(
   return { items: items.map(item), next }
 }
 
-/** Nothing of a list that has nothing. */
+/** The part of an empty list. */
 export function noPart<Item, Asked extends Part>(part: Asked): PartOf<Item, Asked> {
   const answer = 'page' in part ? { items: [], total: 0 } : { items: [], next: null }
   return answer as unknown as PartOf<Item, Asked>
 }
 
-/** Of one row more than was asked for: those asked for, and the place of the last where there are more. */
+/**
+ * Takes one row more than the limit. Returns the rows within the limit, and the position
+ * of the last if there are more.
+ */
 export function cutOff<Row extends object>(
   rows: readonly Row[],
   { columns }: Order,
@@ -106,13 +112,16 @@ export function cutOff<Row extends object>(
   return { items, next: columns.map(({ name }) => last[columnOf(name)]!) }
 }
 
-/** For `order by`. */
+/** The list for `order by`. */
 export function inOrderOf({ columns, isDescending }: Order): RawBuilder<unknown> {
   const direction = sql.raw(isDescending ? 'desc' : 'asc')
   return sql`${sql.join(columns.map(({ name }) => sql`${sql.ref(name)} ${direction}`))}`
 }
 
-/** As one comparison of rows, which an index with these columns answers. Throws a Fault at what is no place in it. */
+/**
+ * One comparison of row values, which an index on these columns can answer. Throws a
+ * Fault if the position is invalid.
+ */
 export function isBehind(order: Order, position: Position): RawBuilder<boolean> {
   checkPosition(order, position)
   const { columns, isDescending } = order
@@ -121,7 +130,7 @@ export function isBehind(order: Order, position: Position): RawBuilder<boolean> 
   return sql<boolean>`(${sql.join(refs)}) ${sign} (${sql.join(position)})`
 }
 
-/** It may come from outside. */
+/** Throws a Fault if the position is invalid. It may come from a client. */
 export function checkPosition({ columns }: Pick<Order, 'columns'>, position: Position): void {
   const fits = columns.every(({ kind }, index) => isOfKind(kind, position[index]))
   if (fits && position.length === columns.length) return
@@ -131,7 +140,7 @@ export function checkPosition({ columns }: Pick<Order, 'columns'>, position: Pos
 function isOfKind(kind: OrderColumn['kind'], value: unknown): boolean {
   switch (kind) {
     case 'text':
-      // No database has another text.
+      // PostgreSQL cannot store other text.
       return typeof value === 'string' && value.isWellFormed() && !value.includes('\0')
     case 'whole':
       return Number.isSafeInteger(value) && (value as number) >= 0

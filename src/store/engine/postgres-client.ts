@@ -2,8 +2,8 @@ import pg from 'pg'
 import type { StoreLogin } from './store-login.ts'
 
 /**
- * Clients that log in with what `login` says when each is made. To pg, a URL without a password has an empty one, which
- * wins over the setting beside the URL: so the password is put into the client.
+ * Clients that log in with the current credentials of `login`. If a URL has no password, pg parses it as an
+ * empty one, which overrides the separate setting. Therefore this class sets the password on the client.
  */
 export function clientOf(login: StoreLogin | null): typeof pg.Client {
   return class extends pg.Client {

@@ -2,8 +2,8 @@ import pg from 'pg'
 import { Fault } from '../../shared/fault.ts'
 
 /**
- * What the world did as a Fault; a broken constraint or statement stays what it is. `isConnecting`: there is no
- * statement yet that could be to blame.
+ * Converts errors of the environment to Faults. Errors of a constraint or a statement stay unchanged.
+ * `isConnecting`: no statement has run, so none can be the cause.
  */
 export function asFault(error: unknown, isConnecting: boolean): unknown {
   const { code, message } = error as { code?: unknown; message: string }
@@ -20,13 +20,13 @@ export function asFault(error: unknown, isConnecting: boolean): unknown {
   })
 }
 
-/** Several addresses that failed are an error without words. */
+/** If several addresses failed, the error has an empty message. */
 function said(what: string, code: string | undefined, message: string): string {
   const why = [code, message].filter((part) => part !== undefined && part !== '').join(': ')
   return why === '' ? what : `${what} (${why})`
 }
 
-/** Of SQLSTATE, see the appendix on error codes in PostgreSQL's documentation. */
+/** Patterns of SQLSTATE; see the appendix on error codes in PostgreSQL's documentation. */
 const STATES = [
   [/^53100$/, 'STORE_FULL', 'there is no room left for the database'],
   [/^(?:55P03|40001|40P01)$/, 'STORE_LOCKED', 'another program holds what this one needs'],
@@ -39,6 +39,6 @@ const STATES = [
 ] as const
 /** ECONNRESET and the like. */
 const SYSTEM = /^E[A-Z]+$/
-/** In pg's own words. */
+/** Messages of pg. */
 export const LOST =
   /^(?:Connection terminated|Client (?:has encountered|was closed)|Query read timeout|timeout )/

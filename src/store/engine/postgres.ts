@@ -17,7 +17,7 @@ export async function openPostgres(
     connectionString: url,
     Client: clientOf(login),
     connectionTimeoutMillis: connectMs,
-    // A server that is gone without a word is noticed.
+    // Detects a server that disappeared without closing the connection.
     keepAlive: true,
     application_name: 'gatehouse',
     types: { getTypeParser },
@@ -42,8 +42,9 @@ export async function openPostgres(
 }
 
 /**
- * Whether the server lets this password in, with the files of TLS that the URL names as they are now. Rejects with a
- * Fault where it does not; a server that does not answer cannot say.
+ * Checks that the server accepts this password, with the TLS files that the URL names as they are
+ * now. Rejects with a Fault if the server refuses. Resolves if the server is unreachable, because
+ * the check is not possible then.
  */
 export async function checkLogin(url: string, password: string | null): Promise<void> {
   const client = new (clientOf(new StoreLogin(password)))({
@@ -75,11 +76,11 @@ function isOfNetwork(code: string | undefined, message: string): boolean {
 
 export interface PostgresLimits {
   readonly connectionsMax: number
-  /** To get a connection: a new one, or one that others have. */
+  /** The time to get a connection, new or from the pool. */
   readonly connectMs: number
-  /** No query of ours takes a second where all is well. */
+  /** Normally, no query takes more than a second. */
   readonly statementMs: number
-  /** For a server that does not even say that it took too long. */
+  /** For a server that does not report its own timeout. */
   readonly queryMs: number
 }
 
@@ -89,18 +90,18 @@ function kyselyOn(pool: GuardedPool): Kysely<Tables> {
 
 function newPool(settings: pg.PoolConfig): GuardedPool {
   const pool = new GuardedPool(settings)
-  // A connection that breaks while idle is replaced by the next query.
+  // If an idle connection breaks, the next query opens a new one.
   pool.on('error', () => undefined)
   return pool
 }
 
-/** Its connections throw Faults for what the world did. */
+/** A pool whose connections throw Faults for errors of the environment. */
 class GuardedPool extends pg.Pool {
-  /** Counts logins: connections of an older one are not used again. */
+  /** Counts renewals. Connections from before the last one are not reused. */
   #login = 0
   readonly #logins = new WeakMap<pg.PoolClient, number>()
 
-  /** Queries that run now end on the connections that they have; the next ones get new connections. */
+  /** Running queries finish on their connections. Later queries open new ones. */
   renew(): void {
     this.#login++
   }
@@ -130,7 +131,7 @@ class GuardedPool extends pg.Pool {
 function guardedClient(client: pg.PoolClient): pg.PoolClient {
   if (GUARDED.has(client)) return client
   GUARDED.add(client)
-  // The pool listens while a connection is idle only. Whoever has it is told by the query that fails.
+  // The pool listens for errors only while a connection is idle. In use, the failing query reports the error.
   client.on('error', () => undefined)
   const query = client.query.bind(client) as (...args: unknown[]) => unknown
   client.query = ((...args: unknown[]) => {
@@ -141,16 +142,16 @@ function guardedClient(client: pg.PoolClient): pg.PoolClient {
 }
 
 function failed(client: pg.PoolClient, error: unknown): never {
-  // The next query would wait behind the one that has no answer yet; the pool throws away what has ended.
+  // The next query would wait behind the unanswered one. The pool discards ended connections.
   if (error instanceof Error && error.message === 'Query read timeout')
     void (client as unknown as pg.Client).end()
   throw asFault(error, false)
 }
 
-/** Says nothing of the URL itself, in which there may be a password after all. */
+/** The message does not quote the URL, which may contain a password. */
 function refuseUnreadable(settings: pg.PoolConfig): void {
   try {
-    // It connects to nothing yet, but reads the URL and the files that it names.
+    // This does not connect, but parses the URL and reads its files.
     new pg.Client(settings)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -160,13 +161,13 @@ function refuseUnreadable(settings: pg.PoolConfig): void {
   }
 }
 
-/** Whole numbers are below 2^53 by our own doing. */
+/** All whole numbers are below 2^53 by design. */
 const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'text' | 'binary') =>
   oid === pg.types.builtins.INT8 || oid === pg.types.builtins.NUMERIC
     ? Number
     : pg.types.getTypeParser(oid, format as 'text')) as typeof pg.types.getTypeParser
 
-/** SQLSTATE: the user, its password, or the database. */
+/** SQLSTATE: wrong user, password or database. */
 const REFUSES = /^(?:28...|3D000)$/
 const NETWORK = /^E(?:CONN|TIMEDOUT|HOST|NET|AI_|NOTFOUND|PIPE)/
 const GUARDED = new WeakSet<pg.PoolClient>()

@@ -1,25 +1,25 @@
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from './tables.ts'
 
-/** A column of values that are encrypted with a key outside of the database. */
+/** A column whose values are encrypted with a key outside of the database. */
 export interface SealedColumn {
   readonly table: keyof Tables
   readonly column: string
-  /** The primary key. */
+  /** The columns of the primary key. */
   readonly key: readonly string[]
-  /** What else has to be known of a row to decrypt its value. */
+  /** Other columns that are needed to decrypt a value. */
   readonly names: readonly string[]
 }
 
 export interface SealedRow {
   /** The primary key, in the order of its columns. */
   readonly key: readonly (string | number)[]
-  /** Key and names, by column. */
+  /** The key and the other columns, by name. */
   readonly row: Readonly<Record<string, string>>
   readonly sealed: string
 }
 
-/** Encrypted values wherever they are, for encrypting them with another key. */
+/** Access to all encrypted values, to encrypt them again with another key. */
 export class SealedValueStore {
   readonly #db: Kysely<Tables>
 
@@ -34,7 +34,7 @@ export class SealedValueStore {
     return Number(rows[0]?.count ?? 0)
   }
 
-  /** Those that do not begin with `prefix`, in the order of their keys behind `after`; so many at most. */
+  /** Values without `prefix`, ordered by key, after `after`. At most `rowsMax`. */
   async others(
     { table, column, key, names }: SealedColumn,
     prefix: string,
@@ -57,7 +57,10 @@ export class SealedValueStore {
     }))
   }
 
-  /** All or none of them; of those that have changed meanwhile nothing is replaced. Resolves to how many were. */
+  /**
+   * Replaces values in one transaction. Skips values that changed meanwhile. Resolves to
+   * the number of replaced values.
+   */
   replace(
     { table, column, key }: SealedColumn,
     changes: readonly { readonly from: SealedRow; readonly to: string }[],

@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { Fault } from '../../shared/fault.ts'
 
-/** What is kept of a word that somebody else has: enough to know it again. */
+/** A digest of secrets, enough to recognize them again. */
 export function digestOf(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
-/** A text that only who has the word can read again. */
+/** Encrypts a text so that only the holder of `word` can decrypt it. */
 export function sealed(text: string, word: string): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, keyOf(word), nonce)
@@ -28,7 +28,7 @@ export function unsealed(text: string, word: string): string {
   }
 }
 
-/** Not what its digest is, which stands beside what it seals. */
+/** Not the digest of the word, because the digest is stored beside the ciphertext. */
 function keyOf(word: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', word, '', 'gatehouse sealed answer', KEY_BYTES))
 }

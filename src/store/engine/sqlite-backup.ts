@@ -9,8 +9,8 @@ import { openSqlite } from './sqlite.ts'
 import { asFault, guarded } from './sqlite-fault.ts'
 
 /**
- * A copy of the database as it is at one moment, in one file, while others go on writing to it. The copy is whole, or
- * is not there.
+ * Copies the database at one moment to one file, while other processes write to it. The copy
+ * is complete or does not exist.
  */
 export async function backupSqlite(file: string, to: string): Promise<void> {
   if (isSame(file, to)) throw new Fault('STORE_BACKUP_INVALID', `${to} is the database itself`)
@@ -22,9 +22,9 @@ export async function backupSqlite(file: string, to: string): Promise<void> {
 }
 
 /**
- * Puts the content of a backup in the place of the database's, while others have it open: for them it is one
- * transaction. Nothing is touched unless the backup is whole, and ours. A database that is too damaged for that is put
- * aside first; `putAside` is where.
+ * Replaces the content of a database with a backup, while other processes have it open. For them it is one
+ * transaction. The backup is checked first: it must be intact and from Gatehouse. If the database is too
+ * damaged to overwrite, its files are moved to `putAside`.
  */
 export async function restoreSqlite(from: string, file: string): Promise<{ putAside: string | null }> {
   if (isSame(file, from)) throw new Fault('STORE_BACKUP_INVALID', `${from} is the database itself`)
@@ -41,25 +41,25 @@ export async function restoreSqlite(from: string, file: string): Promise<{ putAs
         if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') throw error
       }
     }
-    await synced(draft) // before nothing is there for as long as that takes
+    await synced(draft) // Before the old file moves away, because this takes time.
     const putAside = await takeAway(file)
     await becomes(draft, file)
     return { putAside }
   })
 }
 
-/** Into a file that is empty, from one moment. */
+/** Copies a consistent snapshot to an empty file. */
 async function copy(from: string, to: string, what: string): Promise<void> {
   if (!existsSync(from)) throw new Fault('STORE_BACKUP_INVALID', `there is no ${from}`)
   const source = guarded(() => new SqliteConnection(from, { fileMustExist: true, timeout: BUSY_MS }))
   try {
-    // From here to its end nobody's writing is seen.
+    // From here to the end, no other writes are visible.
     guarded(() => source.exec('begin'))
     const { tables } = guarded(() => source.prepare<[], { tables: number }>(TABLES).get()!)
     if (tables === 0) throw new Fault('STORE_BACKUP_INVALID', `${from} is no database of Gatehouse`)
     await transfer(source, to)
     const target = guarded(() => new SqliteConnection(to))
-    // A log beside it would not go where the copy goes.
+    // The copy must not depend on a log file beside it.
     guarded(() => target.pragma('journal_mode = delete'))
     target.close()
   } catch (error) {
@@ -71,7 +71,7 @@ async function copy(from: string, to: string, what: string): Promise<void> {
   }
 }
 
-/** Throws a Fault unless it is whole, and one of ours. */
+/** Throws a Fault unless the file is intact and from Gatehouse. */
 function check(draft: string, original: string): void {
   const connection = guarded(() => new SqliteConnection(draft, { readonly: true }))
   try {
@@ -86,7 +86,7 @@ function check(draft: string, original: string): void {
   }
 }
 
-/** Page by page into what others have open, under its locks. */
+/** Writes page by page to a database that others have open, under its locks. */
 async function overwrite(draft: string, file: string): Promise<void> {
   const source = guarded(() => new SqliteConnection(draft))
   try {
@@ -97,7 +97,7 @@ async function overwrite(draft: string, file: string): Promise<void> {
   const live = guarded(() => new SqliteConnection(file, { timeout: BUSY_MS }))
   try {
     guarded(() => live.pragma('synchronous = full'))
-    guarded(() => live.pragma('wal_checkpoint(full)')) // what was copied is on the disk when this returns
+    guarded(() => live.pragma('wal_checkpoint(full)')) // flushes what was copied to the disk
   } finally {
     live.close()
   }
@@ -108,13 +108,16 @@ async function transfer(source: SqliteConnection.Database, to: string): Promise<
     const { totalPages } = await source.backup(to, { progress: () => ALL_PAGES }).catch((error: unknown) => {
       throw asFault(error)
     })
-    // Of a file that another program writes to, better-sqlite3 says that all of no pages have been copied.
+    // If another program writes to the file, better-sqlite3 reports success with no pages.
     if (totalPages > 0) return
   }
   throw new Fault('STORE_LOCKED', `another program holds ${to}`)
 }
 
-/** A file beside it that only its owner can read, and that is gone afterwards unless it became something. */
+/**
+ * Creates a draft beside the target that only its owner can read. Deletes it
+ * afterwards unless it was renamed.
+ */
 async function withDraft<Result>(beside: string, work: (draft: string) => Promise<Result>): Promise<Result> {
   const draft = join(dirname(beside), `.${basename(beside)}.${process.pid}.draft`)
   try {
@@ -135,7 +138,10 @@ async function becomes(draft: string, file: string): Promise<void> {
   await synced(dirname(file))
 }
 
-/** In this order: a log that is still there when another file stands in the place would be taken for that one's. */
+/**
+ * Moves the database and its logs away before a new file appears. SQLite would apply a
+ * remaining log to the new file.
+ */
 async function takeAway(file: string): Promise<string | null> {
   if (!existsSync(file)) {
     for (const end of ['-wal', '-shm']) await rm(file + end, { force: true })
@@ -159,5 +165,5 @@ function isSame(one: string, other: string): boolean {
 const TABLES = 'select count(*) as tables from sqlite_schema'
 const BUSY_MS = 10_000
 const RETRY_MS = 20
-/** In one go: nothing else waits in this process. */
+/** All pages at once, because this process does nothing else. */
 const ALL_PAGES = 0x7fffffff

@@ -1,6 +1,9 @@
 import { Fault } from '../../shared/fault.ts'
 
-/** Does it, and throws what the world did as a Fault; a broken constraint or statement stays what it is. */
+/**
+ * Runs `work` and converts errors of the environment to Faults. Errors of a constraint
+ * or a statement stay unchanged.
+ */
 export function guarded<Result>(work: () => Result): Result {
   try {
     return work()
@@ -18,7 +21,7 @@ export function asFault(error: unknown): unknown {
   return error
 }
 
-/** Codes go on: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT. */
+/** Prefixes of codes such as SQLITE_IOERR_WRITE and SQLITE_BUSY_SNAPSHOT. */
 const FAULTS = [
   ['SQLITE_FULL', 'STORE_FULL', 'there is no room left for the database'],
   ['SQLITE_BUSY', 'STORE_LOCKED', 'another program holds the database'],

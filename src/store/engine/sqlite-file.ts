@@ -12,29 +12,32 @@ export class SqliteFile {
   readonly path: string
   readonly #connection: SqliteConnection.Database
   readonly #identity: string | null
-  /** Its files beside it, and which ones they are. */
+  /** The files beside the database, with their identities. */
   readonly #beside: ReadonlyMap<string, string | null>
   readonly #prepared = new Map<string, SqliteConnection.Statement>()
 
-  /** The file is made if there is none. `:memory:` is one that nobody else has. */
+  /** Creates the file if it does not exist. `:memory:` is private to this connection. */
   static async make(path: string): Promise<SqliteFile> {
     if (path !== MEMORY) await makeRoom(path)
     return SqliteFile.open(path)
   }
 
-  /** One that is there: whoever puts another in its place takes it away first, and must find the place empty. */
+  /**
+   * Opens an existing file. It is never created here, so that a restore that replaces
+   * the file finds its place empty.
+   */
   static async open(path: string): Promise<SqliteFile> {
-    // Who has to wait for another program does not do it in here, where it would hold up everything.
+    // Waits for other programs outside of SQLite, which would block this process.
     const settings = { timeout: 0, fileMustExist: path !== MEMORY }
     const connection = guarded(() => new SqliteConnection(path, settings))
     const patience = new Patience()
     try {
       await patience.with(() => connection.pragma('journal_mode = WAL'))
-      // What is acknowledged outlives the machine, not only the process.
+      // An acknowledged write survives a crash of the machine, not only of the process.
       guarded(() => connection.pragma('synchronous = FULL'))
       guarded(() => connection.pragma('foreign_keys = ON'))
       guarded(() => connection.pragma(`journal_size_limit = ${LOG_BYTES_MAX}`))
-      await patience.with(() => connection.pragma('user_version')) // makes the files beside it
+      await patience.with(() => connection.pragma('user_version')) // creates the files beside it
       return new SqliteFile(path, connection)
     } catch (error) {
       connection.close()
@@ -53,7 +56,7 @@ export class SqliteFile {
     return this.#connection.inTransaction
   }
 
-  /** Throws a Fault if the file is gone: what was written to it now nobody would find again. */
+  /** Throws a Fault if the file is deleted, because new writes would be lost. */
   get isReplaced(): boolean {
     if (this.path === MEMORY) return false
     const identity = identityOf(this.path)
@@ -61,7 +64,7 @@ export class SqliteFile {
     return identity !== this.#identity
   }
 
-  /** Once it is replaced: what is not yet in the old file must not find its way into the new one. */
+  /** Call this after the file was replaced. The old log must not be applied to the new file. */
   takeAwayLog(): void {
     for (const [path, identity] of this.#beside)
       if (identityOf(path) === identity) rmSync(path, { force: true })
@@ -88,11 +91,14 @@ export class SqliteFile {
   }
 }
 
-/** Waits for other programs that have the file: for some seconds from when they were first in the way, and not anew for each. */
+/**
+ * Retries while another program locks the file. The total wait counts from the first
+ * conflict, not from each query.
+ */
 export class Patience {
   #untilMs: number | null = null
 
-  /** Does it, again and again while another program has the file. */
+  /** Runs `work`, and retries while another program locks the file. */
   async with<Result>(work: () => Result): Promise<Result> {
     for (let delayMs = 1; ; delayMs = Math.min(2 * delayMs, DELAY_MAX_MS)) {
       try {
@@ -109,7 +115,10 @@ export class Patience {
   }
 }
 
-/** Only the user it runs as can read it: it holds addresses of people. SQLite gives its other files the same mode. */
+/**
+ * Creates the file readable only by its owner, because it contains addresses of people. SQLite gives
+ * its other files the same mode.
+ */
 async function makeRoom(path: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -120,7 +129,7 @@ async function makeRoom(path: string): Promise<void> {
   }
 }
 
-/** `null`: there is none. */
+/** `null`: the file does not exist. */
 function identityOf(path: string): string | null {
   try {
     const status = statSync(path, { throwIfNoEntry: false })
@@ -132,9 +141,9 @@ function identityOf(path: string): string | null {
 }
 
 const MEMORY = ':memory:'
-/** After a restore the log has been as long as the database. */
+/** After a restore, the log is as long as the database. */
 const LOG_BYTES_MAX = 67_108_864
 const PATIENCE_MS = 5_000
 const DELAY_MAX_MS = 25
-/** There are some hundred; those whose text depends on a list's length come and go. */
+/** There are some hundred fixed texts. Texts that depend on a list's length are evicted. */
 const PREPARED_MAX = 512

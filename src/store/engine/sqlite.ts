@@ -15,7 +15,7 @@ import { Patience, SqliteFile } from './sqlite-file.ts'
 import { asFault } from './sqlite-fault.ts'
 import type { Tables } from './tables.ts'
 
-/** The file is made if there is none. `:memory:` is one that nobody else has. */
+/** Creates the file if it does not exist. `:memory:` is private to this connection. */
 export async function openSqlite(path: string, prepare: Prepare): Promise<Database> {
   const prepared = async (file: SqliteFile) => {
     try {
@@ -31,18 +31,18 @@ export async function openSqlite(path: string, prepare: Prepare): Promise<Databa
   const db = kyselyOn(session)
   const close = async () => {
     await db.destroy()
-    session.close() // which Kysely does only where there was a query
+    session.close() // Kysely closes it only after a query
   }
   return { kind: 'sqlite', db, close }
 }
 
-/** All queries, one after the other, on a file that may be lost and come back. */
+/** Runs all queries one by one. Reopens the file if it was lost or replaced. */
 class Session implements DatabaseConnection {
   #file: SqliteFile
-  /** `null`: this one or none. */
+  /** `null`: the file is never reopened. */
   readonly #reopen: (() => Promise<SqliteFile>) | null
   readonly #patience = new Patience()
-  /** What went wrong may be over, which only a new connection finds out. */
+  /** After a failure, only a new connection can tell whether the problem is over. */
   #isLost = false
 
   constructor(file: SqliteFile, reopen: (() => Promise<SqliteFile>) | null) {
@@ -52,7 +52,7 @@ class Session implements DatabaseConnection {
 
   async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
     try {
-      // Inside a transaction nobody else can be in the way.
+      // Inside a transaction, no other program can hold the lock.
       if (this.#file.isInTransaction) return this.#file.run(sql, parameters)
       if (this.#reopen !== null) await this.#renewIfNeeded(this.#reopen)
       return await this.#run(sql, parameters)
@@ -63,7 +63,10 @@ class Session implements DatabaseConnection {
     }
   }
 
-  /** It begins as a writer's: one that begins as a reader's cannot become it once another process has written. */
+  /**
+   * Begins with the write lock. A read transaction cannot become a write transaction
+   * after another process has written.
+   */
   async begin(): Promise<void> {
     await this.executeQuery(CompiledQuery.raw('begin immediate'))
   }
@@ -72,7 +75,7 @@ class Session implements DatabaseConnection {
     await this.executeQuery(CompiledQuery.raw('commit'))
   }
 
-  /** Some failures have done it already. */
+  /** Some failures have already rolled back. */
   async rollback(): Promise<void> {
     if (this.#file.isInTransaction) await this.executeQuery(CompiledQuery.raw('rollback'))
   }
@@ -87,7 +90,7 @@ class Session implements DatabaseConnection {
   }
 
   async #run<Row>(sql: string, parameters: readonly unknown[]): Promise<QueryResult<Row>> {
-    // Reading waits for nobody: that it succeeds does not say that writing would.
+    // Reads never wait for writers. A successful read says nothing about the write lock.
     const patience = /^\s*select\b/i.test(sql) ? new Patience() : this.#patience
     return patience.with(() => this.#file.run<Row>(sql, parameters))
   }

@@ -1,6 +1,7 @@
 import { Fault } from '../../shared/fault.ts'
 
-// What is read from a column of JSON. A Fault at what was never written to it: a disk, or a hand, has changed it.
+// Parses JSON columns. Throws a Fault if the content is not what the program wrote:
+// the disk or a person changed it.
 
 export function storedJson(text: string): unknown {
   try {

@@ -20,8 +20,8 @@ import type { UserTables } from './tables/users.ts'
 import type { WebhookTables } from './tables/webhooks.ts'
 
 /**
- * Every table, each described where its queries are. Both databases have the same: times are whole milliseconds since
- * 1970, truth is 0 or 1, what has an inner structure is JSON in text, and columns are in snake_case.
+ * All tables. Both databases have the same columns: times are whole milliseconds since 1970, booleans are 0
+ * or 1, structured values are JSON text, and names are in snake_case.
  */
 export interface Tables
   extends AuditTables,

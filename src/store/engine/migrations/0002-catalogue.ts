@@ -56,10 +56,10 @@ async function signatures(db: Kysely<Tables>, { integer, real, key }: ColumnType
     .execute()
   const indexes = {
     signatures_by_software: ['software_id', 'type', 'value'],
-    // Those that have parts in common; what begins alike stands side by side in the primary key.
+    // For signatures with equal parts. Equal beginnings are adjacent in the primary key.
     signatures_by_part_b: ['type', 'part_b', 'part_c'],
     signatures_by_part_c: ['type', 'part_c', 'value'],
-    // The orders in which they are listed.
+    // The sort orders of lists.
     signatures_by_time: ['first_seen_ms', 'type', 'value', 'software_id'],
     signatures_by_confidence: ['confidence', 'type', 'value', 'software_id'],
     signatures_by_observations: ['observations', 'type', 'value', 'software_id'],
@@ -70,7 +70,7 @@ async function signatures(db: Kysely<Tables>, { integer, real, key }: ColumnType
       .on('signatures')
       .columns([...columns])
       .execute()
-  // Those that the API or live traffic has made are few.
+  // Few signatures come from the API or from live traffic.
   await db.schema
     .createIndex('signatures_made_here')
     .on('signatures')

@@ -8,7 +8,7 @@ export const eventPositions: Migration = async (db, { integer, key }) => {
     .addColumn('holder', 'text')
     .addColumn('held_until_ms', integer, (column) => column.notNull())
     .execute()
-  // All that a list asks for: what is told in an event is long, and is read of those only that are shown.
+  // Covers all columns that lists filter by. The long event data is read only for the rows that are shown.
   await db.schema.dropIndex('events_by_time').execute()
   await db.schema
     .createIndex('events_by_time')

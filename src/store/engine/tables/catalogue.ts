@@ -8,63 +8,65 @@ export interface CatalogueTables {
   catalogue_state: CatalogueStateTable
 }
 
-/** Everything that is known by name: what comes with Gatehouse, feeds, the operator's files, what the API has made. */
+/** All named software: built-in, from feeds, from the operator's files, and created by the API. */
 export interface SoftwareTable {
   id: string
   name: string
   kind: SoftwareKind
-  /** Of agents. */
+  /** For agents only. */
   category: Category | null
   description: string | null
-  /** All it is called and described by, in lower case. */
+  /** All names and the description, in lower case. */
   search: string
-  /** As a file of signatures has it, in JSON, less fingerprints, which have a table of their own. */
+  /** The entry in a signature file as JSON, without fingerprints, which have a table of their own. */
   document: string
   origin: SoftwareOrigin
-  /** The earliest day of its signatures. */
+  /** The earliest date of its signatures. */
   first_seen_ms: number
 }
 
-/** A later one has the last word on an id that an earlier one has, too; `api`: nobody else has it. */
+/** If several origins have an id, the later one wins. `api`: only the API has it. */
 export type SoftwareOrigin = 'builtin' | 'feed' | 'own' | 'api'
 
-/** What Software is called: its id, its name, its aliases, as they are written and as they are compared. */
+/** The names of software: id, name and aliases, as written and normalized. */
 export interface SoftwareNameTable {
   name: string
   software_id: string
 }
 
-/** A fingerprint that points to a Software, or, observed often enough, to nobody yet. */
+/** A fingerprint that belongs to software. If it was only observed often, it has no owner yet. */
 export interface SignatureTable {
   type: Ja4Type
-  /** Whole parts of it may be `*`. */
+  /** Whole parts may be `*`. */
   value: string
-  /** Empty: of nobody. */
+  /** Empty: no owner is known. */
   software_id: string
-  /** Its second part. */
+  /** The second part of the fingerprint. */
   part_b: string
-  /** Its third. */
+  /** The third part of the fingerprint. */
   part_c: string
   status: SignatureStatus
   source: SignatureSource
-  /** Where it was measured, in words. */
+  /** A description of where it was measured. */
   provenance: string
   first_seen_ms: number
-  /** Connections or requests it was measured on, where it comes from; live traffic is counted in `fingerprints_seen`. */
+  /**
+   * Connections or requests at the origin of the signature. Live traffic is counted in `fingerprints_seen`.
+   */
   observations: number
-  /** That who has it is this Software, from 0 to 1. */
+  /** The probability that a match is this software, from 0 to 1. */
   confidence: number
-  /** 1: where it judges, who has it is this Software, if that is an agent. */
+  /** 1: while active, a match identifies this software if it is an agent. */
   is_decisive: 0 | 1
 }
 
-/** `active`: it judges; `trial`: it is counted and judges nothing; `unknown`: of nobody; `retired`: taken back. */
+/** `active`: used to classify; `trial`: only counted; `unknown`: no owner; `retired`: withdrawn. */
 export type SignatureStatus = 'active' | 'trial' | 'unknown' | 'retired'
 
-/** `builtin`: from files, whoever has written them. */
+/** `builtin`: from files of any origin. */
 export type SignatureSource = 'builtin' | 'submitted' | 'observed'
 
-/** One row: the files that these tables were last made the same as. */
+/** One row: the files that these tables were last made equal to. */
 export interface CatalogueStateTable {
   id: 1
   hash: string

@@ -5,36 +5,39 @@ export interface EventTables {
   events: EventTable
 }
 
-/** What others are told of. */
+/** Events that webhooks and sinks receive. */
 export interface EventTable {
-  /** In the order in which they became true: a number that can be seen has none below it that cannot. */
+  /** Increases in commit order. When a number is visible, all lower numbers are visible too. */
   number: Generated<number>
   id: string
   type: EventType
   at_ms: number
-  /** What it is about; events of one subject are told in their order. */
+  /** What the event is about. Events of one subject are delivered in order. */
   subject: string
   /** The id of an agent. */
   agent: string | null
   category: string | null
   severity: Severity | null
-  /** From 0 to 1: how sure it is who it was. */
+  /** From 0 to 1: the confidence in the identity. */
   confidence: number | null
-  /** JSON: an object, as it is told. */
+  /** JSON: the object that receivers get. */
   data: string
 }
 
-/** How far somebody has come who reads on, and how far they are forgotten; bounded: one for each sink there ever was. */
+/**
+ * The position of each reader of events, and of their deletion. Bounded: one row
+ * for each sink that ever existed.
+ */
 export interface EventPositionTable {
   name: string
-  /** Behind which it goes on. */
+  /** The reader continues after it. */
   number: number
-  /** Who reads on, and until when nobody else does. */
+  /** The process that reads, and until when no other may. */
   holder: string | null
   held_until_ms: number
 }
 
-/** `test`: asked for by who wants to see one; told to nobody else. */
+/** `test`: requested for one receiver; no other receiver gets it. */
 export type EventType = 'new_agent' | 'new_signature' | 'threat_detected' | 'test'
 
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const

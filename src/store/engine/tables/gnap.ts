@@ -3,7 +3,7 @@ export interface GnapTables {
   gnap_tokens: GnapTokenTable
 }
 
-/** What a key that nobody knows has asked for (RFC 9635). Of each of its secrets there is a hash. */
+/** A grant request of an unknown key (RFC 9635). Only hashes of its secrets are stored. */
 export interface GnapGrantTable {
   id: string
   /** `waiting`, `approved`, `denied`, `finished`. */
@@ -11,23 +11,23 @@ export interface GnapGrantTable {
   thumbprint: string
   /** JSON. */
   jwk: string
-  /** JSON: what the client says about itself. */
+  /** JSON: what the client claims about itself. */
   display: string
   /** JSON: the tokens. */
   wanted: string
-  /** JSON: where the browser goes when it is decided; `null`: the client asks again. */
+  /** JSON: where the browser goes after the decision; `null`: the client polls. */
   finish: string | null
-  /** JSON: a list; those that were approved, before that those that are asked for. */
+  /** JSON: a list. The requested scopes, then the approved ones. */
   scopes: string
   interact_hash: string
   /** `null`: the browser was not sent back yet. */
   reference_hash: string | null
   continue_hash: string
-  /** Not before then may the client ask again. */
+  /** The client must not continue before then. */
   next_at_ms: number
-  /** The id of a principal; `null`: nobody yet, or an earlier version did not write it down. */
+  /** The id of a principal; `null`: undecided, or an earlier version did not store it. */
   decided_by: string | null
-  /** When they had signed in, if they sign in. */
+  /** When the decider signed in, for principals that sign in. */
   decided_at_ms: number | null
   created_at_ms: number
   expires_at_ms: number
@@ -35,9 +35,9 @@ export interface GnapGrantTable {
 
 export interface GnapTokenTable {
   id: string
-  /** SHA-256 of the token, in hexadecimal; the token itself is nowhere. */
+  /** SHA-256 of the token, in hexadecimal. The token itself is not stored. */
   hash: string
-  /** Of the token it is managed with. */
+  /** The hash of the management token. */
   manage_hash: string
   thumbprint: string
   /** JSON. */
@@ -47,11 +47,11 @@ export interface GnapTokenTable {
   /** JSON: a list. */
   scopes: string
   is_bearer: number
-  /** Somebody has approved it; else it is good for as long as its key is trusted. */
+  /** 1: a principal approved it. 0: it is valid as long as its key is trusted. */
   is_approved: number
-  /** The id of a principal; `null`: nobody, or an earlier version did not write it down. */
+  /** The id of a principal; `null`: not approved, or an earlier version did not store it. */
   approved_by: string | null
-  /** When they had signed in, if they sign in. */
+  /** When the approver signed in, for principals that sign in. */
   approved_at_ms: number | null
   expires_at_ms: number
   /** It can be renewed until then. */

@@ -4,7 +4,7 @@ export interface KeyTables {
 
 export interface KeyTable {
   id: string
-  /** SHA-256 of the key, in hexadecimal; the key itself is nowhere. */
+  /** SHA-256 of the key, in hexadecimal. The key itself is not stored. */
   hash: string
   name: string
   /** JSON: a list. */

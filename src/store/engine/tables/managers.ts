@@ -3,16 +3,16 @@ export interface ManagerTables {
   traffic: TrafficTable
 }
 
-/** What `/detect` has answered, for who has feedback on it at another process; bounded: the oldest are forgotten. */
+/** Answers of `/detect`, for feedback that arrives at another process. Bounded: the oldest are deleted. */
 export interface DetectionTable {
-  /** Of the request. */
+  /** The id of the request. */
   id: string
   at_ms: number
-  /** JSON: what somebody was held for. */
+  /** JSON: the verdict. */
   document: string
 }
 
-/** What a process has taken in within its last second; bounded: a row for each process that was there in the last hour. */
+/** The requests of each process in its last second. Bounded: one row for each process of the last hour. */
 export interface TrafficTable {
   process: string
   at_ms: number

@@ -5,11 +5,11 @@ export interface OAuthTables {
   oauth_records: OAuthRecordTable
 }
 
-/** Who asks for tokens. */
+/** Clients that request tokens. */
 export interface OAuthClientTable {
   id: string
   name: string
-  /** SHA-256 of the secret, in hexadecimal; `null`: it has none. */
+  /** SHA-256 of the secret, in hexadecimal; `null`: it has no secret. */
   secret_hash: string | null
   auth_method: string
   /** JSON: a list, as the two after it. */
@@ -19,12 +19,15 @@ export interface OAuthClientTable {
   /** JSON: a JWK Set. */
   jwks: string | null
   plan: string
-  /** `registration`: by itself (RFC 7591). */
+  /** `registration`: it registered itself (RFC 7591). */
   origin: string
   created_at_ms: number
 }
 
-/** What the authorization server remembers of codes, refresh tokens, sessions: by digests of their names, and sealed. */
+/**
+ * State of the authorization server: codes, refresh tokens, sessions. Names are
+ * digests, and contents are sealed.
+ */
 export interface OAuthRecordTable {
   id: string
   kind: string
@@ -33,29 +36,29 @@ export interface OAuthRecordTable {
   uid: string | null
   user_code: string | null
   client_id: string | null
-  /** Whose session, grant, code or refresh token it is. */
+  /** The owner of the session, grant, code or refresh token. */
   person_id: string | null
   expires_at_ms: number
   consumed_at_ms: number | null
 }
 
-/** Whose access tokens are not taken any more, though they have not expired. */
+/** Access tokens that are refused although they have not expired. */
 export interface OAuthDenialTable {
   /** `token`, `grant`, `client`, `person`, `key`. */
   kind: string
   id: string
   at_ms: number
-  /** Those tokens have all expired by then. */
+  /** The latest expiry of those tokens. */
   expires_at_ms: number
 }
 
-/** What access tokens are signed with: one after the other. */
+/** The keys that sign access tokens, one after the other. */
 export interface OAuthKeyTable {
   number: number
   kid: string
   /** JSON: a JWK. */
   public_jwk: string
-  /** The private one, encrypted with a key that is not in the database. */
+  /** The private key, encrypted with a key that is not in the database. */
   sealed: string
   created_at_ms: number
   signs_from_ms: number

@@ -2,7 +2,7 @@ export interface PolicyTables {
   policies: PolicyTable
 }
 
-/** A policy that was put by way of the API; bounded: the newest ones. */
+/** A policy that was set through the API. Bounded: only the newest are kept. */
 export interface PolicyTable {
   /** Counts from 1. */
   version: number
@@ -12,7 +12,7 @@ export interface PolicyTable {
   hash: string
   /** The id of a principal. */
   author: string
-  /** The version whose document this one has again. */
+  /** The version whose document this version restores. */
   restored_version: number | null
   created_at_ms: number
 }

@@ -3,7 +3,7 @@ export interface RateLimitTables {
 }
 
 export interface RateLimitTable {
-  /** Of what is counted: the plan and the principal. */
+  /** The plan and the principal. */
   key: string
   /** Requests in the window. */
   points: number

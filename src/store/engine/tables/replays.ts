@@ -2,7 +2,7 @@ export interface ReplayTables {
   replays: ReplayTable
 }
 
-/** A proof that was used, and must not be again. */
+/** A proof that was used and must not be used again. */
 export interface ReplayTable {
   /** A digest. */
   id: string

@@ -2,7 +2,7 @@ export interface SettingTables {
   settings: SettingTable
 }
 
-/** What may change while it runs; what is fixed at the start is in the configuration. */
+/** Settings that can change at run time. Fixed settings are in the configuration. */
 export interface SettingTable {
   name: string
   /** JSON. */

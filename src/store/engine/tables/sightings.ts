@@ -8,61 +8,61 @@ export interface SightingTables {
   agents_seen: AgentSeenTable
 }
 
-/** Sightings as they came, for a day or so; bounded: the oldest are forgotten first. */
+/** Sightings as received, kept for about a day. Bounded: the oldest are deleted first. */
 export interface SightingTable {
   /** In the order in which they were stored. */
   number: Generated<number>
   id: string
   seen_at_ms: number
-  /** A Sighting, in JSON. */
+  /** A Sighting, as JSON. */
   document: string
 }
 
-/** Which Sightings have been counted, so that one that comes again is not: by process and second. */
+/** The sightings that were counted, by process and second, so that a repeated one is not counted again. */
 export interface SightingsTakenTable {
   slot: string
-  /** JSON: from, to, from, to, …, in ascending order. */
+  /** JSON: from, to, from, to, …, ascending. */
   ranges: string
   taken_at_ms: number
 }
 
-/** How many requests there were in a minute, an hour, a day: everything is in all three, for as long as each is kept. */
+/** Requests in each minute, hour and day. Every request is in all three, for as long as each is kept. */
 export interface RollupTable {
   grain_ms: number
   dimension: string
-  /** When the minute, hour or day began. */
+  /** The start of the minute, hour or day. */
   at_ms: number
   key: string
   requests: number
-  /** Of them, with the verdict `agent`. */
+  /** Requests with the verdict `agent`. */
   agents: number
-  /** Of them, that were blocked. */
+  /** Requests that were blocked. */
   blocked: number
 }
 
-/** A fingerprint on live traffic; bounded: what is seen least is forgotten first. */
+/** A fingerprint on live traffic. Bounded: the least seen are deleted first. */
 export interface FingerprintSeenTable {
   type: 'ja4' | 'ja4s' | 'ja4h' | 'ja4x'
   value: string
   first_seen_ms: number
   last_seen_ms: number
   requests: number
-  /** Distinct addresses, about. */
+  /** Distinct addresses, estimated. */
   addresses: number
-  /** What that is estimated by. */
+  /** The state of the estimate. */
   sketch: string
-  /** 1: some software has it, as far as was known when it was last seen. */
+  /** 1: some software had it when it was last seen. */
   is_named: 0 | 1
-  /** The lowest is forgotten first. */
+  /** The lowest is deleted first. */
   rank: number
 }
 
-/** An agent on live traffic, on this installation. */
+/** An agent on this installation's live traffic. */
 export interface AgentSeenTable {
   software_id: string
   first_seen_ms: number
   last_seen_ms: number
   requests: number
-  /** Those that clients have named: a VersionTally, in JSON. */
+  /** The versions that clients claimed: a VersionTally, as JSON. */
   versions: ColumnType<string, string | undefined, string>
 }

@@ -7,38 +7,38 @@ export interface SubmissionTables {
   feedback_fingerprints: FeedbackFingerprintTable
 }
 
-/** A fingerprint that somebody has sent in, and what became of it. */
+/** A submitted fingerprint and its outcome. */
 export interface SubmissionTable {
   id: string
   created_at_ms: number
-  /** The id of the principal who sent it. */
+  /** The id of the submitting principal. */
   principal: string
   type: 'ja4' | 'ja4s' | 'ja4h' | 'ja4x'
   value: string
-  /** As it was written. */
+  /** As written by the submitter. */
   agent_name: string | null
-  /** Of the software it is for: one that was known, or what it was accepted for. */
+  /** The software it is for: known before, or set on acceptance. */
   software_id: string | null
   category: Category | null
   user_agent: string | null
   notes: string | null
   status: SubmissionStatus
-  /** JSON: what was found about it when it came in, as `{code, detail}`. */
+  /** JSON: findings at submission time, as `{code, detail}`. */
   reasons: string
-  /** The submission that was there before it. */
+  /** The earlier submission. */
   duplicate_of: string | null
-  /** Accepting it has made its software: 0 or 1. */
+  /** Accepting it created its software: 0 or 1. */
   made_software: number
   decided_at_ms: number | null
-  /** The id of a principal; `analysis`. */
+  /** The id of a principal, or `analysis`. */
   decided_by: string | null
-  /** Accepted, and taken back. */
+  /** When its acceptance was rolled back. */
   rolled_back_at_ms: number | null
 }
 
 export type SubmissionStatus = 'pending' | 'accepted' | 'rejected' | 'duplicate'
 
-/** What live traffic has shown of a fingerprint since somebody has sent it in; it is counted while one of them waits. */
+/** The live traffic of a fingerprint since its submission. Counted while a submission of it is pending. */
 export interface TrialTable {
   type: 'ja4' | 'ja4s' | 'ja4h' | 'ja4x'
   value: string
@@ -48,28 +48,28 @@ export interface TrialTable {
   hits: number
   first_hit_ms: number | null
   last_hit_ms: number | null
-  /** How many distinct addresses there were is estimated by this. */
+  /** The state of the estimate of distinct addresses. */
   addresses: string
-  /** JSON: how often each verdict was passed on it. */
+  /** JSON: how often each verdict occurred. */
   verdicts: string
 }
 
-/** What an operator says of a decision. */
+/** An operator's feedback on a decision. */
 export interface FeedbackTable {
   id: string
-  /** Of a request that was seen, or of an answer of `/detect`: one piece of feedback each. */
+  /** The id of a request, or of an answer of `/detect`. One feedback each. */
   decision_id: string
   at_ms: number
   principal: string
-  /** What it was in truth. */
+  /** The correct answer according to the operator. */
   told: 'agent' | 'human'
   told_software_id: string | null
-  /** What it was held for. */
+  /** The verdict of the decision. */
   verdict: string
   verdict_software_id: string | null
 }
 
-/** The fingerprints of what was decided. */
+/** The fingerprints of the decided request. */
 export interface FeedbackFingerprintTable {
   decision_id: string
   type: 'ja4' | 'ja4s' | 'ja4h' | 'ja4x'

@@ -4,62 +4,65 @@ export interface TaskTables {
   task_callbacks: TaskCallbackTable
 }
 
-/** A piece of work on many items. */
+/** A job with many items. */
 export interface TaskTable {
   id: string
-  /** Whose it is. */
+  /** The owner. */
   principal: string
   type: string
   status: TaskStatus
-  /** Items in it, those that are done, and those of them that failed. */
+  /** The numbers of items: all, done, and failed among the done. */
   total: number
   completed: number
   failed: number
   created_at_ms: number
   started_at_ms: number | null
   finished_at_ms: number | null
-  /** Which process works on it, and until when nobody else may; null: nobody does. */
+  /** The process that works on it, and until when no other may; `null`: not claimed. */
   lease_owner: string | null
   lease_until_ms: number | null
-  /** How often it was begun since something of it was last done. */
+  /** The number of starts since the last progress. */
   attempts: number
-  /** Why it failed as a whole. */
+  /** Why the whole task failed. */
   error: string | null
-  /** When its status became what it is. */
+  /** When the status last changed. */
   changed_at_ms: number
-  /** What its principal has put it together with. */
+  /** The context into which its principal grouped it. */
   context_id: string | null
 }
 
-/** Some of its items, which are done together. */
+/** Items that are processed together. */
 export interface TaskChunkTable {
   task_id: string
-  /** From 0. */
+  /** Counts from 0. */
   number: number
-  /** Of its first item. */
+  /** The index of its first item. */
   from_item: number
-  /** JSON: a list; empty once they are done, for they hold what others have sent. */
+  /** JSON: a list. Emptied when done, because the items contain client data. */
   items: string
-  /** JSON: a list of as many; null until they are done. */
+  /** JSON: one result for each item; `null` until they are done. */
   results: string | null
 }
 
-/** Where somebody wants to be told when the status of a task changes. */
+/** A URL that is notified of a task's status changes. */
 export interface TaskCallbackTable {
   task_id: string
-  /** Of those of its task. */
+  /** Unique within its task. */
   id: string
   url: string
-  /** JSON, encrypted with a key that is not in the database: what proves there that it is us; null: nothing does. */
+  /**
+   * JSON, encrypted with a key that is not in the database: the credentials that
+   * we send; `null`: no credentials.
+   */
   sealed: string | null
   created_at_ms: number
-  /** The status that was told last. */
+  /** The status that was sent last. */
   told: TaskStatus
-  /** How often in a row it could not be told. */
+  /** The number of failed attempts in a row. */
   attempts: number
-  /** Before then nobody tells it anything; null: there is nothing to tell. */
+  /** No attempt before then; `null`: nothing to send. */
   next_at_ms: number | null
-  /** Why it could not be told the last time. */
+  /** Why the last attempt failed. */
   error: string | null
 }
 

@@ -3,29 +3,35 @@ export interface ThreatTables {
   event_storms: EventStormTable
 }
 
-/** What was told lately, and how often it came since: it is not told again before the window ends. Bounded by EventStorms. */
+/**
+ * A threat that was reported recently, with its repetitions. It is not reported again before the
+ * window ends. Bounded by EventStorms.
+ */
 export interface ThreatWindowTable {
   /** Reason, fingerprint and address. */
   key: string
-  /** Of its storm. */
+  /** The topic of its storm. */
   topic: string
   ends_at_ms: number
-  /** Of what came since it was told. */
+  /** The repetitions since the report. */
   count: number
-  /** The first of these; without any, when it was told. */
+  /** The first repetition; without any, the time of the report. */
   since_ms: number
-  /** The last that is told or counted. */
+  /** The last report or repetition. */
   until_ms: number
-  /** JSON: the event that was told. */
+  /** JSON: the reported event. */
   event: string
 }
 
-/** How much of a topic was told in a minute, and of what was too much all that is kept. A row each topic. */
+/**
+ * The number of reports of a topic in a minute, and a summary of those that exceeded the
+ * limit. One row for each topic.
+ */
 export interface EventStormTable {
   topic: string
   minute_ms: number
   told: number
-  /** Of what was not told. */
+  /** Events that were not reported. */
   count: number
   since_ms: number
   until_ms: number
@@ -34,6 +40,6 @@ export interface EventStormTable {
   fingerprints: string
   /** JSON: a few. */
   examples: string
-  /** JSON: what the first of them would have been told as; empty without any. */
+  /** JSON: the first event that was not reported; empty without any. */
   event: string
 }

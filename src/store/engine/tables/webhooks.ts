@@ -14,28 +14,30 @@ export interface WebhookTable {
   enabled: number
   created_at_ms: number
   updated_at_ms: number
-  /** JSON: an object; `null`: all events of its types are for it. */
+  /** JSON: an object; `null`: it receives all events of its types. */
   filters: string | null
-  /** In a row, of all attempts. */
+  /** Failed attempts in a row, over all deliveries. */
   failures: Generated<number>
-  /** In a row, each longer than the one before. */
+  /** Pauses in a row, each longer than the one before. */
   pauses: Generated<number>
   failing_since_ms: number | null
   /** Nothing is sent before then. */
   paused_until_ms: number | null
   last_delivery_at_ms: number | null
-  /** `null`: nobody but its administrator has. */
+  /** `null`: not disabled, or disabled by its administrator. */
   disabled_reason: string | null
   disabled_at_ms: number | null
 }
 
-/** What deliveries are signed with; each webhook has one that stays, and for a while those before it. */
+/**
+ * The secrets that sign deliveries. Each webhook has one permanent secret, and for a time its predecessors.
+ */
 export interface WebhookSecretTable {
   id: string
   webhook_id: string
   /** Encrypted with a key that is not in the database. */
   sealed: string
   created_at_ms: number
-  /** `null`: it stays. */
+  /** `null`: permanent. */
   expires_at_ms: number | null
 }
