@@ -7,10 +7,10 @@ import type { Secret } from '../shared/secret.ts'
 export type Settings = ValueOf<typeof SETTINGS>
 export type Say = (pointer: string, what: string) => void
 
-/** `store`: it does nothing but look after what is stored. */
+/** `store`: a command that only maintains stored data. */
 export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'
 
-/** What each needs, and what it has no use for. */
+/** Checks the settings that a role requires, and those that it cannot use. */
 export function checkRole(
   { proxy, bus, store, inject }: Settings,
   role: ConfigRole | undefined,
@@ -34,7 +34,7 @@ export function checkRole(
     refuse('/store/encryption_keys', 'is missing: managers read the same secrets in the database')
 }
 
-/** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
+/** Checks settings against each other. Settings that are invalid by themselves are undefined here. */
 export function checkTogether(
   { proxy, manage, auth, fetch, identity, signing, feeds, store, bus, inject, tracing }: Partly<Settings>,
   refuse: Say,
@@ -109,7 +109,7 @@ export function checkTogether(
   }
 }
 
-/** What does nothing, or less than it seems to. */
+/** Warns about settings without effect, or with less effect than expected. */
 export function warnTogether(
   { proxy, manage, store, auth, fetch, identity, signing, sinks, bus, inject, tracing }: Settings,
   warn: Say,
@@ -181,7 +181,7 @@ export function warnTogether(
   }
 }
 
-/** As read while something in it may have been refused. */
+/** Settings during validation: an invalid value is undefined. */
 type Partly<Value> = Value extends HostPort | Secret<string> | string | number | boolean | null
   ? Value | undefined
   : { readonly [Name in keyof Value]: Partly<Value[Name]> }
@@ -190,7 +190,7 @@ function isMore(one: number | undefined, other: number | undefined): boolean {
   return one !== undefined && other !== undefined && one > other
 }
 
-/** Port 0 is a new one each time. */
+/** Port 0 picks a new port each time, so two of them never collide. */
 function isSame(one: HostPort | null | undefined, other: HostPort | null | undefined): boolean {
   if (!one || !other || one.port !== other.port || one.port === 0) return false
   return one.host === other.host || isEverywhere(one) || isEverywhere(other)
@@ -204,5 +204,5 @@ const NO_UPSTREAM = [
 const SECRET_LENGTH_GOOD = 32
 /** RFC 6750 §2.1. */
 const BEARER_TOKEN = /^[\w.~+/-]+=*$/
-/** RFC 9110 §5.5: blanks around a value are none of it. */
+/** RFC 9110 §5.5: blanks around a value are not part of it. */
 const UNSENDABLE = /^\s|\s$|\p{Cc}/u

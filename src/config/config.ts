@@ -11,7 +11,7 @@ import { Fault } from '../shared/fault.ts'
 import type { LogSettings } from '../shared/log.ts'
 import { REDACTED, Secret } from '../shared/secret.ts'
 
-/** All that is set at the start and takes a restart to change. Times of 0 are for ever. */
+/** All settings that are read at the start and need a restart to change. A time of 0 means forever. */
 export interface StartupConfig {
   readonly proxy: ProxyConfig
   readonly manage: {
@@ -21,7 +21,7 @@ export interface StartupConfig {
     /** `null`: without TLS. */
     readonly certificate: CertificateConfig | null
     readonly corsOrigins: readonly string[]
-    /** Whose X-Forwarded-For, Forwarded and PROXY header are believed at this port. */
+    /** Addresses whose X-Forwarded-For, Forwarded and PROXY header are trusted at this port. */
     readonly trustedProxies: readonly string[]
     readonly proxyProtocol: 'off' | 'optional' | 'required'
     readonly requestTimeoutMs: number
@@ -32,7 +32,7 @@ export interface StartupConfig {
     readonly hasDashboard: boolean
   }
   readonly tracing: {
-    /** `null`: requests are not traced. */
+    /** `null`: tracing is off. */
     readonly endpoint: string | null
     readonly token: Secret<string> | null
     readonly sample: number
@@ -40,12 +40,12 @@ export interface StartupConfig {
   }
   readonly limits: { readonly freePerDay: number; readonly standardPerHour: number }
   readonly data: { readonly dir: string }
-  /** Without a URL it is SQLite in the data folder. */
+  /** Without a URL: SQLite in the data folder. */
   readonly store: {
     readonly url: string | null
     readonly password: Secret<string> | null
     readonly auditRetentionMs: number
-    /** The first encrypts, all decrypt. None: those of the file `store.key`. */
+    /** The first key encrypts, all of them decrypt. Empty: the keys in the file `store.key`. */
     readonly encryptionKeys: readonly Secret<string>[]
   }
   readonly auth: {
@@ -56,7 +56,7 @@ export interface StartupConfig {
     readonly signingKeyRotationMs: number
     readonly registration: 'off' | 'token' | 'open'
     readonly registrationToken: Secret<string> | null
-    /** `null`: nobody signs in from elsewhere. */
+    /** `null`: no sign-in through an identity provider. */
     readonly openid: OpenidConfig | null
   }
   readonly bus: BusConfig
@@ -74,22 +74,22 @@ export interface StartupConfig {
     readonly syslogFormat: 'json' | 'cef'
     readonly syslogCaFile: string | null
   }
-  /** Of documents that others publish. */
+  /** For documents that third parties publish. */
   readonly fetch: { readonly allowPrivateAddresses: boolean }
-  /** How agents prove who they are. */
+  /** How agents prove their identity. */
   readonly identity: IdentityConfig
-  /** With a key of our own. */
+  /** Signing with this installation's key. */
   readonly signing: SigningConfig
-  /** Files and folders of the operator's own. */
+  /** The operator's files and folders. */
   readonly signatures: readonly string[]
-  /** `null`: those that come with Gatehouse. */
+  /** `null`: the bundled weights. */
   readonly weights: { readonly file: string | null }
   readonly feeds: readonly FeedConfig[]
   readonly policy: { readonly file: string | null }
   readonly sightings: {
     readonly file: string | null
     readonly bytesMax: number
-    /** `null`: nothing waits on disk. */
+    /** `null`: Sightings are not spooled to disk. */
     readonly spoolBytesMax: number | null
     readonly retentionMs: number
     readonly rowsMax: number
@@ -106,15 +106,15 @@ export interface ProxyConfig {
   readonly listen: HostPort
   readonly plainListen: HostPort | null
   readonly workers: number
-  /** One or more, each name once. The first is the one requests go to when no rule says otherwise. */
+  /** One or more, with unique names. The first is the default for requests that no rule routes. */
   readonly upstreams: readonly UpstreamConfig[]
   readonly trustedProxies: readonly string[]
   readonly proxyProtocol: 'off' | 'optional' | 'required'
   readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
-  /** None: any. */
+  /** Empty: any host. */
   readonly hosts: readonly string[]
   readonly unknownHost: 'refuse' | 'pass'
-  /** Which headers of clients reach the app. Names are in lower case. */
+  /** Which client headers reach the app. Names are in lower case. */
   readonly headers: {
     readonly oddNames: 'drop' | 'pass' | 'refuse'
     readonly untrusted: readonly string[]
@@ -128,7 +128,7 @@ export interface ProxyConfig {
   readonly fail: 'open' | 'closed'
   readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
-  /** `null`: requests are not written down. */
+  /** `null`: no access log. */
   readonly accessLog: {
     readonly format: 'common' | 'json'
     readonly file: string | null
@@ -163,7 +163,7 @@ export interface UpstreamConfig {
 
 /** NATS, between the planes. */
 export interface BusConfig {
-  /** None: there is no other plane elsewhere. */
+  /** Empty: no connection to other planes. */
   readonly urls: readonly string[]
   readonly name: string
   readonly credentialsFile: string | null
@@ -174,9 +174,9 @@ export interface BusConfig {
   readonly caFile: string | null
   readonly certificateFile: string | null
   readonly keyFile: string | null
-  /** What a proxy does that has never had a Snapshot of its fleet. */
+  /** What a proxy does before it has received its first Snapshot of the fleet. */
   readonly firstSnapshot: 'wait' | 'serve'
-  /** `null`: none. */
+  /** `null`: not configured. */
   readonly bootstrapFile: string | null
   readonly sightingsBytesMax: number
   readonly replicas: number
@@ -191,7 +191,7 @@ export interface IdentityConfig {
   readonly resolvers: readonly string[]
   /** `null`: never. */
   readonly rangesRefreshMs: number | null
-  /** `null`: none. */
+  /** `null`: not configured. */
   readonly asnFile: string | null
 }
 
@@ -204,7 +204,7 @@ export interface SigningConfig {
 }
 
 export interface ThreatsConfig {
-  /** Those that are told: `blocked`, … */
+  /** The reasons that are reported: `blocked`, … */
   readonly reasons: readonly string[]
   readonly anomaly: { readonly factor: number; readonly requestsMin: number }
   readonly robots: { readonly file: string | null; readonly isFromUpstream: boolean }
@@ -234,7 +234,7 @@ export interface OpenidConfig {
 }
 
 export interface TlsConfig {
-  /** None: a development certificate. */
+  /** Empty: a development certificate. */
   readonly certificates: readonly CertificateConfig[]
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
   readonly clientCertificates: 'off' | 'request'
@@ -272,30 +272,33 @@ export interface LimitsConfig {
 }
 
 export interface ConfigInput extends LayersInput {
-  /** Where `proxy.workers` is not set. */
+  /** Used if `proxy.workers` is not set. */
   readonly workersDefault?: number
-  /** What it is for; where nobody has said so, it may be for anything. */
+  /** The command that uses the settings; if missing, any. */
   readonly role?: ConfigRole
-  /** What a file of a secret holds. Throws a Fault. */
+  /** Reads a secret from its file. Throws a Fault. */
   readonly readSecret?: (file: string) => string
 }
 
 export interface ParsedConfig {
   readonly config: StartupConfig
-  /** What is allowed, and risky or without effect. */
+  /** Allowed settings that are risky or have no effect. */
   readonly warnings: readonly Problem[]
   readonly effective: readonly Effective[]
-  /** The same for all that run with the same, whoever gave it, and whatever its secrets are. SHA-256, in hexadecimal. */
+  /**
+   * Equal for processes with equal settings, whatever their source and their secrets. SHA-256, in
+   * hexadecimal.
+   */
   readonly hash: string
 }
 
-/** Throws one ConfigFault with everything that is wrong: where, what, and the nearest name there is. */
+/** Throws one ConfigFault with all problems: where, what, and the nearest valid name. */
 export function parseConfig(input: ConfigInput): ParsedConfig {
   const layers = new Layers(input)
   if (!layers.isReadable) throw new ConfigFault(inOrder(layers.problems))
   const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
   const settings = reader.read()
-  // If there is another problem, that may be why.
+  // Another problem may be the cause, so report those first.
   if (layers.problems.length === 0) checkRole(settings, input.role, (...problem) => layers.refuse(...problem))
   checkTogether(settings, (...problem) => layers.refuse(...problem))
   if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
@@ -312,7 +315,7 @@ function hashOf(effective: readonly Effective[]): string {
   return createHash('sha256').update(values.join('\n')).digest('hex')
 }
 
-/** The same, of the file that `--config` or GATEHOUSE_CONFIG names. */
+/** The same for the file named by `--config` or GATEHOUSE_CONFIG. */
 export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
@@ -328,12 +331,12 @@ export function loadConfig(
   return { ...parsed, warnings: [...parsed.warnings, ...readableByOthers(parsed, named)] }
 }
 
-/** More than four have to be asked for: each has memory, upstream connections and limits of its own. */
+/** At most four by default: each has its own memory, upstream connections and limits. */
 export function defaultWorkers(): number {
   return Math.min(availableParallelism(), 4)
 }
 
-/** By line, where they are in one file; what is in no file comes first. */
+/** Sorted by line; problems outside of a file come first. */
 function inOrder(problems: readonly Problem[]): Problem[] {
   const lineOf = ({ where }: Problem) => Number(/:(\d+):\d+$/.exec(where)?.[1] ?? 0)
   return problems.toSorted((a, b) => lineOf(a) - lineOf(b))
@@ -606,12 +609,17 @@ function limitsConfig(limits: Settings['proxy']['limits']): LimitsConfig {
   }
 }
 
-/** One key is not read again when its file changes: with another one alone, nothing could be decrypted. */
+/**
+ * A single key is not reloaded when its file changes: with only the new key, nothing stored could be
+ * decrypted.
+ */
 function encryptionKeys({ encryption_key: one, encryption_keys: ring }: Settings['store']) {
   return one === null ? ring : [new Secret(one.reveal())]
 }
 
-/** Files of secrets that anybody on this machine can read. One that cannot be looked at is for others to complain of. */
+/**
+ * Secret files that all users of the machine can read. Files that cannot be examined are reported elsewhere.
+ */
 function readableByOthers({ config, effective }: ParsedConfig, configFile: string | null): Problem[] {
   const files = new Map<string, string>()
   const others = [config.manage.certificate, config.inject.certificate].filter((each) => each !== null)

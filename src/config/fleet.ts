@@ -1,7 +1,7 @@
 import { busName, busUrl, choice, integer, optional, path, size, text } from './kinds.ts'
 import { list, secret, section, setting } from './items.ts'
 
-/** What is between managers and proxies that run apart. */
+/** Settings of the bus between managers and remote proxies. */
 export const BUS = section('NATS with JetStream, between `gatehouse manage` and its proxies.', {
   url: list(
     busUrl,

@@ -1,7 +1,7 @@
 import { choice, clientHeaderName } from './kinds.ts'
 import { list, noRisk, setting } from './items.ts'
 
-/** Which headers of clients reach the app: settings of `proxy`. */
+/** Settings of `proxy` for the client headers that reach the app. */
 export const HEADERS = {
   odd_header_names: setting(
     choice('drop', 'pass', 'refuse'),

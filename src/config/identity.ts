@@ -1,7 +1,7 @@
 import { boolean, choice, duration, hostPattern, optional, path, resolverAddress, webUrl } from './kinds.ts'
 import { list, section, setting } from './items.ts'
 
-/** How agents prove who they are. */
+/** How agents prove their identity. */
 export const IDENTITY = section(
   'How agents prove who they are (Web Bot Auth; see README, "Verified agents").',
   {
@@ -45,7 +45,7 @@ export const IDENTITY = section(
   },
 )
 
-/** How we do. */
+/** How Gatehouse proves its own identity. */
 export const SIGNING = section(
   'What is signed with a key of our own, which others find at `/.well-known/http-message-signatures-directory` of the management port.',
   {

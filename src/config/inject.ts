@@ -16,17 +16,17 @@ import { Fault } from '../shared/fault.ts'
 import { shown } from '../shared/problem.ts'
 import type { Secret } from '../shared/secret.ts'
 
-/** What `gatehouse inject` does: the admission webhook that puts a sidecar into Pods. */
+/** Settings of `gatehouse inject`, the admission webhook that adds a sidecar to Pods. */
 export interface InjectConfig {
   readonly listen: HostPort
-  /** `null`: self-made, and kept in the Secret. */
+  /** `null`: a self-made certificate, stored in the Secret. */
   readonly certificate: {
     readonly certificateFile: string
     readonly keyFile: string | null
     readonly passphrase: Secret<string> | null
   } | null
   readonly service: string
-  /** `null`: that of the service account. */
+  /** `null`: the namespace of the service account. */
   readonly namespace: string | null
   readonly secret: string
   readonly webhook: string
@@ -34,19 +34,19 @@ export interface InjectConfig {
   readonly sidecar: SidecarConfig
 }
 
-/** What Pods get that say nothing else. */
+/** Defaults for Pods, which their annotations can override. */
 export interface SidecarConfig {
   readonly image: string | null
   readonly pullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly pullSecrets: readonly string[]
   readonly listenAddress: '0.0.0.0' | '::'
   readonly listenPort: number
-  /** `null`: none. */
+  /** `null`: no plain port. */
   readonly plainPort: number | null
   readonly managePort: number
   readonly manageScheme: ManageScheme
   readonly upstreamScheme: UpstreamScheme
-  /** Names of ConfigMaps and Secrets in the Pod's own namespace; `null`: none. */
+  /** Names of ConfigMaps and Secrets in the Pod's own namespace; `null`: not used. */
   readonly configMap: string | null
   readonly certificate: string | null
   readonly bus: SidecarBusConfig
@@ -57,17 +57,20 @@ export interface SidecarConfig {
   readonly memoryMax: string
 }
 
-/** How the sidecar reaches NATS and logs in. Secrets and ConfigMaps are in the Pod's own namespace; `null`: none. */
+/**
+ * How the sidecar reaches NATS and logs in. Secrets and ConfigMaps are in the Pod's own namespace; `null`:
+ * not used.
+ */
 export interface SidecarBusConfig {
   readonly urls: readonly string[]
-  /** `null`: the default of `bus.name`, or what the ConfigMap of the Pod says. */
+  /** `null`: the Pod's ConfigMap or the default of `bus.name` applies. */
   readonly name: string | null
-  /** With a user, the Secret has its password; without, it has a `.creds` file. */
+  /** If a user is set, the Secret has its password; otherwise the Secret has a `.creds` file. */
   readonly user: string | null
   readonly secret: string | null
   readonly certificate: string | null
   readonly caConfigMap: string | null
-  /** `null`: the default of `bus.first_snapshot`, or what the ConfigMap of the Pod says. */
+  /** `null`: the Pod's ConfigMap or the default of `bus.first_snapshot` applies. */
   readonly firstSnapshot: FirstSnapshot | null
   readonly bootstrapConfigMap: string | null
 }
@@ -76,7 +79,7 @@ export type FirstSnapshot = 'wait' | 'serve'
 export type ManageScheme = 'http' | 'https'
 export type UpstreamScheme = 'http' | 'https' | 'h2c' | 'h2'
 
-/** Of Secrets, ConfigMaps and most else in Kubernetes (RFC 1123). */
+/** Names of Secrets, ConfigMaps and most other Kubernetes objects (RFC 1123). */
 export const kubernetesName: Kind<string> = {
   takes: 'name in Kubernetes',
   parse(raw) {
@@ -86,7 +89,7 @@ export const kubernetesName: Kind<string> = {
   fromText: (given) => given,
 }
 
-/** Of Services and namespaces, which are a label of a host name. */
+/** Names of Services and namespaces, which are a label of a host name. */
 export const kubernetesLabel: Kind<string> = {
   takes: 'name in Kubernetes',
   parse(raw) {
@@ -96,7 +99,7 @@ export const kubernetesLabel: Kind<string> = {
   fromText: (given) => given,
 }
 
-/** Below 1024, a port is for who runs as root, and the sidecar does not. */
+/** Ports below 1024 need root, and the sidecar does not run as root. */
 export const sidecarPort: Kind<number> = integer(1024, 65_535)
 
 export const upstreamScheme: Kind<UpstreamScheme> = choice('http', 'https', 'h2c', 'h2')
@@ -126,14 +129,14 @@ export const memory: Kind<string> = {
   fromText: (given) => given,
 }
 
-/** Thousandths of a core; NaN of what is none, or has finer parts than those. */
+/** Thousandths of a core; NaN if the text is invalid or more precise. */
 export function cpuAmount(written: string): number {
   const [, number, unit] = CPU.exec(written) ?? []
   const amount = Number(number) * (unit === 'm' ? 1 : 1000)
   return Number.isInteger(amount) ? amount : Number.NaN
 }
 
-/** Bytes; NaN of what is none. */
+/** Bytes; NaN if the text is invalid. */
 export function memoryAmount(written: string): number {
   const [, number, unit = ''] = MEMORY.exec(written) ?? []
   return Number(number) * (MEMORY_UNITS.get(unit) ?? Number.NaN)
@@ -317,7 +320,7 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
   }
 }
 
-/** What is wrong only in view of other settings. Those that are wrong by themselves are undefined. */
+/** Checks settings against each other. Settings that are invalid by themselves are undefined here. */
 export function checkInject({ sidecar }: PartlyInject, refuse: Say): void {
   const at = '/inject/sidecar'
   const { listen_port, plain_port, manage_port, cpu, cpu_max, memory, memory_max } = sidecar
@@ -332,7 +335,7 @@ export function checkInject({ sidecar }: PartlyInject, refuse: Say): void {
     refuse(`${at}/bus_user`, 'needs bus_secret: the Secret with the password of this user')
 }
 
-/** What does nothing, or less than it seems to. */
+/** Warns about settings without effect, or with less effect than expected. */
 export function warnInject({ tls, sidecar }: InjectSettings, warn: Say): void {
   if (tls.cert_file === null && tls.key_file !== null)
     warn('/inject/tls/key_file', 'has no effect without cert_file')

@@ -1,56 +1,56 @@
 import type { Kind } from './kinds.ts'
 import type { Secret } from '../shared/secret.ts'
 
-/** Settings under one name. */
+/** A named group of settings. */
 export interface Section<Members extends Items> {
   readonly item: 'section'
   readonly about: string
   readonly members: Members
 }
 
-/** One value. */
+/** A single value. */
 export interface Setting<Value> {
   readonly item: 'setting'
   readonly kind: Kind<Value>
   readonly about: string
-  /** As a file would have it; `undefined`: it has to be given. */
+  /** The default as written in a file; `undefined`: the setting is required. */
   readonly fallback: unknown
-  /** What is risky about a value that is allowed; `null` where nothing is. */
+  /** Why a valid value is risky; `null`: it is not. */
   risk(value: Value): string | null
 }
 
-/** Several values of a kind; one alone is a list too. */
+/** Several values of one kind. A single value counts as a list. */
 export interface List<Value> {
   readonly item: 'list'
   readonly kind: Kind<Value>
   readonly about: string
-  /** As a file would have it. An empty list in a file is empty. */
+  /** The default as written in a file. An empty list in a file stays empty. */
   readonly fallback: readonly string[]
   risk(value: Value): string | null
 }
 
-/** Several sections. */
+/** A list of sections. */
 export interface SectionList<Members extends Items> {
   readonly item: 'sections'
   readonly about: string
   readonly section: Section<Members>
 }
 
-/** Never shown; may be given as a file that has it, under the same name with `_file` behind it. */
+/** Never shown. It may be given as a file, with `_file` appended to its name. */
 export interface SecretSetting {
   readonly item: 'secret'
   readonly about: string
   readonly lengthMin: number
 }
 
-/** Several secrets; a file of them has one a line. */
+/** Several secrets. A secrets file has one per line. */
 export interface SecretListSetting {
   readonly item: 'secrets'
   readonly about: string
   readonly lengthMin: number
 }
 
-/** A shorter way to write a part of another setting: never both. */
+/** A short form for a part of another setting. Both at once are an error. */
 export interface ShortForm {
   readonly item: 'short'
   readonly of: Setting<unknown> | List<unknown> | SecretSetting
@@ -70,7 +70,7 @@ export interface Items {
   readonly [name: string]: Item
 }
 
-/** What a setting is for the program. */
+/** The type of a setting's value in the program. */
 export type ValueOf<Of> =
   Of extends Section<infer Members>
     ? { readonly [Name in keyof Members]: ValueOf<Members[Name]> }

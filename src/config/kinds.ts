@@ -8,15 +8,15 @@ import { parseDurationMs } from '../policy/duration.ts'
 import { shown } from '../shared/problem.ts'
 import { asciiHint } from '../wire/host.ts'
 
-/** How the value of a setting is written, and what it is for the program. */
+/** How the value of a setting is written, and its type in the program. */
 export interface Kind<Value> {
-  /** For the documentation. */
+  /** Shown in the documentation. */
   readonly takes: string
-  /** A file or a folder: in a file of settings, relative to that. */
+  /** A file or folder. In a settings file, the path is relative to that file. */
   readonly isPath?: true
-  /** Of a value as a file has it. Throws a Fault that says what is wrong with it. */
+  /** Parses a value from a file. Throws a Fault that says what is wrong. */
   parse(raw: unknown): Value
-  /** What a file would have where a variable or a flag has this text. */
+  /** Converts the text of a variable or flag to the value a file would have. */
   fromText(text: string): unknown
 }
 
@@ -58,7 +58,7 @@ export function integer(min: number, max: number): Kind<number> {
   }
 }
 
-/** A part of all, from 0 to 1. */
+/** A fraction from 0 to 1. */
 export const share: Kind<number> = {
   takes: '0 to 1',
   parse(raw) {
@@ -68,7 +68,7 @@ export const share: Kind<number> = {
   fromText: (given) => (/^\d(?:\.\d{1,12})?$/.test(given) ? Number(given) : given),
 }
 
-/** In milliseconds. Where `min` is `0`, that means "for ever" or "at once", as the setting says. */
+/** In milliseconds. If `min` is `0`, the setting defines whether 0 means "forever" or "at once". */
 export function duration(min: string, max: string): Kind<number> {
   const takes = `${min} to ${max}`
   const [minMs, maxMs] = [parseDurationMs(min)!, parseDurationMs(max)!]
@@ -106,7 +106,7 @@ export function choice<Choice extends string>(...choices: readonly Choice[]): Ki
   return {
     takes: choices.join(', '),
     parse(raw) {
-      // YAML 1.2 has `off` for text, and the number 1.2 for a version.
+      // YAML 1.2 parses `off` as text, and a version such as 1.2 as a number.
       const written = typeof raw === 'number' ? String(raw) : raw
       const found = choices.find((each) => each === written)
       if (found !== undefined) return found
@@ -117,7 +117,7 @@ export function choice<Choice extends string>(...choices: readonly Choice[]): Ki
   }
 }
 
-/** Where to listen. Every address is written out: `:8443` means all of them to some, and this machine to others. */
+/** The address must be explicit: some read `:8443` as all addresses, others as this machine only. */
 export const listenAddress: Kind<HostPort> = {
   takes: 'HOST:PORT',
   parse(raw) {
@@ -131,7 +131,7 @@ export const listenAddress: Kind<HostPort> = {
   fromText: same,
 }
 
-/** Who is asked for names: by its address, or it would have to be asked for itself. */
+/** A DNS server. Its address is required: its name would need a DNS server to resolve. */
 export const resolverAddress: Kind<string> = {
   takes: 'ADDRESS:PORT',
   parse(raw) {
@@ -144,7 +144,7 @@ export const resolverAddress: Kind<string> = {
   fromText: same,
 }
 
-/** Of the people's side of the management plane. */
+/** URL of the dashboard and the API as people reach it. */
 export const webUrl: Kind<string> = {
   takes: 'http:// or https:// URL',
   parse(raw) {
@@ -157,7 +157,9 @@ export const webUrl: Kind<string> = {
   fromText: same,
 }
 
-/** Of an OpenID provider (OpenID Connect Discovery 1.0 §3). Whether it may be http is for whoever knows what may. */
+/**
+ * URL of an OpenID provider (OpenID Connect Discovery 1.0 §3). The caller decides whether http is allowed.
+ */
 export const issuerUrl: Kind<string> = {
   takes: 'https:// URL',
   parse(raw) {
@@ -169,7 +171,7 @@ export const issuerUrl: Kind<string> = {
   fromText: same,
 }
 
-/** As a browser says it: no path, no default port. */
+/** An origin as browsers send it: no path, no default port. */
 export const webOrigin: Kind<string> = {
   takes: 'https://HOST or https://HOST:PORT',
   parse(raw) {
@@ -181,7 +183,7 @@ export const webOrigin: Kind<string> = {
   fromText: same,
 }
 
-/** Nothing in it is secret, so that it may be shown. */
+/** A URL without secrets, so it may be shown. */
 export const storeUrl: Kind<string> = {
   takes: 'sqlite:FILE or postgres://USER@HOST/DATABASE',
   parse(raw) {
@@ -196,7 +198,7 @@ export const storeUrl: Kind<string> = {
   fromText: same,
 }
 
-/** Of what is fetched. Nothing in it is secret, so that it may be shown. */
+/** A URL to fetch from. It contains no secrets, so it may be shown. */
 export const httpsUrl: Kind<string> = {
   takes: 'https:// URL',
   parse(raw) {
@@ -213,7 +215,7 @@ export const httpsUrl: Kind<string> = {
   fromText: same,
 }
 
-/** Where syslog goes to. There is no port that all agree on. */
+/** Syslog server. The port is required because there is no common default. */
 export const syslogUrl: Kind<string> = {
   takes: 'udp://, tcp:// or tls://HOST:PORT',
   parse(raw) {
@@ -293,7 +295,10 @@ export const headerName: Kind<string> = {
   fromText: same,
 }
 
-/** One that settings may have removed or believed: none that only the gateway sets, and none that HTTP needs. */
+/**
+ * A client header that settings may remove or trust. Excludes headers that only the gateway sets and headers
+ * that HTTP needs.
+ */
 export const clientHeaderName: Kind<string> = {
   ...headerName,
   parse(raw) {
@@ -316,7 +321,7 @@ export const hostName: Kind<string> = {
   fromText: same,
 }
 
-/** A host name, `*.` and one (any label in front of it), or an address as it stands in a Host header. */
+/** A host name, `*.` and a host name (any one label in front), or an address as in a Host header. */
 export const hostPattern: Kind<string> = {
   takes: 'host name, *.host name, or address',
   parse(raw) {
@@ -330,7 +335,7 @@ export const hostPattern: Kind<string> = {
   fromText: same,
 }
 
-/** What metrics and rules call a thing. */
+/** A name for metrics and rules. */
 export const name: Kind<string> = {
   takes: 'letters, digits and . _ -',
   parse(raw) {
@@ -349,7 +354,7 @@ export const urlPath: Kind<string> = {
   fromText: same,
 }
 
-/** The same, or `null`. */
+/** The same kind, or `null`. */
 export function optional<Value>(kind: Kind<Value>): Kind<Value | null> {
   return { ...kind, parse: (raw) => (raw === null ? null : kind.parse(raw)) }
 }
@@ -358,7 +363,7 @@ export function isEverywhere({ host }: HostPort): boolean {
   return host === '0.0.0.0' || host === '::'
 }
 
-/** What is risky about what is more. */
+/** Warns about values above `limit`. */
 export function above(limit: number, what: string): (value: number) => string | null {
   return (value) => (value > limit ? what : null)
 }
@@ -367,7 +372,7 @@ export function slow(what: string, limitMs = 60_000): (valueMs: number) => strin
   return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
 }
 
-/** What is risky about a range that is wider than what anybody has. */
+/** Warns about a range that is wider than any plausible network. */
 export function wide(what: string): (range: string) => string | null {
   return (text) => {
     const range = parseAddressRange(text)
@@ -392,7 +397,7 @@ function refused(raw: unknown, takes: string): Fault {
   return new Fault(INVALID, `is ${shown(raw)}; it takes ${takes}`)
 }
 
-/** `; did you mean 10s?`, of a bare number. */
+/** Suggests a unit for a bare number: `(did you mean 10s?)`. */
 function withUnit(raw: unknown, unit: string): string {
   const isBare =
     typeof raw === 'number' ? Number.isSafeInteger(raw) : typeof raw === 'string' && /^\d+$/.test(raw)
@@ -404,7 +409,7 @@ function parseSize(written: string): number | null {
   return unit === undefined ? null : Number(number) * BYTES.get(unit)!
 }
 
-/** Without repeating it: what stands there is mostly a password. */
+/** Does not quote the value: it usually contains a password. */
 function refuseUser(url: URL | null): void {
   if (url !== null && (url.username !== '' || url.password !== ''))
     throw new Fault(INVALID, 'has a user in it, and none is ever sent there')
@@ -440,7 +445,7 @@ const OF_HTTP: ReadonlySet<string> = new Set([
   ...['proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
 ])
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
-/** The last character of 32 bytes has two bits that are none of theirs, and zero. */
+/** FEED_KEY: the last base64 character of 32 bytes encodes two unused bits, which must be zero. */
 const BUS_NAME = /^[\w-]{1,32}$/
 const FEED_KEY = /^ed25519:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
 const NAME = /^\w(?:[\w.-]{0,62}\w)?$/
@@ -451,7 +456,7 @@ const BYTES: ReadonlyMap<string, number> = new Map([
   ['MiB', 1024 ** 2],
   ['GiB', 1024 ** 3],
 ])
-/** Few own a network wider than a /8, or a /16 of IPv6. */
+/** Hardly any organisation owns a network wider than an IPv4 /8 or an IPv6 /16. */
 const IPV4_WIDE = 2 ** 24
 const IPV6_WIDE = 2 ** 16
 const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([

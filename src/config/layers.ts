@@ -5,40 +5,40 @@ import { SETTINGS } from './schema.ts'
 import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source } from './source.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 
-/** What somebody gave a setting, and where. */
+/** The value of a setting and its source. */
 export interface Given {
-  /** As a file would have it. */
+  /** The value as a file would have it. */
   readonly raw: unknown
   /** A file with line and column, a variable, or a flag. */
   readonly where: string
-  /** What the setting is called there; empty for variables and flags, which are its name. */
+  /** The setting's name at that place. Empty for variables and flags, whose own name says it. */
   readonly name: string
   readonly level: Level
 }
 
-/** The higher one wins. */
+/** The higher level wins. */
 export type Level = (typeof LEVEL)[keyof typeof LEVEL]
 export const LEVEL = { file: 1, variable: 2, flag: 3 } as const
 
 export type ConfigFlags = { readonly [Flag in keyof typeof FLAGS]?: readonly string[] }
 
 export interface LayersInput {
-  /** By flag, without its dashes. */
+  /** By flag name, without dashes. */
   readonly flags: ConfigFlags
   readonly env: Readonly<Record<string, string | undefined>>
   readonly file: { readonly name: string; readonly text: string } | null
-  /** Of a command of which a flag is another setting than elsewhere: `{ listen: '/inject/listen' }`. */
+  /** For a command in which a flag stands for another setting: `{ listen: '/inject/listen' }`. */
   readonly flagSettings?: { readonly [Flag in keyof typeof FLAGS]?: string }
 }
 
-/** Flags over variables over the file: for each setting, who has the last word. */
+/** Merges flags, variables and the file, in this order of precedence. */
 export class Layers {
   readonly problems: Problem[] = []
-  /** Whether the file, if there is one, could be read as YAML. */
+  /** Whether the file, if given, is readable YAML. */
   readonly isReadable: boolean
-  /** What the file says, whole. */
+  /** The whole value of the file. */
   readonly fileValue: unknown
-  /** Paths in the file are relative to it. */
+  /** Base folder for paths in the file. */
   readonly fileFolder: string
   readonly #source: Source | null
   readonly #above = new Map<string, Given>()
@@ -61,7 +61,7 @@ export class Layers {
     })
   }
 
-  /** The last word on a setting of which the file says `raw`; `null` where nobody said anything. */
+  /** The effective value of a setting that is `raw` in the file; `null`: not set anywhere. */
   of(pointer: string, raw: unknown): Given | null {
     const given = this.#above.get(pointer)
     if (given !== undefined) return given
@@ -70,7 +70,7 @@ export class Layers {
     return { raw, where, name, level }
   }
 
-  /** Who spoke of this setting, or of the nearest thing around it. */
+  /** The source of this setting, or of the nearest setting around it. */
   near(pointer: string): Omit<Given, 'raw'> {
     for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
       const given = this.#above.get(at)
@@ -114,8 +114,8 @@ export class Layers {
   }
 
   /**
-   * A short form becomes the one element of the list it is short for, unless a higher level has the list itself. The
-   * first of the parts must be there.
+   * Moves a short form into the only element of the list it stands for, unless a higher level sets the list
+   * itself. The first part is required.
    */
   #settle(list: string, parts: Readonly<Record<string, string>>): void {
     const long = this.of(list, this.#inFile(list))
@@ -163,7 +163,7 @@ export interface Variable {
   readonly item: Item
 }
 
-/** Every setting that has a variable: those that are not in a list. */
+/** Every setting that has a variable: all except those inside lists. */
 export function variablesOf(items: Items, pointer = '', found = new Map<string, Variable>()) {
   for (const [name, item] of Object.entries(items)) {
     const at = pointerTo(pointer, name)
@@ -191,7 +191,7 @@ export function isSecret(item: Item): boolean {
   return kind === 'secret' || kind === 'secrets'
 }
 
-/** What a file would have where a variable or a flag has this text. */
+/** Converts the text of a variable or flag to the value a file would have. */
 function rawOf(item: Item, text: string, variable: string): unknown {
   switch (item.item) {
     case 'short':
@@ -213,8 +213,8 @@ function rawOf(item: Item, text: string, variable: string): unknown {
 }
 
 /**
- * What Kubernetes gives every container where a service is called gatehouse, or gatehouse-something: GATEHOUSE_PORT is
- * `tcp://10.0.0.1:8443` then, and nobody's setting.
+ * Variables that Kubernetes sets in every container if a Service is named gatehouse or gatehouse-something,
+ * such as GATEHOUSE_PORT=`tcp://10.0.0.1:8443`. They are not settings.
  */
 function isServiceLink(variable: string, text: string): boolean {
   if (
@@ -227,7 +227,7 @@ function isServiceLink(variable: string, text: string): boolean {
 }
 
 const PREFIX = 'GATEHOUSE_'
-/** The flags of `up`, `proxy` and `check`, and the setting each one is. */
+/** The flags of `up`, `proxy` and `check`, and the setting of each. */
 export const FLAGS = {
   upstream: '/proxy/upstream',
   listen: '/proxy/listen',
@@ -240,11 +240,11 @@ export const FLAGS = {
   'log-format': '/log/format',
 } as const
 
-/** Variables that are not called like their setting. */
+/** Variables whose names do not follow from the setting. */
 export const VARIABLES: ReadonlyMap<string, string> = new Map([['/manage/admin_key', 'GATEHOUSE_ADMIN_KEY']])
 
 export const CONFIG_VARIABLE = 'GATEHOUSE_CONFIG'
-/** Of commands that ask a Gatehouse which runs, for where it is and for the key: no settings of this one. */
+/** Variables for commands that talk to a running Gatehouse. They are not settings of this process. */
 export const CLIENT_VARIABLES = { url: 'GATEHOUSE_URL', key: 'GATEHOUSE_KEY' } as const
 
 const NO_SETTINGS: ReadonlySet<string> = new Set([CONFIG_VARIABLE, ...Object.values(CLIENT_VARIABLES)])

@@ -19,7 +19,7 @@ import { Fault } from '../shared/fault.ts'
 import { shown } from '../shared/problem.ts'
 import { REDACTED, Secret, secretLines, secretText } from '../shared/secret.ts'
 
-/** One value that is in force, as a file would have it, and who gave it. */
+/** One effective value, as a file would have it, and its source. */
 export interface Effective {
   readonly pointer: string
   readonly value: unknown
@@ -27,20 +27,20 @@ export interface Effective {
   readonly from: string
 }
 
-/** Holds what was given against the schema. What is wrong goes to the layers' problems. */
+/** Checks the given settings against the schema. Problems are added to the layers' problems. */
 export class ConfigReader {
   readonly effective: Effective[] = []
   readonly warnings: Problem[] = []
   readonly #layers: Layers
   readonly #readSecret: (file: string) => string
 
-  /** `readSecret` gives what a file holds; throws a Fault. */
+  /** `readSecret` returns the content of a file; throws a Fault. */
   constructor(layers: Layers, readSecret: (file: string) => string) {
     this.#layers = layers
     this.#readSecret = readSecret
   }
 
-  /** What is refused is missing from it: to be used as it is typed only where there are no problems. */
+  /** Invalid settings are missing in the result: use its type only if there are no problems. */
   read(): ValueOf<typeof SETTINGS> {
     return this.#section(SETTINGS, this.#layers.fileValue, '') as ValueOf<typeof SETTINGS>
   }
@@ -59,7 +59,7 @@ export class ConfigReader {
     return values
   }
 
-  /** The members of a mapping in the file; of a section in which all is commented out, none. */
+  /** The members of a mapping in the file. A section in which everything is commented out has no members. */
   #members(known: Items, raw: unknown, pointer: string): Readonly<Record<string, unknown>> {
     if (raw === undefined || raw === null) return {}
     if (typeof raw !== 'object' || Array.isArray(raw)) {
@@ -94,7 +94,7 @@ export class ConfigReader {
       case 'secrets':
         return this.#secrets(item, around[name], around[`${name}_file`], pointer)
       case 'short':
-        return null // the layers have put it where it belongs
+        return null // the layers have already moved it
     }
   }
 
@@ -174,7 +174,7 @@ export class ConfigReader {
     return sound.filter((each) => each !== null)
   }
 
-  /** `null`: there is none. A `value` of undefined was refused. */
+  /** `null`: not set. A `value` of undefined was invalid. */
   #givenSecret(inFile: unknown, fileInFile: unknown, pointer: string): GivenSecret | null {
     const direct = this.#layers.of(pointer, inFile)
     const inOther = this.#layers.of(`${pointer}_file`, fileInFile)
@@ -215,7 +215,7 @@ export class ConfigReader {
     }
   }
 
-  /** `undefined`: it was refused. */
+  /** `undefined`: invalid. */
   #value<Value>(kind: Kind<Value>, raw: unknown, pointer: string, level?: number): Value | undefined {
     try {
       const value = kind.parse(raw)
@@ -240,13 +240,13 @@ export class ConfigReader {
 interface GivenSecret {
   readonly value: unknown
   readonly at: string
-  /** That it was read from. */
+  /** The file it was read from. */
   readonly file: string | null
-  /** Who gave it. */
+  /** The source of the value. */
   readonly from: string
 }
 
-/** The same name in another place. */
+/** Suggests the place where a setting of this name exists. */
 function elsewhere(name: string): string {
   const found = POINTERS.find((pointer) => pointer.endsWith(`/${name}`))
   return found === undefined ? '' : ` (did you mean "${nameOf(found)}"?)`

@@ -410,7 +410,7 @@ const FEED = section('', {
   ),
 })
 
-/** Every setting there is. Validation, types, the documentation and `gatehouse check` come from this one value. */
+/** Every setting. Validation, types, documentation and `gatehouse check` are derived from this value. */
 export const SETTINGS = section('', {
   proxy: PROXY,
   manage: MANAGE,

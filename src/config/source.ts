@@ -15,14 +15,14 @@ import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { type Policy, parsePolicy, policyWarnings } from '../policy/policy.ts'
 import { DocumentFault, type DocumentProblem } from '../shared/problem.ts'
 
-/** One thing that is wrong with what an operator wrote. */
+/** A problem in an operator's input. */
 export interface Problem {
   /** A file with line and column, a variable, or a flag. */
   readonly where: string
   readonly what: string
 }
 
-/** Settings that cannot be used, with all that is wrong with them. */
+/** Unusable settings, with all problems. */
 export class ConfigFault extends Fault {
   readonly problems: readonly Problem[]
 
@@ -34,16 +34,16 @@ export class ConfigFault extends Fault {
   }
 }
 
-/** What a YAML or JSON text says, and where it says it. */
+/** The value of a YAML or JSON text, with positions. */
 export interface Source {
   readonly value: unknown
-  /** `file:line:column` of the value at a JSON pointer, or of the nearest thing around it. */
+  /** `file:line:column` of the value at a JSON pointer, or of the nearest value around it. */
   place(pointer: string): string
 }
 
 /**
- * Reads YAML 1.2 with its core schema only: no tags of anybody's own, no key twice, no merge keys, and limits on what
- * aliases can blow up. Throws a ConfigFault with every problem of the text.
+ * Reads YAML 1.2 with its core schema only: no custom tags, no duplicate keys, no merge keys, and limits on
+ * alias expansion. Throws a ConfigFault with every problem of the text.
  */
 export function readSource(text: string, name: string): Source {
   const lines = linesOf(text)
@@ -68,18 +68,18 @@ export function readSource(text: string, name: string): Source {
   }
 }
 
-/** A policy in a file. */
+/** A policy file. */
 export interface PolicyText {
-  /** As its author wrote it, to be sent on. */
+  /** As its author wrote it, for sending on. */
   readonly document: unknown
   readonly policy: Policy
-  /** What may not do what its author means. */
+  /** Parts that may not do what the author intends. */
   readonly warnings: readonly Problem[]
 }
 
 /**
- * Throws a ConfigFault with lines and rules. `names`: what agents and software are called; `null`: not known here, and
- * nothing is said of ids.
+ * Throws a ConfigFault with lines and rules. `names`: known agents and software; `null`: unknown, and ids are
+ * not checked.
  */
 export function parsePolicyText(
   text: string,
@@ -93,7 +93,7 @@ export function parsePolicyText(
   return { document: source.value, policy, warnings }
 }
 
-/** What `parse` makes of a source; its DocumentFault becomes a ConfigFault with lines and names. */
+/** Parses a source. Turns a DocumentFault into a ConfigFault with lines and names. */
 export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
   try {
     return parse()
@@ -107,13 +107,13 @@ export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
 }
 
 function placedProblem(source: Source, { pointer, within, what }: DocumentProblem): Problem {
-  // What has a name is called by it, and then not by its number.
+  // An item with a name is called by it instead of by its index.
   const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/rules)?\/\d+/, ''))
   const parts = [within ?? '', member, what]
   return { where: source.place(pointer), what: parts.filter((part) => part !== '').join(': ') }
 }
 
-/** A JSON pointer as people write it: `proxy.upstreams[0].urls`. */
+/** A JSON pointer in a readable form: `proxy.upstreams[0].urls`. */
 export function nameOf(pointer: string): string {
   const tokens = pointer.slice(1).split('/').map(unescaped)
   return tokens.reduce((name, token) => {
@@ -129,7 +129,7 @@ export function pointerTo(pointer: string, member: string | number): string {
 
 type Document = ReturnType<typeof parseAllDocuments>[number]
 
-/** The parser counts lines as well, but leaves some out behind its first error. */
+/** The parser counts lines too, but skips some after its first error. */
 function linesOf(text: string): LineCounter {
   const lines = new LineCounter()
   lines.addNewLine(0)
@@ -143,7 +143,7 @@ function documentOf(text: string, name: string, place: (offset: number) => strin
     const parsed = parseAllDocuments(text, YAML_OPTIONS)
     documents = Array.isArray(parsed) ? parsed : []
   } catch (error) {
-    // Nested so deep that the parser's own stack is full, or a bug of the parser's: either way, no settings.
+    // Nesting exhausted the parser's stack, or the parser has a bug. In both cases there are no settings.
     throw new ConfigFault([{ where: name, what: `cannot be read as YAML (${(error as Error).message})` }])
   }
   const problems = documents.flatMap((document) => [
@@ -163,7 +163,7 @@ function documentOf(text: string, name: string, place: (offset: number) => strin
   return documents[0] ?? null
 }
 
-/** Where a key stands that its mapping has had before. The parser compares each with each: minutes, for many. */
+/** Offsets of duplicate keys. The parser would compare all pairs, which takes minutes for many keys. */
 function keysTwice(document: Document): readonly number[] {
   const offsets: number[] = []
   visit(document, {
@@ -179,7 +179,7 @@ function keysTwice(document: Document): readonly number[] {
   return offsets
 }
 
-/** Turns nodes into values, and keeps the place of each. */
+/** Converts nodes to values and records the position of each. */
 class Walk {
   readonly #document: Document
   readonly #offsets: Map<string, number>
@@ -199,7 +199,7 @@ class Walk {
 
   #valueOf(node: unknown, pointer: string, depth: number): unknown {
     const offset = (node as Node | null)?.range?.[0] ?? null
-    // A member's place is its key, which was there first: an empty value has none of its own.
+    // A member's position is its key, which was recorded first: an empty value has no position.
     if (offset !== null && !this.#offsets.has(pointer)) this.#offsets.set(pointer, offset)
     if (++this.#nodes > NODES_MAX) throw this.#fault(offset, `more than ${NODES_MAX} values`)
     if (depth > DEPTH_MAX) throw this.#fault(offset, `nested deeper than ${DEPTH_MAX}`)
@@ -255,12 +255,15 @@ const YAML_OPTIONS = {
   stringKeys: true,
   uniqueKeys: false, // see keysTwice
 } as const
-/** The longest lists there are, of address ranges, take a few hundred thousand. */
+/** The longest lists, of address ranges, take some hundred thousand characters. */
 const TEXT_LENGTH_MAX = 4 * 1024 * 1024
-/** What an alias stands for counts each time: a few lines of them can stand for billions of values. */
+/**
+ * Each use of an alias counts with its whole content: a few lines of aliases can expand to billions of
+ * values.
+ */
 const NODES_MAX = 200_000
-/** Each is looked for from the start of the text. */
+/** The parser searches the target of each alias from the start of the text. */
 const ALIASES_MAX = 200
 const DEPTH_MAX = 32
-/** More are no help to anybody. */
+/** More would not help. */
 const PROBLEMS_SAID_MAX = 100

@@ -2,16 +2,16 @@ import { mappingAt, optionalBooleanAt, optionalMappingAt, optionalTextAt, textAt
 import { Fault } from '../shared/fault.ts'
 import type { Injection } from './injection.ts'
 
-/** What the API server asks (AdmissionReview, admission.k8s.io/v1). */
+/** A request of the API server (AdmissionReview, admission.k8s.io/v1). */
 export interface AdmissionRequest {
   readonly uid: string
   readonly namespace: string
   readonly isDryRun: boolean
-  /** Not looked at yet; `null`: it is about something else than a Pod that is to be made. */
+  /** Not validated yet; `null`: the request is not about the creation of a Pod. */
   readonly pod: { readonly value: unknown } | null
 }
 
-/** Throws a Fault that says what is not as it has to be. */
+/** Throws a Fault that says what is invalid. */
 export function parseReview(value: unknown): AdmissionRequest {
   const review = mappingAt('the body', value)
   if (review.get('apiVersion') !== API_VERSION || review.get('kind') !== KIND)
@@ -33,7 +33,7 @@ export function parseReview(value: unknown): AdmissionRequest {
   }
 }
 
-/** As the API server reads it. */
+/** The response in the API server's format. */
 export function reviewAnswer(uid: string, injection: Injection): unknown {
   return { apiVersion: API_VERSION, kind: KIND, response: { uid, ...answerOf(injection) } }
 }
@@ -69,8 +69,8 @@ function isOfPods(value: unknown): boolean {
 
 const API_VERSION = 'admission.k8s.io/v1'
 const KIND = 'AdmissionReview'
-/** A UUID has 36. */
+/** A UUID has 36 characters. */
 const UID_LENGTH_MAX = 256
-/** The API server cuts what is longer, and drops what is too much. */
+/** The API server truncates longer warnings and drops excess ones. */
 const WARNING_LENGTH_MAX = 250
 const WARNINGS_MAX = 15

@@ -9,7 +9,7 @@ import { announceCa } from './webhook-configuration.ts'
 
 export interface KeeperSettings {
   readonly service: string
-  /** `null`: that of the service account. */
+  /** `null`: the namespace of the service account. */
   readonly namespace: string | null
   readonly secret: string
   readonly webhook: string
@@ -17,7 +17,7 @@ export interface KeeperSettings {
 
 export interface KeeperLinks {
   readonly api: KubernetesApi
-  /** For connections from now on. */
+  /** Called with the certificate for new connections. */
   readonly use: (pair: { readonly chain: string; readonly key: string }) => void
   readonly metrics: InjectMetrics
   readonly log: Log
@@ -25,9 +25,9 @@ export interface KeeperLinks {
 }
 
 /**
- * Keeps the self-made certificate: in a Secret that all replicas look at, each now and then. Whoever sees that something
- * is due does it; of several, the first who writes has the last word. The API server is told of a CA before anybody shows
- * what that has signed.
+ * Keeps the self-made certificate in a Secret that all replicas poll. Any replica that sees a due step
+ * performs it; if several do, the first write wins. The API server learns of a CA before any replica uses a
+ * certificate that the CA signed.
  */
 export class CertificateKeeper {
   readonly #settings: KeeperSettings
@@ -43,12 +43,12 @@ export class CertificateKeeper {
     this.#links = links
   }
 
-  /** Looks until it is closed; never rejects. */
+  /** Polls until closed; never rejects. */
   async run(): Promise<void> {
     for (let failures = 0; !this.#closing.signal.aborted; ) {
       failures = (await this.#tryLook()) ? 0 : failures + 1
       const usualMs = failures === 0 ? LOOK_MS : Math.min(RETRY_MS * 2 ** (failures - 1), LOOK_MS)
-      // Replicas that were started together do not go on asking together.
+      // Jitter: replicas that started together must not keep polling together.
       const pauseMs = usualMs * (1 + JITTER * (2 * Math.random() - 1))
       await wait(pauseMs, undefined, { signal: this.#closing.signal, ref: false }).catch(() => undefined)
     }
@@ -58,7 +58,7 @@ export class CertificateKeeper {
     this.#closing.abort()
   }
 
-  /** Why nobody can be answered, in words for an operator. */
+  /** Why reviews cannot be answered, in words for an operator. */
   unready(): readonly string[] {
     if (this.#inUse === null) return [this.#problem ?? 'there is no certificate yet']
     const isExpired = notAfterMs(this.#inUse.leaf.certificate) <= this.#links.nowMs()
@@ -67,7 +67,7 @@ export class CertificateKeeper {
       : []
   }
 
-  /** Once: takes over what is there, and does what is due. Throws a Fault. */
+  /** Polls once: uses the stored certificate and performs due steps. Throws a Fault. */
   async look(): Promise<void> {
     const { api, nowMs } = this.#links
     const { service, secret, webhook } = this.#settings
@@ -99,7 +99,7 @@ export class CertificateKeeper {
     } catch (error) {
       metrics.looked('failed')
       const message = error instanceof Error ? error.message : String(error)
-      // Said once, however long it lasts.
+      // Log the same problem once, however long it lasts.
       if (message !== this.#problem && error instanceof Fault)
         log.error('the certificate cannot be looked after', { error })
       else if (message !== this.#problem)
@@ -128,5 +128,5 @@ export class CertificateKeeper {
 const LOOK_MS = 30_000
 const RETRY_MS = 1_000
 const JITTER = 0.2
-/** Each step is followed by a look, and replicas may be in each other's way. */
+/** Each step is followed by another read, and replicas may conflict. */
 const TRIES_MAX = 10

@@ -3,11 +3,11 @@ import { mappingAt, optionalMappingAt, textAt } from './json-value.ts'
 import type { KubernetesApi } from './kubernetes-api.ts'
 import { fieldsOf, type OwnCertificate, ownCertificateIn } from './own-certificate.ts'
 
-/** What the Secret held at one time. */
+/** The content of the Secret at one time. */
 export interface Kept {
-  /** `null`: nothing that can be used. */
+  /** `null`: nothing usable. */
   readonly own: OwnCertificate | null
-  /** As it was read; `null`: there is none. */
+  /** The object as read; `null`: the Secret does not exist. */
   readonly object: object | null
 }
 
@@ -25,7 +25,7 @@ export class CertificateSecret {
     this.#all = `/api/v1/namespaces/${namespace}/secrets`
   }
 
-  /** Throws a Fault where it is somebody else's. */
+  /** Throws a Fault if the Secret belongs to another program. */
   async read(): Promise<Kept> {
     const { status, body } = await this.#api.get(`${this.#all}/${this.#name}`)
     if (status === 404) return { own: null, object: null }
@@ -42,7 +42,7 @@ export class CertificateSecret {
     return { own: ownCertificateIn(new Map(fields)), object: Object.fromEntries(secret) }
   }
 
-  /** `false`: somebody was faster, and what they have written counts. */
+  /** `false`: another replica was faster, and its version is valid. */
   async write(before: Kept, own: OwnCertificate): Promise<boolean> {
     const data = Object.fromEntries(
       Object.entries(fieldsOf(own)).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
@@ -62,7 +62,7 @@ export class CertificateSecret {
   }
 }
 
-/** With all that others have added to it, and the version that it takes the place of. */
+/** Keeps fields that others have added, and the version that the update replaces. */
 function labelled(object: object, data: Readonly<Record<string, string>>): object {
   const metadata = mappingAt('metadata', mappingAt('the Secret', object).get('metadata'))
   const labels = optionalMappingAt('metadata.labels', metadata.get('labels')) ?? new Map<string, unknown>()

@@ -1,6 +1,6 @@
 import { DurationHistogram, type Metrics, Tally } from '../shared/metrics.ts'
 
-/** What the webhook counts. */
+/** Metrics of the webhook. */
 export class InjectMetrics {
   readonly #reviews = new Tally({ outcome: ['patched', 'unchanged', 'refused', 'malformed', 'failed'] })
   readonly #durations = new DurationHistogram()
@@ -13,7 +13,7 @@ export class InjectMetrics {
     this.#durations.observe(durationMs)
   }
 
-  /** At the Secret of the self-made certificate. */
+  /** One poll of the Secret with the self-made certificate. */
   looked(outcome: 'done' | 'failed'): void {
     this.#looks.add(outcome)
   }
@@ -22,7 +22,7 @@ export class InjectMetrics {
     this.#steps.add(step)
   }
 
-  /** By what it is of: `leaf`, `ca`. */
+  /** Expiry times by certificate: `leaf`, `ca`. */
   certificates(notAfterMs: Readonly<Record<string, number>>): void {
     this.#notAfterMs = notAfterMs
   }

@@ -4,7 +4,7 @@ import { INJECTED, PREFIX, readPodSettings } from './pod-settings.ts'
 import { planPorts } from './ports.ts'
 import { makeSidecar, SIDECAR, type SidecarSettings } from './sidecar.ts'
 
-/** What becomes of a Pod. */
+/** The decision about a Pod. */
 export type Injection =
   | { readonly kind: 'nothing'; readonly warnings: readonly string[] }
   | {
@@ -12,10 +12,10 @@ export type Injection =
       readonly patch: readonly PatchOperation[]
       readonly warnings: readonly string[]
     }
-  /** It asks for a sidecar that it cannot have, in words for its author. */
+  /** The Pod requests a sidecar that is impossible, in words for its author. */
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-/** Pure: the same Pod gets the same sidecar, and one that has it gets nothing. */
+/** A pure function: the same Pod gets the same sidecar, and a Pod that has one gets nothing. */
 export function inject(pod: Pod, common: SidecarSettings, version: string): Injection {
   const wish = wishOf(pod)
   if (wish === null) return NOTHING
@@ -24,7 +24,7 @@ export function inject(pod: Pod, common: SidecarSettings, version: string): Inje
   if (pod.isForWindows) return { kind: 'nothing', warnings: ['Pods for Windows get no sidecar of Gatehouse'] }
 
   const read = readPodSettings(pod, common)
-  // What a wrong annotation would do to ports is of no interest, before it is right.
+  // Report annotation problems first: port problems may follow from them.
   if (read.problems.length > 0) return { kind: 'refused', problems: read.problems }
   const ports = planPorts(pod, read.settings)
   if (ports.problems.length > 0) return { kind: 'refused', problems: ports.problems }
@@ -34,7 +34,7 @@ export function inject(pod: Pod, common: SidecarSettings, version: string): Inje
     kind: 'patch',
     patch: [
       ...ports.patch,
-      // The last: what runs before the app needs nobody to take requests, and has the Pod's resources to itself.
+      // Last: init containers before it need no proxy, and keep the Pod's resources to themselves.
       ...appended('/spec/initContainers', pod.initContainers, [sidecar.container]),
       ...appended('/spec/volumes', pod.volumes, sidecar.volumes),
       ...pullSecrets(pod, common),
@@ -44,24 +44,27 @@ export function inject(pod: Pod, common: SidecarSettings, version: string): Inje
   }
 }
 
-/** `null`: it wants none. */
+/** `null`: no sidecar requested. */
 function wishOf({ labels }: Pod): 'sidecar' | 'unknown' | null {
   const label = labels.get(LABEL)
   if (label === undefined || label === 'disabled' || label === 'false') return null
   return label === 'enabled' || label === 'true' ? 'sidecar' : 'unknown'
 }
 
-/** Of whichever version, and whoever put it there: this webhook, or the author. */
+/** Whether the Pod has a sidecar of any version, added by this webhook or by the author. */
 function hasSidecar({ containers, initContainers }: Pod): boolean {
   return [...containers, ...(initContainers ?? [])].some(({ name }) => name === SIDECAR)
 }
 
-/** What a node says of a Pod that it runs by a file of its own: changing it here would change nothing there. */
+/**
+ * A mirror Pod reports a Pod that a node runs from a local file. Changing the mirror would not change that
+ * Pod.
+ */
 function isMirror({ annotations }: Pod): boolean {
   return annotations?.has('kubernetes.io/config.mirror') === true
 }
 
-/** For the image of the sidecar. Those that the Pod has already are not added again. */
+/** Pull secrets for the sidecar's image that the Pod does not have yet. */
 function pullSecrets({ imagePullSecrets }: Pod, common: SidecarSettings): PatchOperation[] {
   const missing = common.pullSecrets.filter((name) => imagePullSecrets?.includes(name) !== true)
   if (missing.length === 0) return []

@@ -1,4 +1,4 @@
-/** RFC 6902, as far as it is needed. */
+/** The part of RFC 6902 that is used. */
 export type PatchOperation =
   | { readonly op: 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'replace'; readonly path: string; readonly value: unknown }
@@ -9,7 +9,7 @@ export function member(pointer: string, name: string | number): string {
   return `${pointer}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
 }
 
-/** Adds to the end of a list, which may not be there yet. */
+/** Appends to a list, which may not exist yet. */
 export function appended(
   pointer: string,
   list: readonly unknown[] | null,

@@ -1,17 +1,17 @@
 import { Fault } from '../shared/fault.ts'
 import { shown } from '../shared/problem.ts'
 
-/** Whatever keys somebody has thought of: `__proto__` is one like any other. */
+/** A Map, so that any key is safe, even `__proto__`. */
 export type Mapping = ReadonlyMap<string, unknown>
 
-/** Throws a Fault that says where it is none. */
+/** Throws a Fault with the place if the value is not a mapping. */
 export function mappingAt(at: string, value: unknown): Mapping {
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return new Map(Object.entries(value))
   throw refused(at, value, 'a mapping')
 }
 
-/** The same; `null` where nothing is there, as Kubernetes says it: left out, or null. */
+/** The same; `null` if the value is missing or null. */
 export function optionalMappingAt(at: string, value: unknown): Mapping | null {
   return value === undefined || value === null ? null : mappingAt(at, value)
 }

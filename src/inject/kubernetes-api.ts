@@ -8,7 +8,7 @@ import { optionalTextAt, mappingAt } from './json-value.ts'
 export interface ApiPlace {
   readonly host: string
   readonly port: number
-  /** Where `token`, `ca.crt` and `namespace` are: the service account of the Pod. */
+  /** Folder of `token`, `ca.crt` and `namespace`: the service account of the Pod. */
   readonly folder: string
 }
 
@@ -17,7 +17,7 @@ export interface ApiAnswer {
   readonly body: unknown
 }
 
-/** Of the variables that every container has. Throws a Fault outside of a cluster. */
+/** Reads the address from variables that every container has. Throws a Fault outside of a cluster. */
 export function apiPlace(env: Readonly<Record<string, string | undefined>>, folder: string): ApiPlace {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = Number(env['KUBERNETES_SERVICE_PORT_HTTPS'] ?? env['KUBERNETES_SERVICE_PORT'])
@@ -30,8 +30,8 @@ export function apiPlace(env: Readonly<Record<string, string | undefined>>, fold
 }
 
 /**
- * The API server, as the Pod's own service account. Token and CA are read for each request: the kubelet puts new ones in
- * their place, and requests are few.
+ * The API server, with the Pod's own service account. Token and CA are read for each request, because the
+ * kubelet rotates them and requests are rare.
  */
 export class KubernetesApi {
   readonly #place: ApiPlace
@@ -54,7 +54,7 @@ export class KubernetesApi {
     return this.#ask('POST', path, object, 'application/json')
   }
 
-  /** Its `resourceVersion` says of which one it takes the place. */
+  /** The object's `resourceVersion` tells which version it replaces. */
   replace(path: string, object: unknown): Promise<ApiAnswer> {
     return this.#ask('PUT', path, object, 'application/json')
   }
@@ -63,7 +63,7 @@ export class KubernetesApi {
     return this.#ask('PATCH', path, patch, 'application/json-patch+json')
   }
 
-  /** Statuses that a caller may know what to do with are an answer; whatever else goes wrong is a Fault. */
+  /** Statuses that callers can handle are returned; every other failure is a Fault. */
   async #ask(method: string, path: string, body: unknown, type: string): Promise<ApiAnswer> {
     const [token, ca] = await Promise.all([this.#read('token'), this.#read('ca.crt')])
     try {
@@ -125,7 +125,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** What stands in front of an API server answers with pages, where something is wrong. */
+/** Proxies in front of an API server answer errors with HTML pages. */
 function jsonIn(text: string, status: number): unknown {
   try {
     return JSON.parse(text)
@@ -135,7 +135,10 @@ function jsonIn(text: string, status: number): unknown {
   }
 }
 
-/** The words are those of a Status. They quote what was sent, but for the first two, who have not looked at it. */
+/**
+ * The reason in a Status. Its message may quote the request, so it is used only for 401 and 403, where the
+ * server has not looked at the body.
+ */
 function reasonIn({ status, body }: ApiAnswer): string {
   try {
     const said = mappingAt('the answer', body)
@@ -147,8 +150,8 @@ function reasonIn({ status, body }: ApiAnswer): string {
 }
 
 const TIMEOUT_MS = 10_000
-/** A Secret has 1 MiB at most. */
+/** A Secret has at most 1 MiB. */
 const BYTES_MAX = 4 * 1024 * 1024
 const REASON_LENGTH_MAX = 300
-/** Not there; there already, or another one by now; not as a patch takes it to be. */
+/** 404 not found; 409 exists already or has changed; 422 the patch does not apply. */
 const UNDERSTOOD = new Set([404, 409, 422])

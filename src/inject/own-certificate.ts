@@ -1,20 +1,23 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { MadeCertificate } from '../proxy/tls/certificate-maker.ts'
 
-/** A self-made certificate and who vouches for it, as all replicas share it. */
+/** A self-made certificate and its CA, shared by all replicas. */
 export interface OwnCertificate {
   readonly ca: MadeCertificate
   readonly leaf: MadeCertificate
-  /** Announced, so that it is trusted by the time it signs. */
+  /** The next CA, announced so that it is trusted by the time it signs. */
   readonly nextCa: MadeCertificate | null
-  /** Trusted until no replica shows what it has signed. */
+  /** The previous CA, trusted until no replica uses a certificate that it signed. */
   readonly previousCa: string | null
 }
 
-/** What has to be made anew: everything, a next CA, what comes of it, the leaf, or nothing of the CA before any more. */
+/**
+ * The next renewal step: everything, announce a next CA, switch to it, renew the leaf, or drop the previous
+ * CA.
+ */
 export type Step = 'all' | 'announce' | 'promote' | 'leaf' | 'forget'
 
-/** `null`: all is well. One step at a time: replicas that do the same at once agree on the first one that is kept. */
+/** `null`: nothing is due. One step at a time: if replicas act at once, the first stored result wins. */
 export function stepDue(own: OwnCertificate | null, name: string, nowMs: number): Step | null {
   if (own === null || !isWhole(own, name) || msLeft(own.ca.certificate, nowMs) <= 0) return 'all'
   const { ca, leaf, nextCa, previousCa } = own
@@ -25,7 +28,7 @@ export function stepDue(own: OwnCertificate | null, name: string, nowMs: number)
   return null
 }
 
-/** What it is after that step. `name`: the host name that the API server asks for. */
+/** The state after that step. `name`: the host name that the API server requests. */
 export async function take(
   step: Step,
   own: OwnCertificate | null,
@@ -46,7 +49,7 @@ export async function take(
   }
 }
 
-/** All that may have signed what a replica shows, PEM: what the API server is to trust. */
+/** All CAs that may have signed a replica's certificate, as PEM: the API server must trust them. */
 export function bundleOf({ ca, nextCa, previousCa }: OwnCertificate): string {
   return [ca.certificate, nextCa?.certificate ?? '', previousCa ?? ''].join('')
 }
@@ -55,7 +58,7 @@ export function notAfterMs(certificate: string): number {
   return new X509Certificate(certificate).validToDate.getTime()
 }
 
-/** Two fields each, but for the CA that signs no more, in the order of `FIELDS`. */
+/** Certificate and key of each, and the previous CA's certificate, in the order of `FIELDS`. */
 export function fieldsOf({ ca, leaf, nextCa, previousCa }: OwnCertificate): Record<string, string> {
   return {
     'ca.crt': ca.certificate,
@@ -67,7 +70,7 @@ export function fieldsOf({ ca, leaf, nextCa, previousCa }: OwnCertificate): Reco
   }
 }
 
-/** `null` where they are not what `fieldsOf` makes. */
+/** `null`: not in the form of `fieldsOf`. */
 export function ownCertificateIn(fields: ReadonlyMap<string, string>): OwnCertificate | null {
   try {
     const pair = (name: string): MadeCertificate | null => {
@@ -88,7 +91,7 @@ function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))
 }
 
-/** Whether the API server that trusts the CA will take the leaf for this name. */
+/** Whether an API server that trusts the CA accepts the leaf for this name. */
 function isWhole({ ca, leaf }: OwnCertificate, name: string): boolean {
   const [issuer, issued] = [new X509Certificate(ca.certificate), new X509Certificate(leaf.certificate)]
   return issued.verify(issuer.publicKey) && issued.checkHost(name, { subject: 'never' }) !== undefined
@@ -106,7 +109,7 @@ async function fromCa(
 
 async function newCa(name: string, nowMs: number): Promise<MadeCertificate> {
   const { makeCa } = await import('../proxy/tls/certificate-maker.ts')
-  // Each has a name of its own: of two with the same, who checks might try the wrong one.
+  // Each CA has a unique name: with equal names, a verifier might try the wrong CA.
   const commonName = `Gatehouse inject CA ${new Date(nowMs).toISOString()}`
   return makeCa(commonName, [name], nowMs, CA_DAYS)
 }
@@ -120,7 +123,7 @@ function msLeft(certificate: string, nowMs: number): number {
   return notAfterMs(certificate) - nowMs
 }
 
-/** They are made to be valid from an hour ago. */
+/** Certificates are backdated by an hour. */
 function ageMs(certificate: string, nowMs: number): number {
   return nowMs - new X509Certificate(certificate).validFromDate.getTime() - CLOCK_SKEW_MS
 }
@@ -128,11 +131,11 @@ function ageMs(certificate: string, nowMs: number): number {
 const DAY_MS = 86_400_000
 const CLOCK_SKEW_MS = 3_600_000
 const CA_DAYS = 365
-/** A leaf ends before its CA does. */
+/** Long enough that a leaf expires before its CA. */
 const CA_RENEWAL_DAYS = 120
 const LEAF_DAYS = 90
 const LEAF_RENEWAL_DAYS = 30
-/** Every API server has heard of a CA by then. */
+/** By then every API server knows an announced CA. */
 const ANNOUNCED_MS = 3_600_000
-/** Every replica has looked at the Secret by then. */
+/** By then every replica has read the Secret. */
 const OVERLAP_MS = 86_400_000

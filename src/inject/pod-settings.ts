@@ -19,16 +19,16 @@ import { Fault } from '../shared/fault.ts'
 import { shown } from '../shared/problem.ts'
 import type { Pod } from './pod.ts'
 
-/** What the sidecar of one Pod is to be: the webhook's settings, and over them the Pod's annotations. */
+/** Settings for the sidecar of one Pod: the webhook's settings, overridden by the Pod's annotations. */
 export interface PodSettings {
   readonly listenPort: number
   readonly plainPort: number | null
   readonly managePort: number
   readonly manageScheme: ManageScheme
   readonly upstreamScheme: UpstreamScheme
-  /** A number, or the name of a port; `null`: nothing is said. */
+  /** A number, or the name of a port; `null`: not set. */
   readonly upstreamPort: number | string | null
-  /** The name of a port of the app that becomes the sidecar's. */
+  /** The name of an app port that the sidecar takes over. */
   readonly takePort: string | null
   readonly configMap: string | null
   readonly certificate: string | null
@@ -38,7 +38,7 @@ export interface PodSettings {
 }
 
 export interface ReadPodSettings {
-  /** As they are where there is no problem. */
+  /** Valid only without problems. */
   readonly settings: PodSettings
   readonly problems: readonly string[]
   readonly warnings: readonly string[]
@@ -91,12 +91,12 @@ export function readPodSettings(pod: Pod, defaults: SidecarConfig): ReadPodSetti
   return { settings, problems, warnings: unknownAnnotations(pod) }
 }
 
-/** `null` where there is none. */
+/** `null`: not set. */
 export function annotationOf(pod: Pod, name: Annotation): string | null {
   return pod.annotations?.get(PREFIX + name) ?? null
 }
 
-/** No reason to refuse: other programs may have some of their own there. */
+/** A warning only: other programs may use annotations with this prefix. */
 function unknownAnnotations({ annotations }: Pod): string[] {
   return [...(annotations?.keys() ?? [])].flatMap((key) => {
     if (!key.startsWith(PREFIX) || key === INJECTED) return []
@@ -131,13 +131,16 @@ const portOrNone: Kind<number | null> = {
   fromText: sidecarPort.fromText,
 }
 
-/** RFC 6335 §5.1: at most 15 small letters, digits and single hyphens between them, and at least one letter. */
+/**
+ * RFC 6335 §5.1: at most 15 lower-case letters, digits and single hyphens between them, with at least one
+ * letter.
+ */
 function isPortName(name: string): boolean {
   return name.length <= 15 && /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name) && /[a-z]/.test(name)
 }
 
 export const PREFIX = 'gatehouse.dev/'
-/** On each Pod that has got a sidecar here: the version it is of. */
+/** Set on each Pod that got a sidecar; the value is the version. */
 export const INJECTED = `${PREFIX}injected`
 const ANNOTATIONS = [
   'listen-port',

@@ -9,16 +9,16 @@ import {
   textAt,
 } from './json-value.ts'
 
-/** What has to be known of a Pod to put a container into it. */
+/** The part of a Pod that injection needs. */
 export interface Pod {
-  /** That of the Pod, or what its name will begin with. */
+  /** The Pod's name, or its generated-name prefix. */
   readonly name: string
   readonly labels: ReadonlyMap<string, string>
-  /** `null` here and below: there is none, not even an empty one. */
+  /** `null` here and below: the member is missing, so a patch must create it. */
   readonly annotations: ReadonlyMap<string, string> | null
   readonly containers: readonly Container[]
   readonly initContainers: readonly Container[] | null
-  /** Their names. */
+  /** Volume names. */
   readonly volumes: readonly string[] | null
   /** Names of Secrets. */
   readonly imagePullSecrets: readonly string[] | null
@@ -27,10 +27,10 @@ export interface Pod {
 }
 
 export interface Container {
-  /** Where it is in the Pod: `/spec/containers/0`. */
+  /** JSON pointer in the Pod: `/spec/containers/0`. */
   readonly pointer: string
   readonly name: string
-  /** Whether it runs beside the app, and not before it: only then can a Service reach its ports. */
+  /** Whether it runs alongside the app, not before it: only then can a Service reach its ports. */
   readonly isRunning: boolean
   readonly ports: readonly ContainerPort[]
   readonly portUses: readonly PortUse[]
@@ -44,13 +44,13 @@ export interface ContainerPort {
   readonly isOnHost: boolean
 }
 
-/** A probe or hook of a container that asks for one of its ports by name. */
+/** A probe or hook that refers to a port of its container by name. */
 export interface PortUse {
   readonly pointer: string
   readonly name: string
 }
 
-/** Throws a Fault that says what is not as Kubernetes has it. What is not needed is not looked at. */
+/** Throws a Fault that says what differs from the Kubernetes format. Does not validate unused members. */
 export function parsePod(value: unknown): Pod {
   const pod = mappingAt('the Pod', value)
   const metadata = mappingAt('metadata', pod.get('metadata'))
@@ -138,7 +138,7 @@ function hooksAt(at: string, pointer: string, container: Mapping): PortUse[] {
   return HOOKS.flatMap((hook) => portUsesAt(`${at}.lifecycle`, `${pointer}/lifecycle`, hook, lifecycle))
 }
 
-/** How a probe or a hook asks: `httpGet: {port: http}` or `tcpSocket: {port: http}`. */
+/** The target of a probe or hook: `httpGet: {port: http}` or `tcpSocket: {port: http}`. */
 function portUsesAt(at: string, pointer: string, name: string, around: Mapping): PortUse[] {
   const handler = optionalMappingAt(`${at}.${name}`, around.get(name))
   if (handler === null) return []

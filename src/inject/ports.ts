@@ -2,13 +2,13 @@ import type { PatchOperation } from './json-patch.ts'
 import type { Container, ContainerPort, Pod } from './pod.ts'
 import { annotationOf, type PodSettings, PREFIX } from './pod-settings.ts'
 
-/** Who listens where, once the sidecar is in the Pod. */
+/** The ports in the Pod once the sidecar is added. */
 export interface PortPlan {
-  /** Where the app is; `null`: the sidecar's configuration says it. */
+  /** The app's port; `null`: the sidecar's configuration sets it. */
   readonly upstreamPort: number | null
-  /** What the port is called that the sidecar takes over from the app; `null`: it takes none. */
+  /** The name of the port that the sidecar takes over from the app; `null`: no port. */
   readonly takenName: string | null
-  /** What changes about the app. */
+  /** Changes to the app's containers. */
   readonly patch: readonly PatchOperation[]
   readonly problems: readonly string[]
   readonly warnings: readonly string[]
@@ -53,12 +53,12 @@ function portsOf(containers: readonly Container[]): PortOf[] {
   return containers.flatMap((container) => container.ports.map((port) => ({ container, port })))
 }
 
-/** A Service that targets a name gets the first container with a port of it, and asks for the protocol, too. */
+/** A Service that targets a port name gets the first container with such a port and matching protocol. */
 function takenPorts(running: readonly Container[], name: string | null): PortOf[] {
   return name === null ? [] : portsOf(running).filter(({ port }) => port.isTcp && port.name === name)
 }
 
-/** The app's port gets another name; what asks for it by name in the same container gets the number. */
+/** Renames the app's port. Probes and hooks of the same container that refer to the name get the number. */
 function renamed(pod: Pod, taken: readonly PortOf[], name: string): PatchOperation[] {
   const names = new Set(portsOf(containersOf(pod)).map(({ port }) => port.name))
   return taken.flatMap(({ container, port }) => {
@@ -81,7 +81,7 @@ function freePortName(wanted: string, names: ReadonlySet<string | null>): string
   }
 }
 
-/** What the Pod says, else the port that is taken over, else the only one there is. */
+/** The annotation, else the port that is taken over, else the only port. */
 function upstreamPort(
   pod: Pod,
   running: readonly Container[],
@@ -109,7 +109,7 @@ function noSuchPort(annotation: string, name: string): string {
   return `annotation ${PREFIX}${annotation} is "${name}", and no container has a TCP port of that name`
 }
 
-/** All containers of a Pod have one network: a port is there once. */
+/** The containers of a Pod share one network, so each port can be used once. */
 function collisions(running: readonly Container[], settings: PodSettings, upstream: number | null): string[] {
   const ours = ourPorts(settings)
   const problems: string[] = []
@@ -129,7 +129,7 @@ function collisions(running: readonly Container[], settings: PodSettings, upstre
   return problems
 }
 
-/** On the network of the node a port is there once for all of its Pods: nobody but the Pod's author knows a free one. */
+/** On the host network all Pods of a node share ports, so the author must choose free ones. */
 function unsaidHostPorts(pod: Pod, settings: PodSettings): string[] {
   const unsaid = ourPorts(settings).filter(({ annotation }) => annotationOf(pod, annotation) === null)
   if (unsaid.length === 0) return []

@@ -3,18 +3,18 @@ import type { Pod } from './pod.ts'
 import type { PodSettings } from './pod-settings.ts'
 import type { PortPlan } from './ports.ts'
 
-/** The same in every Pod of a cluster, but for what a Pod's annotations say. */
+/** The same for every Pod of a cluster, except for annotations. */
 export interface SidecarSettings extends SidecarConfig {
   readonly image: string
 }
 
-/** What goes into the Pod, as Kubernetes writes it. */
+/** The objects to add to the Pod, in Kubernetes format. */
 export interface Sidecar {
   readonly container: unknown
   readonly volumes: readonly unknown[]
 }
 
-/** A container with `restartPolicy: Always` among the init containers: a native sidecar, from Kubernetes 1.29 on. */
+/** An init container with `restartPolicy: Always`: a native sidecar (Kubernetes 1.29 and later). */
 export function makeSidecar(
   pod: Pod,
   settings: PodSettings,
@@ -32,13 +32,13 @@ export function makeSidecar(
     env: environment(settings, ports, common),
     resources: {
       requests: { cpu: settings.cpu, memory: settings.memory },
-      // Of the processor it may have what nobody else uses: to be slowed down is to slow the app down.
+      // No CPU limit: throttling the sidecar would slow down the app.
       limits: { memory: twiceTheMemory(settings.memory) },
     },
     volumeMounts: volumes.map(({ name, mountPath, isWritable }) =>
       isWritable ? { name, mountPath } : { name, mountPath, readOnly: true },
     ),
-    // Until it succeeds the app is not started, so it must not ask for what needs the app.
+    // The app starts only after this probe succeeds, so the probe must not depend on the app.
     startupProbe: { ...probe('/health/live', settings), periodSeconds: 1, failureThreshold: 60 },
     livenessProbe: { ...probe('/health/live', settings), periodSeconds: 10, failureThreshold: 6 },
     readinessProbe: { ...probe('/health/ready', settings), periodSeconds: 5, failureThreshold: 2 },
@@ -63,7 +63,7 @@ interface Volume {
   readonly source: object
 }
 
-/** Secrets are mounted by reference: anyone who may list Pods can read what is written in a Pod. */
+/** Secrets are mounted, not copied: anyone who may list Pods can read what is written in a Pod. */
 function volumesOf(pod: Pod, { configMap, certificate, bus }: PodSettings): Volume[] {
   const volume = (name: string, mountPath: string, source: object, isWritable = false): Volume => {
     return { name: freeVolumeName(pod, name), mountPath, source, isWritable }
@@ -98,7 +98,9 @@ function volumesOf(pod: Pod, { configMap, certificate, bus }: PodSettings): Volu
   ]
 }
 
-/** Each key by its name: if one is missing, the kubelet says so in an event and does not start the Pod. */
+/**
+ * Lists each key by name: if one is missing, the kubelet reports it in an event and does not start the Pod.
+ */
 function secretKeys(secretName: string, keys: readonly string[]): object {
   return { secret: { secretName, items: items(keys) } }
 }
@@ -117,7 +119,7 @@ function freeVolumeName({ volumes }: Pod, wanted: string): string {
 function containerPorts(pod: Pod, { listenPort, plainPort, managePort }: PodSettings, ports: PortPlan) {
   const taken = ports.takenName ?? SIDECAR
   const port = (name: string, containerPort: number) => ({
-    // In a container a name is there once, and the one that is taken over is needed.
+    // Port names are unique in a container, and the name that is taken over is needed.
     ...(name === taken && containerPort !== listenPort ? {} : { name }),
     containerPort,
     ...(pod.usesHostNetwork ? { hostPort: containerPort } : {}),

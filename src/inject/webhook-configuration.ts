@@ -8,7 +8,7 @@ export interface ServiceName {
   readonly namespace: string
 }
 
-/** Has the API server trust these CAs (PEM) wherever a configuration has it call this Service. Throws a Fault. */
+/** Makes the API server trust these CAs (PEM) for all webhooks that call this Service. Throws a Fault. */
 export async function announceCa(
   api: KubernetesApi,
   configuration: string,
@@ -22,7 +22,7 @@ export async function announceCa(
     if (status !== 200) throw missing(configuration, 'is not there')
     const patch = patchFor(configuration, body, service, caBundle)
     if (patch.length === 0 || (await api.patch(path, patch)).status === 200) return
-    // Somebody has changed it in between.
+    // Another client changed it in between: try again.
   }
   throw new Fault(
     'WEBHOOK_CONTENDED',
@@ -30,7 +30,7 @@ export async function announceCa(
   )
 }
 
-/** None where all is as it should be. */
+/** Empty if nothing needs to change. */
 function patchFor(
   configuration: string,
   body: unknown,

@@ -15,12 +15,12 @@ export interface WebhookContext {
   readonly log: Log
 }
 
-/** Where the API server asks. It has no certificate yet, see `useCertificate`. */
+/** The server for the API server's requests. It has no certificate until `useCertificate` is called. */
 export function createWebhookServer(context: WebhookContext): Server {
   const memory = { leftBytes: MEMORY_BYTES }
   const server = createServer({ ...LIMITS, ...TLS, ALPNProtocols: ['http/1.1'] }, (request, response) => {
     const startMs = performance.now()
-    response.on('error', () => undefined) // whoever asked has gone
+    response.on('error', () => undefined) // the client has disconnected
     answer(context, request, memory)
       .catch((error: unknown) => failed(context, error))
       .then((answered) => {
@@ -33,7 +33,7 @@ export function createWebhookServer(context: WebhookContext): Server {
   return server
 }
 
-/** For connections from now on. */
+/** Applies to new connections. */
 export function useCertificate(server: Server, pair: { readonly chain: string; readonly key: string }): void {
   server.setSecureContext({ ...TLS, cert: pair.chain, key: pair.key })
 }
@@ -44,7 +44,7 @@ interface Answered {
   readonly status: number
   readonly type: 'application/json' | 'text/plain; charset=utf-8'
   readonly body: string
-  /** `null`: it was no review at all. */
+  /** `null`: the request was not a review. */
   readonly outcome: Outcome | null
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -59,7 +59,7 @@ async function answer(context: WebhookContext, request: IncomingMessage, memory:
     return review(context, JSON.parse(UTF8.decode(body)))
   } catch (error) {
     if (error instanceof Fault) return { ...refusal(400, error.message), outcome: 'malformed' }
-    // Of the decoder a TypeError, of the parser a SyntaxError; it quotes what it was given.
+    // TypeError comes from the decoder, SyntaxError from the parser. The parser's message quotes the input.
     if (error instanceof SyntaxError || isUndecodable(error))
       return { ...refusal(400, 'the body is no JSON'), outcome: 'malformed' }
     throw error
@@ -75,12 +75,18 @@ function refusalOfHead({ url, method, headers }: IncomingMessage): Answered | nu
   return null
 }
 
-/** For all bodies that have not come to their end: whoever reaches this port may send some, and never end them. */
+/**
+ * Shared by all unfinished request bodies: any client that reaches this port can send bodies and never end
+ * them.
+ */
 interface Memory {
   leftBytes: number
 }
 
-/** What is too long is read on for a while: who is cut off in the middle of it would not hear why. */
+/**
+ * Keeps reading an oversized body for a while: a client that is cut off while sending would not see the
+ * response.
+ */
 async function bodyOf(request: IncomingMessage, memory: Memory): Promise<Buffer | 'too-long' | 'no-memory'> {
   const chunks: Buffer[] = []
   let length = 0
@@ -116,7 +122,7 @@ function review({ sidecar, version, log }: WebhookContext, value: unknown): Answ
   return { status: 200, type: 'application/json', body, outcome: OUTCOMES[injection.kind] }
 }
 
-/** A bug of ours. What happens to the Pod is for the webhook's `failurePolicy` to say. */
+/** A bug in Gatehouse. The webhook's `failurePolicy` decides about the Pod. */
 function failed({ log }: WebhookContext, error: unknown): Answered {
   if ((error as NodeJS.ErrnoException).code === 'ECONNRESET')
     return refusal(400, 'the body ended too early', CLOSE)
@@ -131,7 +137,7 @@ function refusal(status: number, what: string, headers: Answered['headers'] = {}
 function send(request: IncomingMessage, response: ServerResponse, answered: Answered): void {
   if (response.destroyed) return
   const { status, type, body, headers } = answered
-  // What is still to come of a body that nobody reads would have to be waited for.
+  // Close, so that the rest of an unread body need not be awaited.
   const ending = request.complete ? {} : CLOSE
   response.writeHead(status, {
     'Content-Type': type,
@@ -153,14 +159,14 @@ function shortened(text: string): string {
 }
 
 const PATH = '/mutate'
-/** The API server takes objects of 1.5 MiB into its database; a review may have one twice. */
+/** The API server stores objects up to 1.5 MiB, and a review may contain one twice. */
 const BODY_BYTES_MAX = 3 * 1024 * 1024
 /** Most reviews have some ten KiB. */
 const MEMORY_BYTES = 64 * 1024 * 1024
 const DISCARDED_BYTES_MAX = 10 * BODY_BYTES_MAX
 const TLS = { minVersion: 'TLSv1.2' } as const
 const LIMITS = {
-  // The API server waits for 30 s at most, and mostly for less.
+  // The API server waits at most 30 s, usually less.
   requestTimeout: 10_000,
   headersTimeout: 5_000,
   handshakeTimeout: 5_000,
@@ -168,7 +174,7 @@ const LIMITS = {
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16_384,
 }
-/** API servers are few, and keep theirs. */
+/** API servers are few and reuse their connections. */
 const CONNECTIONS_MAX = 500
 const CLOSE = { Connection: 'close' }
 const LOGGED_LENGTH_MAX = 253

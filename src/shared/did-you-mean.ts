@@ -1,4 +1,4 @@
-/** ` (did you mean "analyze"?)` where a known word is near what was typed, else nothing. */
+/** ` (did you mean "analyze"?)` if a known word is similar to the typed one, else an empty string. */
 export function didYouMean(typed: string, known: readonly string[]): string {
   if (typed.length > TYPED_LENGTH_MAX) return ''
   const ranked = known
@@ -9,12 +9,12 @@ export function didYouMean(typed: string, known: readonly string[]): string {
   return ` (did you mean "${nearest.word}"?)`
 }
 
-/** How many mistakes a word of this length may hold before a suggestion is a guess: one in three letters. */
+/** The number of typing errors for which a suggestion is still plausible: one in three letters. */
 function mistakesIn(typed: string): number {
   return Math.max(1, Math.floor(typed.length / 3))
 }
 
-/** Letters to add, drop, change or swap with their neighbour (optimal string alignment). */
+/** Number of letters to add, drop, change or swap with their neighbour (optimal string alignment). */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, column) => column)
@@ -36,5 +36,5 @@ function editDistance(from: string, to: string): number {
   return last[to.length]!
 }
 
-/** Whoever types more has not mistyped a word, and to compare it takes long. */
+/** Longer input is not a mistyped word, and comparing it takes long. */
 const TYPED_LENGTH_MAX = 64

@@ -1,6 +1,6 @@
 /**
- * The world's failure (a file, a network, an operator's setting), told apart by `code`. A peer's failure is
- * a value, never thrown; our own is an assertion.
+ * A failure of the environment (a file, a network, an operator's setting), identified by `code`. Failures of
+ * peers are returned as values, never thrown. Bugs are assertions.
  */
 export class Fault extends Error {
   readonly code: string

@@ -4,8 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from './fault.ts'
 
 /**
- * Another process of ours, for work that takes longer than a request may wait. That there is none to be had, or that it
- * is gone, is for whoever asks it to hear; it ends with this one.
+ * A child process for work that takes longer than a request may wait. If it cannot start or has ended, calls
+ * to it fail. It ends with this process.
  */
 export class HelperProcess {
   readonly #name: string
@@ -14,7 +14,7 @@ export class HelperProcess {
   #isGivenUp = false
   #waiting: PromiseWithResolvers<unknown> | null = null
 
-  /** `name`: what its failures begin with; `onGone`: it has ended, or never began. */
+  /** `name`: prefix of its failure messages; `onGone`: it has ended or could not start. */
   constructor(
     program: string,
     name: string,
@@ -35,25 +35,25 @@ export class HelperProcess {
     endWithThis(this.#child)
     this.#child
       .on('message', (answer) => this.#waiting?.resolve(answer))
-      // Where it could not be started no 'close' follows.
+      // If it could not be started, no 'close' follows.
       .on('error', ({ message }) => this.#child?.pid === undefined && gone(`cannot be started: ${message}`))
-      // Behind all that it has said: 'exit' may come before its last message.
+      // 'close', not 'exit': 'exit' may come before the last message.
       .once('close', () => gone('has ended'))
   }
 
-  /** There was one, whatever has become of it. */
+  /** Whether it was ever started. */
   get hasBegun(): boolean {
     return this.#child?.pid !== undefined
   }
 
-  /** It can be asked. */
+  /** Whether it can be asked. */
   get isThere(): boolean {
     return this.#gone === null && this.#child?.connected === true
   }
 
-  /** One thing at a time. Throws a Fault HELPER_GONE where nobody answers. */
+  /** One request at a time. Throws a Fault HELPER_GONE if the process is not available. */
   async ask<Answer>(work: object): Promise<Answer> {
-    await turn() // to start it takes long enough by itself, and that it could not be is said by now
+    await turn() // starting it took long, and a failure to start is known after this
     assert(this.#waiting === null)
     const waiting = Promise.withResolvers<unknown>()
     this.#waiting = waiting
@@ -70,12 +70,12 @@ export class HelperProcess {
     }
   }
 
-  /** Nobody has anything for it any more: it ends when it has done what it does. */
+  /** Lets the process end after its current work. */
   leave(): void {
     if (this.#child?.connected === true) this.#child.disconnect()
   }
 
-  /** Nobody waits for it any more: what it was asked for is never settled. */
+  /** Kills the process; a pending request is never settled. */
   giveUp(): void {
     this.#isGivenUp = true
     this.#child?.kill('SIGKILL')
@@ -86,7 +86,7 @@ export class HelperProcess {
   }
 }
 
-/** Some of what the system may lack is thrown, and some is an event. */
+/** Depending on the missing resource, a failure to start is thrown or is an event. */
 function started(program: string, options: ForkOptions, gone: (why: string) => void): ChildProcess | null {
   try {
     return fork(program, {
@@ -100,7 +100,9 @@ function started(program: string, options: ForkOptions, gone: (why: string) => v
   }
 }
 
-/** However this process ends, but by SIGKILL: what it has written into may be gone with it. */
+/**
+ * Ends the child however this process ends, except by SIGKILL: the child's output may have no reader left.
+ */
 function endWithThis(child: ChildProcess): void {
   if (child.pid === undefined) return
   if (!isEndHeard) {

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 
-/** A line of the JSON log as a person reads it: time, level, message, then `name=value`. */
+/** Formats a JSON log line for people: time, level, message, then `name=value`. */
 export function logText(line: string, hasColour = wantsColour()): string {
   let entry: Record<string, unknown>
   try {
@@ -30,7 +30,10 @@ function valueText(value: unknown): string {
   return quoted(String(value))
 }
 
-/** Quotes a value with blanks, quotes or control characters, so that a peer's bytes cannot steer the terminal. */
+/**
+ * Quotes a value with blanks, quotes or control characters, so that bytes from a client cannot control the
+ * terminal.
+ */
 function quoted(text: string): string {
   return /^[\w./:@+~%*?&=#-]+$/.test(text) ? text : plain(JSON.stringify(text))
 }

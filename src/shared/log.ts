@@ -7,31 +7,31 @@ import { logText } from './log-text.ts'
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /**
- * JSON lines. What a line may hold is in the type: single values that we made, never an object of somebody else's, so
- * that no header, cookie or token gets in by way of one.
+ * JSON lines. The type limits what a line can contain: single values made by Gatehouse, never objects from
+ * outside, so that no header, cookie or token gets into the log with an object.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
-  /** The same log with fields that every line of it has. */
+  /** The same log with fields added to every line. */
   with(fields: LogFields): Log
   /** From now on, of this log; those that were made of it keep theirs. */
   setLevel(level: LogLevel): void
-  /** What has been logged is out when this returns: before the process ends. */
+  /** Writes everything logged so far; call it before the process ends. */
   flush(): void
 }
 
 export type LogFields = Readonly<Record<string, LogValue>>
-/** Of an Error only its name, code, message and, where it is a bug of ours, its stack are said. */
+/** An Error is logged with its name, code and message, and with its stack if it is a bug. */
 export type LogValue = string | number | boolean | null | readonly string[] | Error
 
 export interface LogSettings {
   readonly level: LogLevel
-  /** How many lines of one message are written in a second; `null`: all. */
+  /** Maximum lines per second for one message; `null`: no limit. */
   readonly perSecond: number | null
-  /** `auto`: text for a person on a terminal, else JSON. */
+  /** `auto`: text on a terminal, else JSON. */
   readonly format: LogFormat
 }
 
@@ -45,12 +45,12 @@ export function createLog({ level, perSecond, format }: LogSettings, fileDescrip
   return createLogTo(level, stream, () => lines.flush(), perSecond)
 }
 
-/** Nobody hears it. */
+/** Discards everything. */
 export function silentLog(): Log {
   return createLog({ level: 'silent', perSecond: null, format: 'json' })
 }
 
-/** For a test: lines go to `stream`. */
+/** For tests: lines go to `stream`. */
 export function createLogTo(
   level: LogLevel,
   stream: LogStream,
@@ -70,7 +70,7 @@ export interface LogStream {
 
 class PinoLog implements Log {
   readonly #pino: pino.Logger
-  /** One for a log and all that are made of it; `null`: every line is written. */
+  /** Shared by a log and its derived logs; `null`: every line is written. */
   readonly #sampler: Sampler | null
   readonly flush: () => void
 
@@ -114,7 +114,7 @@ class PinoLog implements Log {
   }
 }
 
-/** Messages are ours, and few: what a peer sends is in fields. */
+/** Keyed by message: the program has a fixed set of messages, and client data is in fields. */
 class Sampler {
   readonly #perSecond: number
   readonly #messages = new Map<string, { second: number; written: number; leftOut: number }>()
@@ -123,7 +123,7 @@ class Sampler {
     this.#perSecond = perSecond
   }
 
-  /** `null`: not this one; else how many were left out since the last that was written. */
+  /** `null`: skip this line; otherwise the number of lines skipped since the last written one. */
   take(message: string, nowMs: number): number | null {
     const second = Math.floor(nowMs / 1_000)
     let said = this.#messages.get(message)
@@ -154,25 +154,25 @@ function plainFields(fields: LogFields): Record<string, unknown> {
   return plain
 }
 
-/** Errors of Node's parsers carry the bytes they failed at: `rawPacket`, and with it a client's cookies. */
+/**
+ * Errors of Node's parsers contain the bytes that failed to parse (`rawPacket`), including a client's
+ * cookies.
+ */
 function plainError(error: Error): Record<string, unknown> {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : null
   const isOurBug = !(error instanceof Fault) && !('syscall' in error)
   return { name: error.name, code, message: error.message, ...(isOurBug && { stack: error.stack }) }
 }
 
-/**
- * What pino brings for this tries for ever, at the end, to write to a reader that has gone: a process that is told to stop
- * would not.
- */
+/** pino's own writer retries forever at exit if the reader is gone, so a process could not stop. */
 class LineWriter implements LogStream {
   readonly #fileDescriptor: number
   #lines: string[] = []
   #length = 0
-  /** With the system; all that comes meanwhile goes out together. */
+  /** The buffer being written; lines logged meanwhile are written together afterwards. */
   #underWay: Buffer | null = null
   #isScheduled = false
-  /** A reader that went away is no reason to stop: there is nobody left to tell. */
+  /** The reader has closed. The process goes on without a log. */
   #isGone = false
 
   constructor(fileDescriptor: number) {
@@ -188,7 +188,7 @@ class LineWriter implements LogStream {
     setImmediate(() => this.#begin())
   }
 
-  /** As far as it goes in a moment. */
+  /** Writes what it can within a short time. */
   flush(): void {
     let bytes = this.#take()
     const endMs = performance.now() + FLUSH_MS
@@ -229,21 +229,21 @@ class LineWriter implements LogStream {
   }
 }
 
-/** Who reads has not kept up. */
+/** The reader has not kept up. */
 function isForNow(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EAGAIN' || code === 'EBUSY'
 }
 
 const STDERR = 2
-/** Beyond this, lines are dropped: a log that nobody reads must not fill the memory. */
+/** Beyond this, lines are dropped: a log without a reader must not fill the memory. */
 const UNWRITTEN_LENGTH_MAX = 2 ** 20
-/** Whoever stops this process waits for it. */
+/** Stopping the process waits this long at most. */
 const FLUSH_MS = 500
 const PAUSE_MS = 50
 const NEVER = new Int32Array(new SharedArrayBuffer(4))
 const NO_FIELDS: LogFields = {}
-/** A second net: the types already keep these out. */
+/** Second line of defence: the types already exclude these. */
 const SECRET_FIELDS = [
   'headers',
   'cookie',

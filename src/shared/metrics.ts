@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import type { Metric, Registry, RegistryContentType } from 'prom-client'
 
 /**
- * What a process counts, under names that start with `gatehouse_`. Whoever counts keeps plain numbers; a metric reads
- * them when somebody asks, so that counting costs an addition.
+ * The metrics of a process, with names that start with `gatehouse_`. Code that counts keeps plain numbers,
+ * and a metric reads them on demand, so that counting costs one addition.
  *
- * The budget: labels have values from lists in this program or names from its configuration, never anything a client
- * sent, and all metrics together make at most 1,500 series and 40 more for each upstream, certificate and feed.
+ * The budget: label values come from lists in this program or from its configuration, never from clients. All
+ * metrics together make at most 1,500 series, plus 40 for each upstream, certificate and feed.
  */
 export class Metrics {
   readonly #readings = new Map<string, () => MetricsReading[number]>()
@@ -15,7 +15,7 @@ export class Metrics {
     this.#add('counter', 'sum', name, help, samples)
   }
 
-  /** `across`: what the values of several workers make together. */
+  /** `across`: how to combine the values of several workers. */
   gauge(name: string, help: string, across: Across, samples: () => Iterable<Sample>): void {
     this.#add('gauge', across, name, help, samples)
   }
@@ -24,7 +24,7 @@ export class Metrics {
     this.histograms(name, help, () => [{ labels: {}, histogram }])
   }
 
-  /** The same for several things. */
+  /** The same for several histograms. */
   histograms(name: string, help: string, each: () => Iterable<LabelledHistogram>): void {
     const full = `${PREFIX}${name}`
     this.#add('histogram', 'sum', name, help, function* () {
@@ -47,12 +47,12 @@ export class Metrics {
 export interface Sample {
   readonly labels: Readonly<Record<string, string | number>>
   readonly value: number
-  /** Where it is not the metric's own: `…_bucket`. */
+  /** Set if it differs from the metric's name: `…_bucket`. */
   readonly metricName?: string
   readonly exemplar?: Exemplar
 }
 
-/** One of those that were counted. */
+/** One of the counted observations. */
 export interface Exemplar {
   readonly labelSet: Readonly<Record<string, string>>
   readonly value: number
@@ -65,7 +65,7 @@ export interface LabelledHistogram {
   readonly histogram: DurationHistogram
 }
 
-/** `first`: the same everywhere. */
+/** `first`: the same in every process. */
 export type Across = 'sum' | 'min' | 'max' | 'first'
 
 export type MetricsReading = readonly {
@@ -76,12 +76,12 @@ export type MetricsReading = readonly {
   readonly aggregator: string
 }[]
 
-/** What the text is made by is not loaded with the rest: a gateway serves before anybody scrapes it, and workers never do. */
+/** Loads the text encoder on demand: a gateway serves before the first scrape, and workers never need it. */
 export function textCode(): Promise<typeof import('prom-client')> {
   return import('prom-client')
 }
 
-/** The readings of several processes as one, in a text form that Prometheus reads. Only OpenMetrics has exemplars. */
+/** Merges readings of several processes into a text for Prometheus. Only OpenMetrics has exemplars. */
 export async function metricsText(
   readings: readonly MetricsReading[],
   type: MetricsType = METRICS_TYPE,
@@ -91,7 +91,7 @@ export async function metricsText(
   return type === METRICS_TYPE ? sum.metrics() : openMetricsText(sum, readings, new Registry())
 }
 
-/** There, a counter is called without the `_total` that its samples have. */
+/** In OpenMetrics a counter's name lacks the `_total` that its samples have. */
 async function openMetricsText(
   sum: Registry<RegistryContentType>,
   readings: readonly MetricsReading[],
@@ -111,7 +111,7 @@ async function openMetricsText(
   return registry.metrics()
 }
 
-/** Those that adding up loses: of each series the latest. */
+/** Aggregation drops exemplars, so this collects the latest one of each series. */
 function latestExemplars(readings: readonly MetricsReading[]): ReadonlyMap<string, Exemplar> {
   const latest = new Map<string, Exemplar>()
   for (const { name, values } of readings.flat())
@@ -128,14 +128,14 @@ function seriesKey(name: string, { metricName, labels }: Sample): string {
   return `${metricName ?? name} ${JSON.stringify(Object.entries(labels).sort())}`
 }
 
-/** What somebody wants of whom these media types are; the plain form, unless OpenMetrics is asked for by name. */
+/** The format for an Accept header: the plain format, unless it names OpenMetrics. */
 export function metricsTypeFor(accept: string | undefined): MetricsType {
   return accept !== undefined && /\bapplication\/openmetrics-text\b/i.test(accept)
     ? OPENMETRICS_TYPE
     : METRICS_TYPE
 }
 
-/** Of processes that are gone: what they have counted stays counted, what they measured is over. */
+/** Totals of ended processes: counters stay, gauges are dropped. */
 export function departed(readings: readonly MetricsReading[]): MetricsReading {
   const sums = new Map<string, { metric: MetricsReading[number]; samples: Map<string, Sample> }>()
   for (const metric of readings.flat()) {
@@ -156,7 +156,10 @@ export type MetricsType = typeof METRICS_TYPE | typeof OPENMETRICS_TYPE
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-/** Counts under labels whose values are known beforehand; any other value is `other`. One addition on the hot path. */
+/**
+ * Counts by labels with predefined values; any other value counts as `other`. Costs one addition on the hot
+ * path.
+ */
 export class Tally<Name extends string = string> {
   readonly #names: readonly Name[]
   readonly #values: readonly (readonly string[])[]
@@ -168,7 +171,7 @@ export class Tally<Name extends string = string> {
     this.#counts = new Float64Array(this.#values.reduce((product, values) => product * values.length, 1))
   }
 
-  /** The values in the order of the labels. */
+  /** Values in the order of the labels. */
   add(first: string, second = '', third = '', fourth = ''): void {
     const values = this.#values
     let at = position(values[0]!, first)
@@ -179,8 +182,8 @@ export class Tally<Name extends string = string> {
   }
 
   /**
-   * What has happened; of a small table also what has not yet, so that the first time shows as a rise. Most
-   * combinations in a large one never happen.
+   * Samples with counts. Small tables also report zeros, so that the first event shows as an increase. Most
+   * combinations of a large table never occur.
    */
   *samples(): Iterable<Sample> {
     const saysZeros = this.#counts.length <= ZEROS_MAX
@@ -201,7 +204,7 @@ export class Tally<Name extends string = string> {
   }
 }
 
-/** How long things take, in buckets: coarse, since what is asked is whether it got worse. */
+/** Durations in buckets. Coarse buckets are enough to see whether durations get worse. */
 export class DurationHistogram {
   readonly #boundsMs: readonly number[]
   readonly #counts: Float64Array
@@ -219,7 +222,7 @@ export class DurationHistogram {
     this.#sumMs += durationMs
   }
 
-  /** The same, and by what ids one finds what took so long. One a second and bucket is kept: the first. */
+  /** The same, with ids as an exemplar. Each bucket keeps one exemplar per second: the first. */
   observeAs(durationMs: number, nowMs: number, id: string, traceId: string | null): void {
     const bucket = this.#bucket(durationMs)
     this.#counts[bucket]! += 1
@@ -261,7 +264,7 @@ export class DurationHistogram {
 
 interface Observed {
   id: string
-  /** `null`: nobody has traced it. */
+  /** `null`: not traced. */
   traceId: string | null
   durationMs: number
   atMs: number
@@ -280,6 +283,6 @@ function position(values: readonly string[], value: string): number {
 const PREFIX = 'gatehouse_'
 const OTHER = 'other'
 const ZEROS_MAX = 32
-/** Whoever scrapes does so less often. */
+/** Scrape intervals are longer than this. */
 const EXEMPLAR_KEPT_MS = 1_000
 const DURATION_BOUNDS_MS = [2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000, 60_000]

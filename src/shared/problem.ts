@@ -1,16 +1,16 @@
 import { didYouMean } from './did-you-mean.ts'
 import { Fault } from './fault.ts'
 
-/** One thing that is wrong with a document: a policy, a file of signatures. */
+/** One problem of a document such as a policy or a signature file. */
 export interface DocumentProblem {
   /** Where it is, as a JSON pointer (RFC 6901). */
   readonly pointer: string
-  /** The named thing it is in, like `rule "api"`; `null` where it is in none, or in one without a name. */
+  /** The named item around it, such as `rule "api"`; `null`: the item has no name, or there is no item. */
   readonly within: string | null
   readonly what: string
 }
 
-/** A document that cannot be used, with all that is wrong with it. */
+/** An unusable document, with all problems. */
 export class DocumentFault extends Fault {
   readonly problems: readonly DocumentProblem[]
 
@@ -27,16 +27,21 @@ export function problemText({ pointer, within, what }: DocumentProblem): string 
   return [within ?? '', place, what].filter((part) => part !== '').join(': ')
 }
 
-/** A value of unknown type and its place in what is being read; what is wrong with it is kept for the end. */
+/**
+ * A value of unknown type with its position in a document. Problems are collected and reported at the end.
+ */
 export class Place {
   readonly value: unknown
   readonly #document: ReadDocument
-  /** What it is a member or an item of, by this name; `null` of the whole document. Most pointers are never asked for. */
+  /**
+   * The parent and this value's name in it; `null` for the document itself. Pointers are built on demand,
+   * because most are never needed.
+   */
   readonly #parent: Place | null
   readonly #name: string | number
   readonly #within: string | null
 
-  /** `isFromLater`: a later version may have written it, and what this one does not know of is passed over. */
+  /** `isFromLater`: a later version may have written the document, so unknown members are ignored. */
   static of(value: unknown, problems: DocumentProblem[], isFromLater = false): Place {
     return new Place(value, { problems, isFromLater }, null, '', null)
   }
@@ -60,12 +65,12 @@ export class Place {
     return null
   }
 
-  /** The same, said of this place and not held against the document. */
+  /** A problem at this place that does not count against the document. */
   problem(what: string): DocumentProblem {
     return { pointer: this.#pointer, within: this.#within, what }
   }
 
-  /** The same place, in something that has a name: `rule "api"`. */
+  /** The same place, inside a named item: `rule "api"`. */
   inside(within: string): Place {
     return new Place(this.value, this.#document, this.#parent, this.#name, within)
   }
@@ -78,7 +83,7 @@ export class Place {
     return this.isMapping && Object.keys(this.value as object).length === 0
   }
 
-  /** The places of an object's members. Refuses what is no object, and members that are not `known`. */
+  /** The members of an object. Reports a value that is not an object, and members that are not `known`. */
   members(known: readonly string[]): ReadonlyMap<string, Place> {
     const members = this.entries()
     for (const [name, member] of members) {
@@ -88,7 +93,7 @@ export class Place {
     return members
   }
 
-  /** The same, whatever they are called. */
+  /** The same with any member names. */
   entries(): ReadonlyMap<string, Place> {
     if (!this.isMapping) {
       this.refuse(`is ${shown(this.value)}; it takes a mapping`)
@@ -100,7 +105,7 @@ export class Place {
     return members
   }
 
-  /** The places of a list's items; of one value that is no list, its own. */
+  /** The items of a list; a single value counts as a list of one. */
   items(): readonly Place[] {
     const { value } = this
     if (!Array.isArray(value)) return [this]
@@ -153,7 +158,7 @@ interface ReadDocument {
   readonly isFromLater: boolean
 }
 
-/** A value as it is quoted in a problem. */
+/** A value as quoted in a problem. */
 export function shown(value: unknown): string {
   if (value === undefined || value === null) return 'empty'
   if (Array.isArray(value)) return 'a list'
@@ -162,10 +167,12 @@ export function shown(value: unknown): string {
   return text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text
 }
 
-/** The published address ranges of the largest crawlers are some 2,000. */
+/** The largest crawlers publish some 2,000 address ranges. */
 const ITEMS_MAX = 100_000
-/** No header that is matched may be longer than the headers of a request, and few patterns are longer than a line. */
+/**
+ * A matched header cannot be longer than the headers of a request, and few patterns are longer than a line.
+ */
 const TEXT_LENGTH_MAX = 1024
 const SHOWN_LENGTH_MAX = 60
-/** More are no help to anybody. */
+/** More would not help. */
 const PROBLEMS_SAID_MAX = 100

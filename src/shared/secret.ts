@@ -1,8 +1,8 @@
 import { inspect } from 'node:util'
 
-/** Something that is only ever shown on purpose: whatever prints it by accident prints `<redacted>`. */
+/** A secret value that is shown only on purpose: accidental output prints `<redacted>`. */
 export class Secret<Value> {
-  /** Where it can be read again when it changes; `null`: it was given directly. */
+  /** The file to read it from again when it changes; `null`: it was given directly. */
   readonly file: string | null
   readonly #value: Value
 
@@ -30,12 +30,12 @@ export class Secret<Value> {
 
 export const REDACTED = '<redacted>'
 
-/** What a file of one secret says: its last line may have an end. */
+/** The secret in a file: drops the line end after the last line. */
 export function secretText(text: string): string {
   return text.replace(/\r?\n$/, '')
 }
 
-/** What a file of several secrets says, one a line. */
+/** The secrets in a file, one per line. */
 export function secretLines(text: string): readonly string[] {
   return text.split(/\r?\n/).filter((line) => line !== '')
 }

@@ -4,14 +4,17 @@ import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Action, Arguments, Operand, Option } from './command.ts'
 
-/** The code of the Fault that means "used wrongly": exit code 2, and a word on where the help is. */
+/** Fault code for wrong usage: exit code 2, and a pointer to the help. */
 export const USAGE = 'USAGE'
 
-/** The options that no command declares: every command has the first, the program itself has both. */
+/** Built-in options: every command has HELP, the program itself has both. */
 export const HELP: Option = { name: 'help', short: 'h', description: 'Show this help' }
 export const VERSION: Option = { name: 'version', short: 'V', description: 'Show the version' }
 
-/** What was typed, or `help` when `--help` is in it, whatever else is wrong. Throws a USAGE Fault. */
+/**
+ * Parses the arguments. Returns `help` if they contain `--help`, even if others are invalid. Throws a USAGE
+ * Fault.
+ */
 export function parseArguments(action: Action, argv: readonly string[]): Arguments | 'help' {
   const options = new Map([...action.options, HELP].map((option) => [option.name, option]))
   const tokens = tokenize([...options.values()], argv)
@@ -33,8 +36,8 @@ type Token = ReturnType<typeof tokenize>[number]
 type OptionToken = Extract<Token, { kind: 'option' }>
 
 /**
- * Not `strict`: parseArgs would stop with a text of its own, which names neither the nearest option nor where
- * the help is. What strict refuses is refused below, token by token.
+ * Not `strict`: parseArgs would stop with its own message, which names neither the nearest option nor the
+ * help. The checks of strict mode are done below, token by token.
  */
 function tokenize(options: readonly Option[], argv: readonly string[]) {
   const known: Record<string, ParseArgsOptionDescriptor> = {}
@@ -51,7 +54,7 @@ function tokenize(options: readonly Option[], argv: readonly string[]) {
   return tokens
 }
 
-/** The value that goes with an option; of a switch, the empty string. */
+/** The value of an option; for a switch, the empty string. */
 function optionValue(options: ReadonlyMap<string, Option>, token: OptionToken): string {
   const option = options.get(token.name)
   if (option === undefined) throw unknownOption(token.rawName, [...options.values()])
@@ -59,7 +62,7 @@ function optionValue(options: ReadonlyMap<string, Option>, token: OptionToken): 
     if (token.value !== undefined) throw new Fault(USAGE, `${token.rawName} takes no value`)
     return ''
   }
-  // `--keylog --json` is a forgotten file name, and not a file called --json.
+  // `--keylog --json` is a forgotten file name, not a file called --json.
   const looksLikeOption = !token.inlineValue && token.value !== '-' && token.value?.startsWith('-')
   if (token.value === undefined || looksLikeOption)
     throw new Fault(USAGE, `${token.rawName} needs a value: ${option.value}`)

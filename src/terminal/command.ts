@@ -1,9 +1,9 @@
 import type { Io } from './io.ts'
 
-/** 0: fine. 1: found something wrong. 2: used wrongly. 70 (EX_SOFTWARE of sysexits): a bug of ours. */
+/** 0: success. 1: found a problem. 2: wrong usage. 70 (EX_SOFTWARE of sysexits): a bug in Gatehouse. */
 export type ExitCode = 0 | 1 | 2 | 70
 
-/** What stands in the table: enough for `gatehouse --help`; the rest is loaded when it is needed. */
+/** An entry of the command table: enough for `gatehouse --help`. The command itself is loaded on demand. */
 export interface CommandEntry {
   readonly name: string
   readonly summary: string
@@ -12,12 +12,12 @@ export interface CommandEntry {
 
 export type Command = Action | Group
 
-/** Something that can be run. Help, completion and the checks on what was typed all come from this one value. */
+/** A command that can run. Help, completion and argument checks are derived from this value. */
 export interface Action {
   readonly name: string
   /** One line, without a full stop. */
   readonly summary: string
-  /** Paragraphs for the command's own help, each one string; it is wrapped to the terminal's width. */
+  /** Paragraphs for the command's help, one string each; wrapped to the terminal's width. */
   readonly description?: readonly string[]
   readonly operands: readonly Operand[]
   readonly options: readonly Option[]
@@ -25,7 +25,7 @@ export interface Action {
   run(given: Arguments, io: Io): Promise<ExitCode>
 }
 
-/** A command that does nothing by itself: `gatehouse NAME SUBCOMMAND`. */
+/** A command with subcommands only: `gatehouse NAME SUBCOMMAND`. */
 export interface Group {
   readonly name: string
   readonly summary: string
@@ -33,7 +33,7 @@ export interface Group {
   readonly subcommands: readonly Action[]
 }
 
-/** What follows the options. Required, unless `optional`; only the last one may be `many`. */
+/** An argument after the options. Required, unless `optional`; only the last one may be `many`. */
 export interface Operand {
   /** Upper case. A shell completes FILE and DIRECTORY with files. */
   readonly name: string
@@ -48,7 +48,7 @@ export interface Option {
   /** Without its dashes: `json` is `--json`. */
   readonly name: string
   readonly short?: string
-  /** What help calls the value, upper case. A shell completes FILE and DIRECTORY with files. */
+  /** The placeholder for the value in help, upper case. A shell completes FILE and DIRECTORY with files. */
   readonly value?: string
   readonly description: string
   readonly choices?: readonly string[]
@@ -61,7 +61,7 @@ export interface Example {
   readonly description: string
 }
 
-/** What was typed, already held against the Action's options and operands. */
+/** Arguments, already checked against the Action's options and operands. */
 export interface Arguments {
   readonly operands: readonly string[]
   flag(option: string): boolean

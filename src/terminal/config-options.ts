@@ -2,7 +2,7 @@ import type { ConfigFlags } from '../config/layers.ts'
 import { FLAGS } from '../config/layers.ts'
 import type { Arguments, Option } from './command.ts'
 
-/** What `up`, `proxy` and `check` have in common: settings as flags. */
+/** Options for settings that `up`, `proxy` and `check` share. */
 export const CONFIG_OPTIONS: readonly Option[] = [
   {
     name: 'upstream',

@@ -2,13 +2,13 @@ import type { Finding, HttpFinding, TlsFinding } from '../capture/finding.ts'
 import { type Io, paint } from './io.ts'
 
 /**
- * Findings as people read them: a row for who spoke to whom and what was asked for, and below it the fingerprints,
- * whole, for one that is cut off is none. What is too long for its row stands below too. Rows come as they are
- * found, so nothing is kept.
+ * Findings for people: a row with client, server and requested host, and below it the full fingerprints,
+ * because a truncated fingerprint is useless. Values too long for their row are also printed below. Rows are
+ * printed as they are found, so nothing is stored.
  */
 export class FindingTable {
   readonly #io: Io
-  /** Printed before all else; `null` when there is one file only. */
+  /** Printed first; `null` if there is only one file. */
   #file: string | null
   readonly #counts = new Map<string, number>()
 
@@ -111,14 +111,14 @@ function cut(text: string, room: number): string {
   return `${kept}…`
 }
 
-/** At most so many: whatever is not ASCII may be wide. */
+/** Upper bound of the width: any non-ASCII character may be wide. */
 function columnsOf(text: string): number {
   let columns = 0
   for (const character of text) columns += character <= '~' ? 1 : 2
   return columns
 }
 
-/** A capture may hold what would move the cursor or turn the letters round. */
+/** A capture may contain characters that move the cursor or change the text direction. */
 function printable(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '·')
 }
@@ -126,5 +126,5 @@ function printable(text: string): string {
 const KINDS = { tcp: 'tls', quic: 'quic', dtls: 'dtls' } as const
 const INDENT = ' '.repeat(9)
 const LABEL_COLUMNS = 11
-/** A JA4H, the longest. */
+/** Length of a JA4H, the longest fingerprint. */
 const FINGERPRINT_COLUMNS = 51

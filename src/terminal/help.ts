@@ -2,7 +2,7 @@ import { HELP, VERSION } from './arguments.ts'
 import type { Command, CommandEntry, Example, Operand, Option } from './command.ts'
 import { type Io, paint } from './io.ts'
 
-/** `gatehouse --help`: needs no command to be loaded. */
+/** `gatehouse --help`: loads no command. */
 export function programHelp(entries: readonly CommandEntry[], io: Io): string {
   return page([
     usage('gatehouse COMMAND [OPTION…]', io),
@@ -13,7 +13,7 @@ export function programHelp(entries: readonly CommandEntry[], io: Io): string {
   ])
 }
 
-/** `gatehouse COMMAND --help`; `path` is all that was typed to get there. */
+/** `gatehouse COMMAND --help`; `path` is the typed command. */
 export function commandHelp(path: string, command: Command, io: Io): string {
   const about = [`${command.summary}.`, ...(command.description ?? [])].map((text) => paragraph(text, io))
   if ('subcommands' in command) {
@@ -78,7 +78,10 @@ function paragraph(text: string, io: Io): string {
   return `${wrap(text, io.columns).join('\n')}\n`
 }
 
-/** Terms on the left, what they mean wrapped on the right; under a term that is too long for its column. */
+/**
+ * Terms on the left, wrapped descriptions on the right. If a term is too long for its column, the description
+ * starts below it.
+ */
 function section(title: string, rows: readonly Row[], io: Io): string {
   if (rows.length === 0) return ''
   const column = Math.min(TERM_COLUMNS_MAX, Math.max(...rows.map(([term]) => term.length))) + GAP.length
@@ -107,5 +110,5 @@ export function wrap(text: string, width: number): string[] {
 
 const GAP = '  '
 const TERM_COLUMNS_MAX = 24
-/** Narrower than this, a terminal's own line breaks read better than ours. */
+/** On narrower terminals, the terminal's own line breaks read better. */
 const WRAP_COLUMNS_MIN = 24

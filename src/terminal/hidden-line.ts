@@ -3,11 +3,11 @@ import { StringDecoder } from 'node:string_decoder'
 import { Fault } from '../shared/fault.ts'
 import type { Io } from './io.ts'
 
-/** A line that nobody sees being typed, or the first one of what is piped in. Throws a Fault where there is none. */
+/** Reads a line without echo, or the first line of piped input. Throws a Fault if the input ends first. */
 export async function readHidden(io: Io, prompt: string): Promise<string> {
   const stdin: Readable & Partial<Terminal> = io.stdin
   const isTyped = stdin.isTTY === true
-  // In this order: what is typed at once must not be shown, either.
+  // Disable echo before the prompt, so that early typing is hidden, too.
   if (isTyped) stdin.setRawMode?.(true)
   if (isTyped) io.stderr.write(prompt)
   try {
@@ -26,7 +26,7 @@ interface Terminal {
   setRawMode(isRaw: boolean): unknown
 }
 
-/** `null`: it has ended before. */
+/** `null`: the input ended without a line. */
 function lineOf(stdin: Readable, isTyped: boolean): Promise<string | null> {
   const decoder = new StringDecoder('utf8')
   const { promise, resolve, reject } = Promise.withResolvers<string | null>()
@@ -35,7 +35,7 @@ function lineOf(stdin: Readable, isTyped: boolean): Promise<string | null> {
     const text = typeof chunk === 'string' ? chunk : decoder.write(chunk)
     for (const [index, char] of [...text].entries()) {
       if (char === '\n' || (isTyped && char === '\r')) {
-        // What is typed or piped behind it is for who asks next.
+        // Keep the rest of the input for the next reader.
         const rest = [...text].slice(index + 1).join('')
         stop()
         if (rest !== '') stdin.unshift(Buffer.from(rest))

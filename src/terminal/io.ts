@@ -1,25 +1,25 @@
 import type { Readable, Writable } from 'node:stream'
 import { styleText } from 'node:util'
 
-/** The outside of a command. One made of streams in memory runs it inside a test. */
+/** The environment of a command. Tests run commands with in-memory streams. */
 export interface Io {
   readonly stdin: Readable
   readonly stdout: Writable
   readonly stderr: Writable
   readonly env: Readonly<Record<string, string | undefined>>
-  /** How wide text may be: the terminal's width, or 80 where stdout is none. */
+  /** Width for text: the terminal's width, or 80 if stdout is not a terminal. */
   readonly columns: number
-  /** And how many lines are to be seen at once. */
+  /** Number of visible lines. */
   readonly rows: number
   readonly colour: boolean
-  /** Whether a person reads stdout, and not a program. */
+  /** Whether stdout is a terminal. */
   readonly isTerminal: boolean
 }
 
 export function processIo(): Io {
   const isTerminal = process.stdout.isTTY === true
   return {
-    // Opening stdin costs time and fails where it is closed: only a command that reads it pays.
+    // Opening stdin costs time and fails if it is closed, so only commands that read it open it.
     get stdin() {
       return process.stdin
     },
@@ -37,7 +37,7 @@ export function processIo(): Io {
   }
 }
 
-/** FORCE_COLOR is the stronger one, as in Node; NO_COLOR counts when it is not empty (no-color.org). */
+/** FORCE_COLOR wins over NO_COLOR, as in Node. NO_COLOR counts if it is not empty (no-color.org). */
 export function wantsColour(env: Io['env'], isTerminal: boolean): boolean {
   const forced = env['FORCE_COLOR']
   if (forced !== undefined) return forced !== '0' && forced !== 'false'

@@ -1,9 +1,9 @@
 export interface Line {
-  /** Without its line end; `null` when it was longer than allowed. */
+  /** Without the line end; `null`: longer than allowed. */
   readonly text: string | null
 }
 
-/** The lines of a stream, in the batches they come in; the last one needs no line end. */
+/** The lines of a stream, in the batches in which they arrive. The last line needs no line end. */
 export async function* lines(
   stream: AsyncIterable<Uint8Array>,
   bytesMax: number,

@@ -1,6 +1,6 @@
 type Stop = 'SIGINT' | 'SIGTERM'
 
-/** What the outside tells by signals. Who tells to stop twice means at once. */
+/** Commands received as signals. A second stop signal means stop at once. */
 export class Orders {
   readonly stop: Promise<Stop>
   reload: () => void = () => undefined
@@ -32,5 +32,5 @@ export class Orders {
   }
 }
 
-/** As shells say of one that a signal has ended. */
+/** The exit codes that shells use for processes ended by a signal. */
 const EXIT_CODES: Readonly<Record<Stop, number>> = { SIGINT: 130, SIGTERM: 143 }

@@ -1,6 +1,6 @@
 import type { Io } from './io.ts'
 
-/** A bar on the terminal for what takes long; nothing anywhere else. */
+/** A progress bar, on terminals only. */
 export class Progress {
   readonly #io: Io
   readonly #shown: boolean
@@ -12,7 +12,7 @@ export class Progress {
     this.#shown = 'isTTY' in io.stderr && io.stderr.isTTY === true
   }
 
-  /** `of`: all there is, in words. */
+  /** `of`: the total, in words. */
   draw(done: number, all: number, of: string): void {
     if (!this.#shown || all === 0) return
     const now = performance.now()
@@ -27,7 +27,7 @@ export class Progress {
     this.#io.stderr.write(`\r ${bar} ${Math.floor(share * 100)} % of ${of}${CLEAR_RIGHT}`)
   }
 
-  /** Before anything else is printed. */
+  /** Call it before other output. */
   clear(): void {
     if (this.#onScreen) this.#io.stderr.write(`\r${CLEAR_RIGHT}`)
     this.#onScreen = false

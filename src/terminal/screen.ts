@@ -1,11 +1,11 @@
 import type { Io } from './io.ts'
 
-/** A terminal that is drawn over and over, and is afterwards as it was before. */
+/** A terminal that is redrawn continuously and restored at the end. */
 export class Screen {
   readonly #io: Io
   readonly #onKey: (data: Buffer) => void
 
-  /** `quit`: somebody types q, or Ctrl-C; `typed`: anything else. */
+  /** `quit`: called for q or Ctrl-C; `typed`: called for other keys. */
   constructor(io: Io, quit: () => void, typed: (key: string) => void = () => undefined) {
     this.#io = io
     this.#onKey = (data) => {
@@ -19,15 +19,15 @@ export class Screen {
     stdin.on('data', this.#onKey)
   }
 
-  /** In one piece: half a picture is never to be seen. */
+  /** Writes the picture in one piece, so that no half picture is visible. */
   draw(lines: readonly string[]): void {
     this.#takeKeys()
     this.#io.stdout.write(`${HOME}${lines.map((line) => line + CLEAR_RIGHT).join('\r\n')}${CLEAR_BELOW}`)
   }
 
   /**
-   * Anew each time: a process of ours that shares the terminal gives it back, at its end, the mode in which it has found
-   * it, and Node thinks that it still has the other one.
+   * Sets raw mode again each time: a child process that shares the terminal resets the mode when it ends,
+   * while Node believes that raw mode is still on.
    */
   #takeKeys(): void {
     const { stdin } = this.#io

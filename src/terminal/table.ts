@@ -1,13 +1,13 @@
 export interface Column {
   readonly title: string
   readonly align?: 'right'
-  /** Gives up width, and shows an ellipsis, when the table is too wide. A column that is not is never cut. */
+  /** The column shrinks, with an ellipsis, if the table is too wide. Other columns are never truncated. */
   readonly flexible?: true
 }
 
 /**
- * The lines of a table, the titles first, no wider than `width` where the flexible columns can help it; the widest
- * of them gives way first. Cells may hold what a peer sent: control characters are shown, never passed on.
+ * The lines of a table, titles first, at most `width` wide if the flexible columns allow it; the widest one
+ * shrinks first. Cells may contain client data, so control characters are escaped.
  */
 export function renderTable(
   columns: readonly Column[],
@@ -24,7 +24,10 @@ export function renderTable(
   })
 }
 
-/** What a terminal obeys: in a server name it could move the cursor, retitle the window or turn text around. */
+/**
+ * Escapes characters that a terminal obeys: in a server name they could move the cursor, change the window
+ * title or the text direction.
+ */
 export function visible(cell: string): string {
   return cell.replace(OBEYED, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }
@@ -60,7 +63,7 @@ function cut(cell: string, width: number): string {
   return shortened + ELLIPSIS
 }
 
-/** How many terminal columns a text takes: two for each East Asian wide character or emoji. */
+/** Number of terminal columns of a text: two for each East Asian wide character or emoji. */
 function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length
   let columns = 0

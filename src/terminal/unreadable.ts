@@ -1,6 +1,6 @@
 import { Fault } from '../shared/fault.ts'
 
-/** What the system said when a file was opened or read, in words for whoever named the file. */
+/** Turns an error from opening or reading a file into a message for the person who named the file. */
 export function unreadable(error: unknown): Fault {
   const { code, message } = error as NodeJS.ErrnoException
   return new Fault('UNREADABLE', REASONS.get(code) ?? message, { cause: error })
