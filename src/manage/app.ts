@@ -61,8 +61,8 @@ export function createManageServer(context: ManageContext, settings = FRONT_DEFA
     addresses,
     refusedProxyHeader: (fault: ProxyHeaderFault) => context.refusedProxyHeader?.(fault),
   }
-  // One function instead of a middleware chain: each link costs a closure, a promise and a turn of the queue
-  // per request.
+  // One function instead of a chain: each link costs a closure, a promise and a turn of the queue per
+  // request.
   const answered = async (ctx: RequestContext): Promise<boolean> => {
     ctx.state.address = addresses.of(ctx.req)
     begin(ctx, context)
@@ -103,10 +103,7 @@ function sendByKoa(app: Koa<RequestState>, ctx: RequestContext, error: unknown):
   })
 }
 
-/**
- * The part of Koa without a public type. It sends what `answer` leaves in the context, or the error that it
- * throws.
- */
+/** The part of Koa without a public type. Sends what `answer` leaves in the context, or its error. */
 interface KoaSending {
   handleRequest(ctx: RequestContext, answer: () => Promise<void>): Promise<void>
 }

@@ -107,8 +107,7 @@ export interface ManagementSettings {
   /** For data that persists outside of the database. */
   readonly dataFolder: string
   /**
-   * Keys for secrets in the database: the first one encrypts, all decrypt. If empty, the key file in the data
-   * folder is used.
+   * Keys for secrets in the database: the first encrypts, all decrypt. If empty: the file in the data folder.
    */
   readonly encryptionKeys: readonly Secret<string>[]
   readonly allowPrivateWebhooks: boolean
@@ -454,10 +453,7 @@ export class ManagementPlane {
       )
   }
 
-  /**
-   * Warns about settings that processes on the same database must share. No later check would find them in
-   * time.
-   */
+  /** Warns about settings that processes on one database must share. No later check finds them in time. */
   async #sayForeign(store: Store): Promise<void> {
     await this.#saySealedBy(store)
     const { fleet, signing } = this.#links
@@ -588,8 +584,5 @@ const OF_THE_API = /^\/v[12](?:[/?]|$)/
 const BEAT_MS = 1_000
 const RETRY_MS = 5_000
 const CATCH_UP_MS = 5_000
-/**
- * A database that answers needs about 10 ms. This must fit into the time before SIGKILL, which also includes
- * draining.
- */
+/** A database that answers needs about 10 ms. This and the drain time must fit before a SIGKILL. */
 const CLOSE_MS = 3_000

@@ -33,7 +33,7 @@ export interface RekeyedTable {
 
 /**
  * Encrypts every secret in the database with the first key of the ring. Managers may run at the same time: a
- * value that one of them changes is skipped and checked again in the next round. Each batch is final, so the
+ * value that a manager changes is skipped and checked again in the next round. Each batch is final, so the
  * command can be interrupted and repeated.
  */
 export async function rekey(store: Store, sealer: Sealer, options: RekeyOptions): Promise<RekeyReport> {
@@ -81,10 +81,7 @@ class Rekeying {
     }
   }
 
-  /**
-   * Repeats until nothing changes: a manager that has not read the new keys yet may still write with an old
-   * one.
-   */
+  /** Repeats until nothing changes: a manager with outdated keys may still write with an old one. */
   async run(progress: () => void): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       this.problems.clear()

@@ -6,10 +6,7 @@ import { sealedAs as codesSealedAs } from './auth/people/make-user.ts'
 import { whatOf as callbackSealedAs } from './jobs/task-callbacks.ts'
 import { secretOf } from './jobs/signing.ts'
 
-/**
- * A column and the context that its values are sealed with: see Sealer. The context also names a record in
- * messages.
- */
+/** A column and the context that its values are sealed with: see Sealer. Messages name a record by it. */
 export interface SealedPlace extends SealedColumn {
   sealedAs(row: Readonly<Record<string, string>>): string
 }

@@ -32,10 +32,7 @@ export class EventLog {
     for (const listener of this.#listeners) listener()
   }
 
-  /**
-   * Events of other processes cause no notification, so a listener also has to poll. Returns a function that
-   * unsubscribes.
-   */
+  /** Events of other processes cause no call, so a listener also has to poll. Returns the unsubscriber. */
   onAdded(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

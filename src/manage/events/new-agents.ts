@@ -10,10 +10,7 @@ import {
   subjectOf,
 } from '../judging/sighting-account.ts'
 
-/**
- * The event for the first request of an agent on this installation, including one that only claims to be that
- * agent.
- */
+/** The event for the first request of an agent, or of a client that claims to be it. */
 export function newAgentDraft(first: Sighting, names: SoftwareNames): EventDraft {
   const id = first.agent!
   const { category, confidence, verified, seenAtMs } = first

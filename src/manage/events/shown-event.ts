@@ -10,10 +10,7 @@ export interface ShownEvent {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/**
- * An event as a principal of this sight sees it. Administrators set up webhooks and sinks, so these get
- * everything.
- */
+/** An event as a principal of this sight sees it. Webhooks and sinks, set up by admins, get everything. */
 export function shownEvent({ id, type, atMs, data }: EventRecord, sight: Sight): ShownEvent {
   return { id, type, timestamp: new Date(atMs).toISOString(), data: shownTo(sight, storedObject(data)) }
 }

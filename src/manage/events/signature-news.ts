@@ -5,10 +5,7 @@ import type { ObservedCounter } from '../intake/sighting-keeper.ts'
 
 /** Adds events for signatures that enter the database. */
 export interface SignatureNews {
-  /**
-   * Call it last in the transaction that adds the signatures and holds the lock of Sightings. Pass its result
-   * to `added`.
-   */
+  /** Call it last in the transaction, which has to hold the lock of Sightings. Pass the result to `added`. */
   add(keys: readonly SignatureKey[], queries: Queries): Promise<readonly NewEvent[]>
   /** Call it after the transaction has committed. */
   added(events: readonly NewEvent[]): void

@@ -133,10 +133,7 @@ export class Ingest {
     return { sightings, refusals }
   }
 
-  /**
-   * If a single Sighting cannot be stored at all, bisects the batch to store the others and drops that
-   * Sighting.
-   */
+  /** If a single Sighting cannot be stored at all, bisects the batch to store all others. */
   async #storeAll(sightings: readonly Sighting[]): Promise<void> {
     if (sightings.length === 0) return
     try {

@@ -22,10 +22,7 @@ export function shownPath(path: string): string {
     .join('/')
 }
 
-/**
- * A User-Agent as the same callers see it. Contact addresses stay, because they name the operator of a
- * crawler.
- */
+/** A User-Agent as these callers see it. Contact addresses stay: they name the operator of a crawler. */
 export function shownUserAgent(userAgent: string): string {
   return userAgent.replace(RUNS, (run) => (isRandom(run) ? REDACTED : run))
 }

@@ -45,10 +45,7 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
   }
 }
 
-/**
- * A 32-bit, evenly spread hash of a client's network. For IPv6 only the /64 counts, the smallest network that
- * a client gets.
- */
+/** A 32-bit, evenly spread hash of a client's network: for IPv6 the /64, the least that a client gets. */
 export function networkHash(address: string): number {
   ADDRESS.read(address)
   const { words, family } = ADDRESS

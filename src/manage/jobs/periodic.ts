@@ -12,10 +12,7 @@ export interface PeriodicJob {
   run(nowMs: number): Promise<'done' | 'more'>
 }
 
-/**
- * Runs each job at its own interval and never twice at once. A failed run is tried again at the next
- * interval.
- */
+/** Runs each job at its interval and never twice at once. The next interval retries a failed run. */
 export class Periodic {
   readonly #log: Log
   readonly #isLeading: () => boolean

@@ -41,10 +41,7 @@ export class Signing {
     this.#sealer = sealer
   }
 
-  /**
-   * The headers of one attempt, with one signature per secret. Throws a Fault if a secret cannot be
-   * decrypted.
-   */
+  /** The headers of an attempt, with a signature per secret. Throws a Fault if one cannot be decrypted. */
   async headers(
     eventId: string,
     body: string,

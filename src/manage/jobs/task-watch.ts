@@ -22,10 +22,7 @@ export class TaskWatch {
     return this.#waiting.size
   }
 
-  /**
-   * Resolves when the status or the progress differs from `last`; `null`: the task is gone, or `stop` was
-   * aborted.
-   */
+  /** Resolves when status or progress differ from `last`; `null`: the task is gone, or `stop` aborted. */
   changed(last: TaskRecord, stop: AbortSignal): Promise<TaskRecord | null> {
     if (stop.aborted) return Promise.resolve(null)
     return new Promise((resolve) => {

@@ -22,10 +22,7 @@ export async function keepTaskWebhook(
   return signing
 }
 
-/**
- * The notification in the format of Standard Webhooks, with the same id at every attempt; `null`: the task
- * has not ended.
- */
+/** The notification, as in Standard Webhooks, with one id for all attempts; `null`: the task goes on. */
 export function taskWebhook(
   task: TaskRecord,
   shown: unknown,

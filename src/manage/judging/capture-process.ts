@@ -30,8 +30,7 @@ function answerTo({ capture, keylog, ja4plus, findingsMax }: CaptureWork): Captu
   return { format: reader.format, frames: reader.frames, fault: reader.fault, findings, found }
 }
 
-// A terminal sends its interrupt to the whole process group. This process ignores it and exits when its
-// parent disconnects.
+// A terminal's interrupt reaches every process of the group. This one ignores it and exits with its parent.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
 process.once('message', (work: CaptureWork) => {

@@ -45,8 +45,7 @@ export interface Detection {
 }
 
 /**
- * The verdict that the proxy would reach from the same data. Throws a Refusal while the signatures are still
- * loading.
+ * The verdict that the proxy would reach from the same data. Throws a Refusal until signatures are loaded.
  */
 export function detect(request: DetectionRequest, management: Management): Detection {
   const knowledge = knowledgeOf(management)

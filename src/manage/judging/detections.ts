@@ -28,10 +28,7 @@ export class RecentDetections {
     this.#nowMs = nowMs
   }
 
-  /**
-   * Callers choose their request ids. If two callers choose the same id, the later answer replaces the
-   * earlier one.
-   */
+  /** Callers choose their request ids: if two callers choose the same one, the later answer wins. */
   keep(requestId: string, judged: Judged): void {
     if (this.#newest.size >= KEPT_MIN) {
       this.#older = this.#newest

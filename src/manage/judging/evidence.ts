@@ -14,10 +14,7 @@ export interface Reason {
   readonly weight: number
 }
 
-/**
- * The reasons for each signature, strongest first: those that add up to its confidence, and other known
- * facts.
- */
+/** The reasons for each signature, strongest first: the parts of its confidence, and other known facts. */
 export async function signatureEvidence(
   signatures: readonly KnownSignature[],
   { store, snapshot }: Management,
@@ -122,10 +119,7 @@ export function seenLive(requests: number, lastSeenMs: number | null): Reason[] 
   return [{ kind: 'seen-live', detail, weight: 0 }]
 }
 
-/**
- * Feedback from operators on requests with this fingerprint. It is counted and does not change the
- * confidence.
- */
+/** Feedback from operators on requests with this fingerprint. It does not change the confidence. */
 function reported({ software }: KnownSignature, told: readonly Told[]): Reason[] {
   const sum = (some: readonly Told[]) => some.reduce((total, { count }) => total + count, 0)
   const isOther = ({ softwareId }: Told) =>
@@ -142,10 +136,7 @@ function reported({ software }: KnownSignature, told: readonly Told[]): Reason[]
   })
 }
 
-/**
- * A signature that judges nothing has exactly its stored confidence; this reason makes up the difference to
- * `sum`.
- */
+/** A signature that judges nothing keeps its stored confidence: this adds the difference to `sum`. */
 function held({ status, confidence }: KnownSignature, sum: number): Reason[] {
   if (status === 'active') return []
   return [{ ...HELD[status], weight: logOdds(confidence) - sum }]

@@ -30,10 +30,7 @@ export interface Changed {
   readonly agent_name: string | null
 }
 
-/**
- * A detection with the effect of each piece of evidence. Throws a Refusal while the signatures are still
- * loading.
- */
+/** A detection with the effect of each piece of evidence. Throws a Refusal until signatures are loaded. */
 export function explain(request: DetectionRequest, management: Management): Explanation {
   const knowledge = knowledgeOf(management)
   const nowMs = management.nowMs()

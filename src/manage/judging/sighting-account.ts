@@ -43,10 +43,7 @@ export function detectionIn(
   }
 }
 
-/**
- * Everything that a Sighting records about a request and the action taken. It contains no cookie, credential
- * or query.
- */
+/** A request and the action taken, as a Sighting records them. Without cookies, credentials or query. */
 export function outlineOf(sighting: Sighting) {
   const { id, proxy, verdict, confidence, rule, action, done } = sighting
   return {

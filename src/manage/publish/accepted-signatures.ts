@@ -28,10 +28,7 @@ export class AcceptedSignatures {
     return (await this.load()) !== ''
   }
 
-  /**
-   * Whether the database has changed: another process changed it without a notification, or an earlier read
-   * failed.
-   */
+  /** Whether the database differs: another process changed it unnoticed, or an earlier read failed. */
   async isBehind(): Promise<boolean> {
     return this.#store !== null && (await this.#store.catalogue.acceptedMark()) !== this.#mark
   }

@@ -14,8 +14,7 @@ function answerTo({ envelope, name, keys }: FeedWork): FeedAnswer {
   }
 }
 
-// A terminal sends its interrupt to the whole process group. This process ignores it and exits when its
-// parent disconnects.
+// A terminal's interrupt reaches every process of the group. This one ignores it and exits with its parent.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 process.once('disconnect', () => process.exit())
 process.once('message', (work: FeedWork) => {

@@ -77,10 +77,7 @@ export class FeedPuller {
     pull.timer = setTimeout(() => void this.#beat(pull), delayMs).unref()
   }
 
-  /**
-   * A fetch in progress may have started before the change that the caller wants, so one more follows. All
-   * callers share it.
-   */
+  /** A fetch in progress may be older than the change that the callers want. They share one more fetch. */
   #anew(pull: FeedPull): Promise<void> {
     if (pull.underWay === null) return this.#once(pull)
     pull.next ??= pull.underWay.then(() => {
@@ -116,8 +113,7 @@ export class FeedPuller {
     if (fetched === null) return refuseExpired(newest!, Date.now())
     const next = await this.#store.opener.open(fetched.body, name, keys)
     const step = succession(next, newest, Date.now())
-    // An unchanged version is kept too: it may be signed with another key now, and the old key may be
-    // removed.
+    // An unchanged version is kept too: it may be signed with a new key, and the old one may be removed.
     await this.#store.keep(next, fetched.body)
     pull.tagged = fetched.etag === null ? null : { etag: fetched.etag, version: next.version }
     if (step === 'same') return

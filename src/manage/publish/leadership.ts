@@ -89,8 +89,7 @@ export class Leadership {
   }
 
   /**
-   * A lock that is gone immediately was taken through a pooler that does not keep sessions, so no process
-   * holds it.
+   * If the lock is gone at once, it was taken through a pooler that keeps no sessions. No process holds it.
    */
   async #taken(): Promise<boolean> {
     if (!(await this.#lock.take())) return false

@@ -38,10 +38,7 @@ export interface ShownSetting {
   readonly name: string
   /** The value in force; for a secret, only whether there is one. */
   readonly value: unknown
-  /**
-   * `api`, or where the value was set at the start: a file with line and column, a variable, a flag, or
-   * `default`.
-   */
+  /** `api`, or the source at the start: a file with line and column, a variable, a flag, or `default`. */
   readonly origin: string
   /** The value that applies without a change through the API. */
   readonly configured: unknown
@@ -75,10 +72,7 @@ export class LiveSettings {
     return LIVE_SETTINGS[name].parse(this.#values.get(name)) as LiveValue<Name>
   }
 
-  /**
-   * Sets the listener for changes of a setting. It is not called for the initial value. One listener per
-   * setting.
-   */
+  /** Sets the listener of a setting, one each. It is called for changes, not for the initial value. */
   onChange<Name extends LiveSetting>(name: Name, listener: (value: LiveValue<Name>) => void): void {
     this.#listeners.set(name, listener)
   }

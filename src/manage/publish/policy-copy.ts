@@ -5,10 +5,7 @@ import * as z from 'zod'
 import { Fault } from '../../shared/fault.ts'
 import type { PolicyRecord } from '../../store/work/policies.ts'
 
-/**
- * A copy of the last policy in force, in a file. With it, a start does not admit every request until a
- * database answers.
- */
+/** A copy of the last policy in force. Without it, a start admits all requests until a database answers. */
 export class PolicyCopy {
   readonly #file: string
 

@@ -89,10 +89,7 @@ export class PolicyKeeper {
     await this.follow()
   }
 
-  /**
-   * Applies a policy that another process has set. Never rejects, because the policy in force stays without a
-   * database.
-   */
+  /** Applies a policy that another process has set. Never rejects: the policy in force outlives an outage. */
   async follow(): Promise<void> {
     if (this.#store === null) return
     try {
@@ -132,8 +129,7 @@ export class PolicyKeeper {
   ): Promise<PolicyInForce> {
     for (;;) {
       await this.#look()
-      // If another call was first, the tag no longer matches and this refuses. A call that replaces any
-      // policy tries again.
+      // If another call was first, this refuses, unless the caller replaces any policy.
       requireMatch(ifMatch, this.etag)
       if (await this.#add(JSON.stringify(document), restoredVersion, actor, nowMs)) break
     }

@@ -3,8 +3,7 @@ import type { EventRecord } from '../../../store/events/events.ts'
 /** A destination for events. */
 export interface Sink {
   /**
-   * Resolves when the sink has accepted the events, as far as that can be known. If it rejects, some of them
-   * may have arrived.
+   * Resolves when the sink has accepted the events, as far as known. After a rejection, some may be there.
    */
   write(events: readonly EventRecord[]): Promise<void>
   /** Why recent writes may not have arrived; `null`: no error is known. Reports each error once. */

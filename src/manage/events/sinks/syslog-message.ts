@@ -2,10 +2,7 @@ import { hostname } from 'node:os'
 import type { EventRecord } from '../../../store/events/events.ts'
 import type { LineOf } from './sink.ts'
 
-/**
- * An event as an RFC 5424 message with facility local0. It has no byte order mark, because CEF parsers fail
- * on one.
- */
+/** An event as an RFC 5424 message, facility local0. Without a byte order mark: CEF parsers fail on one. */
 export function syslogMessage(event: EventRecord, lineOf: LineOf): Buffer {
   const { type, atMs, severity } = event
   const priority = LOCAL0 * 8 + SEVERITIES[severity ?? 'none']

@@ -2,10 +2,7 @@ import { SPOOFED } from '../../../classify/known/evidence.ts'
 import { signatureText } from '../../intake/signature-account.ts'
 import type { Rule } from './rule.ts'
 
-/**
- * Claims that other properties of the request contradict. The classifier found this and recorded it as
- * evidence.
- */
+/** Claims that other properties of the request contradict, as the classifier recorded in the evidence. */
 export const CLAIM_RULES: readonly Rule[] = [
   denied('spoofed_browser', [SPOOFED], 'it says to be a browser, and its fingerprints or headers deny it'),
   denied(

@@ -42,10 +42,7 @@ export function anomalyIn(
   return requests > factor * usual ? { requests, usual } : null
 }
 
-/**
- * The agents with an anomaly in the last whole minutes. It takes one short read, and two more if an agent is
- * busy.
- */
+/** Agents with an anomaly in the last whole minutes. One short read, and two more if an agent is busy. */
 export async function anomalousAgents(
   { rollups }: Pick<Store, 'rollups'>,
   settings: AnomalySettings,

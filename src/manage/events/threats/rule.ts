@@ -11,9 +11,6 @@ export interface Rule {
 
 /** What the sites behind the gateway disallow for crawlers. */
 export interface RobotsRules {
-  /**
-   * The line of robots.txt that disallows the path for this agent; `null`: the path is allowed, or the file
-   * is unknown.
-   */
+  /** The line of robots.txt that disallows the path; `null`: the path is allowed, or the file is unknown. */
   disallowing(agent: string, host: string | null, path: string): string | null
 }

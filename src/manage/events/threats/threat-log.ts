@@ -61,10 +61,7 @@ export class ThreatLog {
     return (await eventStorms.over(minuteOf(nowMs))).length > 0
   }
 
-  /**
-   * Reports the counts of windows and the storms of minutes that have ended, a slice at a time; `more`: there
-   * are more.
-   */
+  /** Reports the windows and minutes that have ended, a slice at a time; `more`: there are more. */
   async followUp(
     nowMs: number,
     queries: Queries,

@@ -45,10 +45,7 @@ export const POST_OUTCOMES = [
 ] as const
 export type PostOutcome = (typeof POST_OUTCOMES)[number]
 
-/**
- * Posts to untrusted servers. Connections are reused for the same server; the address of each was checked
- * when it was opened.
- */
+/** Posts to untrusted servers. Connections are reused; each address was checked when it was opened. */
 export class Courier {
   readonly #settings: CourierSettings
   readonly #timeoutMs: number

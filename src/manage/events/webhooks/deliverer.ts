@@ -92,8 +92,7 @@ export class Deliverer {
         return (await this.#claim()) + settled > 0
       })
       if (hasMoved !== true) await this.#doze.pause(woken)
-      // Waits for deliveries that end at almost the same time, because one transaction is cheaper than
-      // several.
+      // Waits for deliveries that end at almost the same time: one transaction is cheaper than several.
       if (this.#underWay.size > 0) await wait(GATHER_MS)
     }
   }
@@ -161,10 +160,7 @@ export class Deliverer {
     })
   }
 
-  /**
-   * How many more deliveries to this webhook may start. The limit keeps a slow endpoint from delaying the
-   * others.
-   */
+  /** How many more deliveries may start. The limit keeps a slow endpoint from delaying the others. */
   #room({ id, health }: WebhookRecord): number {
     return isProbed(health) ? 1 : AT_ONCE_MAX - (this.#counts.get(id) ?? 0)
   }

@@ -16,8 +16,7 @@ export async function fanOut(
   const enabled = await store.webhookHealth.enabled(queries)
   const told = enabled.filter((webhook) => events.some((event) => wants(webhook, event, names)))
   if (told.length === 0) return
-  // A webhook that is disabled or changed at the same time is changed either before this lock or after this
-  // transaction.
+  // A webhook that is changed at the same time is changed before this lock or after this transaction.
   const locked = await store.webhookHealth.lock(
     told.map(({ id }) => id),
     queries,

@@ -4,10 +4,7 @@ import { type Actor, addAudit } from '../../http/audit.ts'
 import type { Management } from '../../management.ts'
 import { type Ended, healthAfter } from './afterwards.ts'
 
-/**
- * Stores the results of attempts: of the deliveries, of the health of their webhooks, and which webhooks are
- * disabled.
- */
+/** Stores the results of attempts, the health of their webhooks, and which webhooks are disabled for it. */
 export async function settle(
   ended: readonly Ended[],
   retryBaseMs: number,

@@ -19,10 +19,7 @@ export interface Review {
   readonly isDespitePeople: boolean
 }
 
-/**
- * Applies an administrator's decision. Throws a Refusal if the submission is in another state or would do
- * harm.
- */
+/** Applies an administrator's decision. Throws a Refusal if the state is another or harm would result. */
 export async function review(
   record: SubmissionRecord,
   wanted: Review,
@@ -84,8 +81,7 @@ async function promote(
     changeOf('accept', record, software.id),
     atMs,
     async (queries) => {
-      // The events lock the Sightings first and the trial counts second. The same order here avoids a
-      // deadlock.
+      // Events lock the Sightings first and the trial counts second. The same order here avoids a deadlock.
       await store.sightings.lock(queries)
       const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
       const decision: Decision = {

@@ -80,8 +80,5 @@ function counting(trial: Trial, sightings: readonly Sighting[]): Trial {
 
 /** The maximum delay until a submission to another process is counted. */
 const REMEMBERED_MS = 1_000
-/**
- * Per type and transaction, the most frequent ones, because others wait for the transaction. Takes about 2
- * ms.
- */
+/** Per type and transaction, which others wait for: the most frequent ones. Takes about 2 ms. */
 const VALUES_MAX = 64

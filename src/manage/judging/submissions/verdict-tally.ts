@@ -1,10 +1,7 @@
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { VerdictCount } from '../../../store/catalogue/trials.ts'
 
-/**
- * How often each verdict was reached. Agents beyond the first `DISTINCT_MAX` are counted as one, which bounds
- * the size.
- */
+/** How often each verdict was reached. Agents beyond the first `DISTINCT_MAX` are counted as one. */
 export class VerdictTally {
   readonly #counts = new Map<string, { verdict: string; agentId: string | null; count: number }>()
 
