@@ -46,8 +46,8 @@ import { WebhookHealthStore } from './events/webhook-health.ts'
 import { WebhookStore } from './events/webhooks.ts'
 
 /**
- * What lasts: all that the management plane calls, and nothing more. Each part has the queries over its own tables.
- * A failure of the world is a Fault whose code starts with `STORE_`.
+ * The database as the management plane uses it. Each member has the queries of its own tables. If the
+ * environment causes a failure, it is a Fault whose code starts with `STORE_`.
  */
 export class Store {
   readonly agentsSeen: AgentsSeenStore
@@ -94,7 +94,7 @@ export class Store {
   readonly webhooks: WebhookStore
   readonly #database: Database
 
-  /** `sqlite:FILE` or `postgres://…`; its tables are brought up to date. */
+  /** Opens `sqlite:FILE` or `postgres://…` and applies missing migrations. */
   static async open(url: string, login: StoreLogin | null = null): Promise<Store> {
     return new Store(await openDatabase(url, login, migrate))
   }
@@ -151,14 +151,13 @@ export class Store {
   }
 
   /**
-   * All that `work` does with the queries it is given, or nothing. It waits for nothing but queries: everybody else who
-   * writes waits for it.
+   * Runs `work` in one transaction. `work` must wait only for queries, because all other writers wait for it.
    */
   transaction<Result>(work: (queries: Queries) => Promise<Result>): Promise<Result> {
     return this.#database.db.transaction().execute(work)
   }
 
-  /** Throws a Fault if it is not. */
+  /** Throws a Fault if the database is unavailable. */
   async isThere(): Promise<void> {
     await this.settings.get('')
   }

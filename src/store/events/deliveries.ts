@@ -9,13 +9,13 @@ export interface NewDelivery {
   readonly id: string
   readonly webhookId: string
   readonly eventNumber: number
-  /** In whose line it waits for its turn; `null`: in none. */
+  /** The queue in which it waits; `null`: none. */
   readonly lane: string | null
-  /** Before which others it is sent: since when it could have been. */
+  /** The due time, which also orders deliveries. */
   readonly nextAtMs: number
 }
 
-/** One that is to be sent now, by whoever holds it. */
+/** A delivery that its holder sends now. */
 export interface DueDelivery {
   readonly id: string
   readonly webhookId: string
@@ -27,7 +27,7 @@ export interface DueDelivery {
   readonly event: DueEvent
 }
 
-/** What stands in it goes to one webhook, one after the other. */
+/** A queue: its deliveries go to one webhook, one after the other. */
 export interface Line {
   readonly webhookId: string
   readonly lane: string
@@ -41,33 +41,33 @@ export interface DueEvent {
   readonly data: string
 }
 
-/** What came of sending it once. */
+/** The result of one attempt. */
 export interface DeliveryAttempt {
   readonly atMs: number
   readonly durationMs: number
-  /** Of the answer; `null`: there was none. */
+  /** The HTTP status; `null`: no response. */
   readonly status: number | null
-  /** `null`: it was taken. */
+  /** `null`: accepted. */
   readonly error: string | null
-  /** How the answer begins, as plain text. */
+  /** The start of the response, as plain text. */
   readonly response: string
 }
 
-/** Where it stands after an attempt. */
+/** The state of a delivery after an attempt. */
 export interface DeliveryTold {
   readonly delivery: DueDelivery
   readonly attempts: number
   readonly log: readonly DeliveryAttempt[]
-  /** `null`: it is tried again. */
+  /** `null`: it is retried. */
   readonly outcome: DeliveryOutcome | null
   readonly atMs: number
-  /** `null`: there is no other attempt. */
+  /** `null`: there is no further attempt. */
   readonly nextAtMs: number | null
-  /** Those behind it in its line need not wait for it any longer. */
+  /** The deliveries behind it in its queue need not wait any longer. */
   readonly isOutOfLine: boolean
 }
 
-/** For whom to hold how many, and until when nobody else gets them. */
+/** A claim of due deliveries. No other holder gets them before `untilMs`. */
 export interface DeliveryClaim {
   readonly webhookId: string
   readonly holder: string
@@ -77,9 +77,9 @@ export interface DeliveryClaim {
 }
 
 /**
- * What is to be sent. To one webhook what is about one subject stands in a line, in the order of events: the first of
- * it has a time at which it is due, those behind it have none until it is their turn. A webhook's lines are changed by who
- * has locked it (WebhookHealthStore) only.
+ * Deliveries to send. Deliveries to one webhook about one subject form a queue in the order of events. The
+ * first has a due time, and those behind it get one when it is their turn. Only the process that has locked a
+ * webhook (WebhookHealthStore) changes its queues.
  */
 export class DeliveryStore {
   readonly #db: Kysely<Tables>
@@ -90,7 +90,7 @@ export class DeliveryStore {
     this.#kind = kind
   }
 
-  /** Their webhooks are locked. */
+  /** The caller has locked their webhooks. */
   async add(deliveries: readonly NewDelivery[], nowMs: number, queries: Queries): Promise<void> {
     const led = await ledLines(deliveries, queries)
     const inOrder = deliveries.toSorted((one, other) => one.eventNumber - other.eventNumber)
@@ -107,7 +107,7 @@ export class DeliveryStore {
     for (const part of parts(rows)) await queries.insertInto('deliveries').values(part).execute()
   }
 
-  /** Those that are due, longest first, in the order of events. */
+  /** The deliveries that have been due longest, in the order of events. */
   async claim(claim: DeliveryClaim, queries: Queries): Promise<readonly DueDelivery[]> {
     const { webhookId, holder, limit, nowMs, untilMs } = claim
     const isPostgres = this.#kind === 'postgres'
@@ -145,7 +145,7 @@ export class DeliveryStore {
       }))
   }
 
-  /** What somebody else has taken for lost, and holds, is left to him. Their webhooks are locked. */
+  /** Skips deliveries that another holder has claimed meanwhile. The caller has locked their webhooks. */
   async finish(told: readonly DeliveryTold[], nowMs: number, queries: Queries): Promise<void> {
     for (const part of parts(told)) await write(part, queries)
     const left = told.flatMap(({ delivery: { webhookId, lane }, isOutOfLine }) =>
@@ -154,7 +154,7 @@ export class DeliveryStore {
     await this.callNext(left, nowMs, queries)
   }
 
-  /** These, or whatever anybody holds (`null`), are due again. */
+  /** Makes these deliveries due again; `null`: all claimed ones. */
   async release(held: readonly DueDelivery[] | null, nowMs: number): Promise<void> {
     const all = this.#db
       .updateTable('deliveries')
@@ -165,7 +165,7 @@ export class DeliveryStore {
       for (const { id, holder } of held) await all.where('id', '=', id).where('holder', '=', holder).execute()
   }
 
-  /** What waits for a retry is due at once. */
+  /** Makes deliveries that wait for a retry due at once. */
   async hurry(webhookId: string, nowMs: number, queries: Queries): Promise<void> {
     await queries
       .updateTable('deliveries')
@@ -177,7 +177,7 @@ export class DeliveryStore {
       .execute()
   }
 
-  /** Lines whose first has gone, as events are forgotten with all that was to be told of them. */
+  /** Queues whose first delivery was deleted, which happens when events are deleted. */
   async leftLines(limit: number): Promise<readonly Line[]> {
     const { rows } = await sql<{ webhook_id: string; lane: string }>`
       select distinct webhook_id, lane from deliveries
@@ -189,12 +189,12 @@ export class DeliveryStore {
     return rows.map(({ webhook_id: webhookId, lane }) => ({ webhookId, lane }))
   }
 
-  /** The next of each of these lines that have nobody at their head is due; their webhooks are locked. */
+  /** Makes the next delivery of each queue without a first one due. The caller has locked their webhooks. */
   async callNext(lines: readonly Line[], nowMs: number, queries: Queries): Promise<void> {
     for (const part of parts(lines)) await callNext(part, nowMs, queries)
   }
 
-  /** By webhook. */
+  /** The number of pending deliveries by webhook. */
   async pending(webhookIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (webhookIds.length === 0) return new Map()
     const rows = await this.#db
@@ -217,7 +217,7 @@ export class DeliveryStore {
   }
 }
 
-/** For people to read: one that is damaged is begun anew, and holds nothing up. */
+/** A damaged log starts empty, because it is only informative and must not block deliveries. */
 export function attemptsIn(text: string): readonly DeliveryAttempt[] {
   try {
     const log = JSON.parse(text) as unknown
@@ -227,7 +227,7 @@ export function attemptsIn(text: string): readonly DeliveryAttempt[] {
   }
 }
 
-/** Of these lines those in which somebody is first already. */
+/** Which of these queues have a first delivery already. */
 async function ledLines(deliveries: readonly NewDelivery[], queries: Queries): Promise<Set<string>> {
   const lines = new Map<string, Line>()
   for (const { webhookId, lane } of deliveries)
@@ -272,7 +272,7 @@ async function write(told: readonly DeliveryTold[], queries: Queries): Promise<v
     from told where deliveries.id = told.id and deliveries.holder = told.holder`.execute(queries)
 }
 
-/** One text for so many as there may be: the last of them as often as it takes. */
+/** Pads the list to a power of two, so that there are few SQL texts. The last number is repeated. */
 async function eventsOf(numbers: readonly number[], queries: Queries): Promise<Map<number, DueEvent>> {
   if (numbers.length === 0) return new Map()
   const size = 2 ** Math.ceil(Math.log2(numbers.length))
@@ -289,7 +289,7 @@ function linesIn(lines: readonly Line[]): RawBuilder<unknown> {
   return sql.join(lines.map(({ webhookId, lane }) => sql`(${text(webhookId)}, ${text(lane)})`))
 }
 
-/** PostgreSQL wants to know of what kind values are that stand in no table. */
+/** PostgreSQL needs the type of a value that belongs to no table. */
 function text(value: string | null): RawBuilder<unknown> {
   return sql`cast(${value} as text)`
 }

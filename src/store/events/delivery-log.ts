@@ -7,7 +7,7 @@ import type { DeliveryOutcome } from '../engine/tables/deliveries.ts'
 import type { EventType } from '../engine/tables/events.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** A delivery as it is shown. */
+/** A delivery as the API shows it. */
 export interface DeliveryRecord {
   readonly id: string
   readonly webhookId: string
@@ -16,7 +16,7 @@ export interface DeliveryRecord {
   readonly type: EventType
   readonly eventAtMs: number
   readonly subject: string
-  /** Whether others wait for it, or it for others. */
+  /** Whether it is in a queue. */
   readonly isInLine: boolean
   readonly isHeld: boolean
   readonly status: DeliveryStatus
@@ -37,17 +37,17 @@ export interface DeliveryFilter {
   readonly untilMs: number | null
 }
 
-/** Which events are told once more. */
+/** The events to deliver again. */
 export interface ReplayedEvents {
   readonly webhookId: string
   readonly types: readonly EventType[]
   readonly sinceMs: number
   readonly untilMs: number
-  /** Those behind this one; `null`: from the first on. */
+  /** Only events after this one; `null`: from the first. */
   readonly after: Pick<EventRecord, 'number' | 'atMs'> | null
 }
 
-/** What was sent, and what is to be, for whoever looks at it, and wants some of it again. */
+/** Past and pending deliveries, for the API to list and to repeat. */
 export class DeliveryLog {
   readonly #db: Kysely<Tables>
 
@@ -78,8 +78,8 @@ export class DeliveryLog {
   }
 
   /**
-   * It is sent again, before all others, and behind nobody: one that was finished anew, one that waits at once. Its
-   * webhook is locked. One that is under way stays as it is.
+   * Sends a delivery again, before all others and outside of its queue. A finished one starts anew, and a
+   * waiting one is due at once. A claimed one is unchanged. The caller has locked the webhook.
    */
   async again(id: string, queries: Queries): Promise<void> {
     const own = queries.updateTable('deliveries').where('id', '=', id).where('holder', 'is', null)
@@ -90,7 +90,7 @@ export class DeliveryLog {
     await waiting.where('next_at_ms', 'is not', null).set({ next_at_ms: FIRST_OF_ALL }).execute()
   }
 
-  /** Those that are not waiting to be delivered to it, oldest first. */
+  /** The events without a pending delivery to the webhook, oldest first. */
   async replayed(asked: ReplayedEvents, limit: number): Promise<readonly EventRecord[]> {
     const { webhookId, types, sinceMs, untilMs, after } = asked
     const rows = await this.#db
@@ -118,7 +118,7 @@ export class DeliveryLog {
     return rows.map(eventRecord)
   }
 
-  /** Forgets so many at most of what was finished before; resolves to how many they were. */
+  /** Deletes deliveries that finished before `beforeMs`, at most `rowsMax`. Resolves to their number. */
   async forget(beforeMs: number, rowsMax: number): Promise<number> {
     const oldest = this.#db.selectFrom('deliveries').select('id').where('finished_at_ms', '<', beforeMs)
     const { numDeletedRows } = await this.#db
@@ -180,7 +180,7 @@ const BY_TIME: Order = {
   ],
   isDescending: false,
 }
-/** When what is wanted at once is due: before anything else is. */
+/** The due time of repeated deliveries, which puts them first. */
 export const FIRST_OF_ALL = 0
 const NEWEST_FIRST: Order = {
   columns: [

@@ -2,13 +2,13 @@ import type { Kysely } from 'kysely'
 import type { Tables } from '../engine/tables.ts'
 
 export interface PositionHolder {
-  /** What reads on. */
+  /** The reader of events. */
   readonly name: string
-  /** Who does, of several that might. */
+  /** The process that reads, of several that could. */
   readonly holder: string
 }
 
-/** How far those have come that read all events, one after the other, and hand them on. */
+/** The positions of readers that read all events in order and pass them on. */
 export class EventPositionStore {
   readonly #db: Kysely<Tables>
 
@@ -17,8 +17,8 @@ export class EventPositionStore {
   }
 
   /**
-   * Where to read on, until then alone; `from` at the first time. `null`: somebody else does. Whoever asks again before it
-   * is over keeps it.
+   * Claims the reader's position until `untilMs`. Starts at `from` the first time. `null`: another process
+   * holds it. The holder renews its claim by claiming again.
    */
   async claim(
     { name, holder }: PositionHolder,
@@ -42,13 +42,13 @@ export class EventPositionStore {
     return claimed?.number ?? null
   }
 
-  /** `false`: somebody else has it by now. */
+  /** `false`: another process holds it by now. */
   async move({ name, holder }: PositionHolder, number: number): Promise<boolean> {
     const { numUpdatedRows } = await this.#own(name, holder).set({ number }).executeTakeFirst()
     return numUpdatedRows > 0n
   }
 
-  /** For the next one, who need not wait. */
+  /** Releases the claim, so that the next process need not wait. */
   async leave({ name, holder }: PositionHolder): Promise<void> {
     await this.#own(name, holder).set({ holder: null, held_until_ms: 0 }).execute()
   }

@@ -16,11 +16,11 @@ export interface EventStorm {
   readonly fingerprints: string
   /** JSON: a list. */
   readonly examples: string
-  /** JSON; empty where nothing was too much. */
+  /** JSON; empty if nothing exceeded the limit. */
   readonly event: string
 }
 
-/** What was too much to be told one by one. Whoever writes here holds the lock of Sightings. */
+/** Events that exceeded the limit for single reports. Writers hold the lock of sightings. */
 export class EventStormStore {
   readonly #db: Kysely<Tables>
 
@@ -34,7 +34,7 @@ export class EventStormStore {
     return new Map(rows.map((row) => [row.topic, stormOf(row)]))
   }
 
-  /** Those with something that is not told, of minutes before this one. */
+  /** Storms of minutes before this one that have unreported events. */
   async over(minuteMs: number, queries: Queries = this.#db): Promise<readonly EventStorm[]> {
     const rows = await queries
       .selectFrom('event_storms')
@@ -46,7 +46,7 @@ export class EventStormStore {
     return rows.map(stormOf)
   }
 
-  /** In the place of those of their topics. */
+  /** Replaces the storms of the same topics. */
   async put(storms: readonly EventStorm[], queries: Queries): Promise<void> {
     for (const part of parts(storms)) {
       await queries

@@ -6,25 +6,25 @@ import type { EventTable, EventType, Severity } from '../engine/tables/events.ts
 import type { Tables } from '../engine/tables.ts'
 
 export interface EventRecord {
-  /** Where it stands among all: rising, with gaps. */
+  /** Its position among all events: increasing, with gaps. */
   readonly number: number
   readonly id: string
   readonly type: EventType
   readonly atMs: number
-  /** What it is about: a fingerprint, mostly. Events of one subject are told in their order. */
+  /** What the event is about, usually a fingerprint. Events of one subject are delivered in order. */
   readonly subject: string
   /** The id of an agent. */
   readonly agent: string | null
   readonly category: string | null
   readonly severity: Severity | null
   readonly confidence: number | null
-  /** JSON: an object, as it is told. */
+  /** JSON: the object that receivers get. */
   readonly data: string
 }
 
 export type NewEvent = Omit<EventRecord, 'number'>
 
-/** What others are told of, in the order in which it became true. */
+/** Events for webhooks and sinks, in the order in which they occurred. */
 export class EventStore {
   readonly #db: Kysely<Tables>
   readonly #kind: DatabaseKind
@@ -35,12 +35,12 @@ export class EventStore {
   }
 
   /**
-   * In the transaction that makes them true, as the last that it locks: whoever adds events waits here for others who
-   * do until these have committed, so that whoever reads on from a number misses none below it.
+   * Adds events in the transaction that causes them, as its last lock. Writers wait here until other writers
+   * have committed. A reader that continues after a number therefore misses no lower number.
    */
   async add(events: readonly NewEvent[], queries: Queries): Promise<readonly EventRecord[]> {
     if (events.length === 0) return []
-    // SQLite's transaction holds the file by itself.
+    // SQLite's transaction locks the file by itself.
     if (this.#kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(queries)
     const numbers = new Map<string, number>()
     for (const part of parts(events)) {
@@ -55,7 +55,7 @@ export class EventStore {
     return row === undefined ? null : eventRecord(row)
   }
 
-  /** Those with a greater number, in their order, but for those that are told to one alone. */
+  /** Events with a higher number, in order, except test events. */
   async after(number: number, limit: number): Promise<readonly EventRecord[]> {
     const rows = await this.#db
       .selectFrom('events')
@@ -68,13 +68,13 @@ export class EventStore {
     return rows.map(eventRecord)
   }
 
-  /** The greatest number there is; 0 before the first. */
+  /** The highest number; 0 before the first event. */
   async last(): Promise<number> {
     const newest = this.#db.selectFrom('events').select('number').orderBy('number', 'desc').limit(1)
     return (await newest.executeTakeFirst())?.number ?? 0
   }
 
-  /** Newest first, but for those that are told to one alone. */
+  /** Newest first, except test events. */
   async list<Asked extends Part>(
     part: Asked,
     { types, categories, agents, severities, minConfidence, sinceMs, untilMs }: EventListFilter,
@@ -94,16 +94,18 @@ export class EventStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, eventRecord)
   }
 
-  /** How far they are forgotten, and the greatest number there ever was: what is kept lies between. */
+  /** The number up to which events were deleted, and the highest number ever. Kept events are in between. */
   async kept(): Promise<KeptEvents> {
     const mark = this.#db.selectFrom('event_positions').select('number').where('name', '=', FORGOTTEN)
     const forgotten = (await mark.executeTakeFirst())?.number ?? 0
     return { forgotten, last: Math.max(forgotten, await this.last()) }
   }
 
-  /** Behind which all are that are not older, and a few that are; `null`: there is none. */
+  /**
+   * A number that all events since `sinceMs` follow, and a few older ones; `null`: there are no such events.
+   */
   async before(sinceMs: number): Promise<number | null> {
-    // Numbers and times rise nearly together: clocks differ, and what is true first may be written down second.
+    // Numbers and times increase almost together. Clocks differ, and an earlier event may be stored later.
     const first = this.#db
       .selectFrom('events')
       .select('number')
@@ -119,8 +121,8 @@ export class EventStore {
   }
 
   /**
-   * Forgets so many at most of those that are older, or more than are kept, in their order: one that is not old yet keeps
-   * those behind it. Resolves to how many they were.
+   * Deletes events that are too old or exceed `keptMax`, in order, at most `rowsMax`. An event that is kept
+   * also keeps those after it. Resolves to the number of deleted events.
    */
   async forget(beforeMs: number, keptMax: number, rowsMax: number): Promise<number> {
     const last = await this.last()
@@ -146,16 +148,16 @@ export class EventStore {
   }
 }
 
-/** Empty lists, and `null`, let everything through. */
+/** Empty lists and `null` match everything. */
 export interface EventListFilter {
   readonly types: readonly EventType[]
   readonly categories: readonly string[]
   readonly agents: readonly string[]
-  /** As `minConfidence`, of those that have one. */
+  /** Events without a severity match too. The same holds for `minConfidence`. */
   readonly severities: readonly Severity[] | null
   readonly minConfidence: number | null
   readonly sinceMs: number | null
-  /** Not at this time any more. */
+  /** Exclusive. */
   readonly untilMs: number | null
 }
 
@@ -180,9 +182,9 @@ const NEWEST_FIRST: Order = {
   ],
   isDescending: true,
 }
-/** As many come within any difference of clocks. */
+/** More events than arrive within any difference of clocks. */
 const NEARLY = 1_000
-/** No sink is called so. */
+/** No sink has this name. */
 const FORGOTTEN = 'forgotten'
-/** Another number than those of the migrations and of Sightings. */
+/** A different number than the locks of migrations and sightings. */
 const LOCK = 7_164_201_913

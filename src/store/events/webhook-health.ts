@@ -3,7 +3,7 @@ import type { DatabaseKind, Queries } from '../engine/database.ts'
 import type { Tables } from '../engine/tables.ts'
 import { healthRow, type WebhookHealth, type WebhookRecord, webhookRecord } from './webhooks.ts'
 
-/** How webhooks do, and who may send them something now. */
+/** The health of webhooks, and the claims on them. */
 export class WebhookHealthStore {
   readonly #db: Kysely<Tables>
   readonly #kind: DatabaseKind
@@ -13,25 +13,25 @@ export class WebhookHealthStore {
     this.#kind = kind
   }
 
-  /** Those that are told of what happens. */
+  /** The webhooks that receive events. */
   async enabled(queries: Queries): Promise<readonly WebhookRecord[]> {
     const rows = queries.selectFrom('webhooks').selectAll().where('enabled', '=', 1)
     return (await rows.execute()).map(webhookRecord)
   }
 
   /**
-   * Those of these that are there, as they are now. Until the transaction has ended, whoever else adds
-   * deliveries to them, or finishes some, waits: so the order of what waits for its turn is nobody's guess.
+   * Locks those webhooks that exist, and returns their current state. Until the transaction ends, other
+   * processes that add or finish deliveries to them wait. This keeps the order of queues defined.
    */
   async lock(ids: readonly string[], queries: Queries): Promise<readonly WebhookRecord[]> {
     if (ids.length === 0) return []
     const some = queries.selectFrom('webhooks').selectAll().where('id', 'in', ids).orderBy('id')
-    // SQLite's transaction holds the file by itself.
+    // SQLite's transaction locks the file by itself.
     const rows = await (this.#kind === 'postgres' ? some.forNoKeyUpdate() : some).execute()
     return rows.map(webhookRecord)
   }
 
-  /** Those that something can be sent to now. */
+  /** The webhooks with due deliveries that are not paused. */
   async due(nowMs: number): Promise<readonly WebhookRecord[]> {
     const rows = await this.#db
       .selectFrom('webhooks')
@@ -52,7 +52,7 @@ export class WebhookHealthStore {
     return rows.map(webhookRecord)
   }
 
-  /** Keeps all others from it until then. `false`: one of them was first, or it was disabled. */
+  /** Reserves a webhook until `untilMs`. `false`: another process reserved it first, or it is disabled. */
   async hold(id: string, nowMs: number, untilMs: number, queries: Queries): Promise<boolean> {
     const held = queries
       .updateTable('webhooks')
@@ -63,12 +63,12 @@ export class WebhookHealthStore {
     return (await held.executeTakeFirst()).numUpdatedRows > 0n
   }
 
-  /** Of one that is locked. */
+  /** The caller has locked the webhook. */
   async put(id: string, health: WebhookHealth, queries: Queries): Promise<void> {
     await queries.updateTable('webhooks').set(healthRow(health)).where('id', '=', id).execute()
   }
 
-  /** How many are disabled, and nobody has done it. */
+  /** The number of webhooks that were disabled automatically. */
   async countDisabled(): Promise<number> {
     const { total } = await this.#db
       .selectFrom('webhooks')

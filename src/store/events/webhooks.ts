@@ -6,13 +6,13 @@ import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { WebhookSecretTable, WebhookTable } from '../engine/tables/webhooks.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** Where somebody wants to be told of events, less the secrets. */
+/** A webhook, without its secrets. */
 export interface WebhookRecord {
   readonly id: string
   readonly url: string
   readonly events: readonly string[]
   readonly description: string | null
-  /** `null`: all events of its types are for it. */
+  /** `null`: it receives all events of its types. */
   readonly filters: WebhookFilters | null
   readonly isEnabled: boolean
   readonly createdAtMs: number
@@ -20,7 +20,7 @@ export interface WebhookRecord {
   readonly health: WebhookHealth
 }
 
-/** As the API has them. */
+/** The API's format. */
 export interface WebhookFilters {
   readonly categories?: readonly string[] | undefined
   readonly agents?: readonly string[] | undefined
@@ -28,28 +28,28 @@ export interface WebhookFilters {
   readonly min_confidence?: number | undefined
 }
 
-/** How deliveries to it have gone lately. */
+/** The results of recent deliveries. */
 export interface WebhookHealth {
-  /** Attempts in a row. */
+  /** Failed attempts in a row. */
   readonly failures: number
-  /** In a row, each longer than the one before. */
+  /** Pauses in a row, each longer than the one before. */
   readonly pauses: number
   readonly failingSinceMs: number | null
   /** Nothing is sent before then. */
   readonly pausedUntilMs: number | null
   readonly lastDeliveryAtMs: number | null
-  /** Why it was disabled, where nobody has done it. */
+  /** Why it was disabled automatically. */
   readonly disabledReason: string | null
   readonly disabledAtMs: number | null
 }
 
-/** What deliveries are signed with, encrypted. */
+/** A secret that signs deliveries, encrypted. */
 export interface WebhookSecret {
   readonly id: string
   readonly webhookId: string
   readonly sealed: string
   readonly createdAtMs: number
-  /** `null`: it stays. */
+  /** `null`: permanent. */
   readonly expiresAtMs: number | null
 }
 
@@ -82,7 +82,10 @@ export class WebhookStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, webhookRecord)
   }
 
-  /** What is not in `changes` stays, whoever changes it meanwhile. `false`: it is not there any more. */
+  /**
+   * Changes only the given fields, so that concurrent changes of others are kept.
+   * `false`: it does not exist any more.
+   */
   async update(id: string, changes: WebhookChanges, atMs: number, queries: Queries): Promise<boolean> {
     const { events, filters, isEnabled, ...texts } = changes
     const row = {
@@ -98,13 +101,13 @@ export class WebhookStore {
     return (await updated.executeTakeFirst()).numUpdatedRows > 0n
   }
 
-  /** With its secrets. `false`: it is not there any more. */
+  /** Also removes its secrets. `false`: it does not exist any more. */
   async remove(id: string, queries: Queries): Promise<boolean> {
     const { numDeletedRows } = await queries.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst()
     return numDeletedRows > 0n
   }
 
-  /** Those that sign at `nowMs`, newest first. */
+  /** The secrets that are valid at `nowMs`, newest first. */
   async secrets(webhookIds: readonly string[], nowMs: number): Promise<readonly WebhookSecret[]> {
     if (webhookIds.length === 0) return []
     const rows = await this.#db
@@ -118,12 +121,12 @@ export class WebhookStore {
   }
 
   /**
-   * Puts a new secret beside those that sign, all of which expire at `expiresAtMs` at the latest, and forgets those that
-   * have expired. How many sign now; 0: there is no such webhook.
+   * Adds a new secret. All others expire at `expiresAtMs` at the latest, and expired ones are deleted.
+   * Resolves to the number of valid secrets; 0: there is no such webhook.
    */
   async rotate(id: string, secret: NewWebhookSecret, expiresAtMs: number, queries: Queries): Promise<number> {
     const { createdAtMs: nowMs } = secret
-    // Of two at once the second waits here for the first one's end, and then sees what it has made.
+    // Of two concurrent calls, the second waits here for the first to commit, and then sees its secret.
     const locked = queries.updateTable('webhooks').set({ updated_at_ms: nowMs }).where('id', '=', id)
     if ((await locked.executeTakeFirst()).numUpdatedRows === 0n) return 0
     const own = queries.updateTable('webhook_secrets').where('webhook_id', '=', id)
@@ -156,7 +159,7 @@ async function addSecret(
     .execute()
 }
 
-/** Two that were made in the same millisecond: the one that stays is the newer one. */
+/** If two were created in the same millisecond, the permanent one is newer. */
 function stayingFirst(one: WebhookSecret, other: WebhookSecret): number {
   return Number(one.expiresAtMs !== null) - Number(other.expiresAtMs !== null)
 }
@@ -217,7 +220,7 @@ function secretOf(row: Selectable<WebhookSecretTable>): WebhookSecret {
   }
 }
 
-/** Of one that nothing was delivered to. */
+/** The health of a webhook without deliveries. */
 export const UNTRIED: WebhookHealth = {
   failures: 0,
   pauses: 0,

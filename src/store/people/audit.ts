@@ -5,13 +5,13 @@ import { storedObject } from '../engine/stored.ts'
 import type { AuditTable } from '../engine/tables/audit.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** An administrative change: who, what, to what. No secret is ever in `detail`. */
+/** An administrative change. `detail` never contains a secret. */
 export interface AuditEntry {
   readonly id: string
   readonly atMs: number
-  /** Who: the id of a key; `command-line`. */
+  /** The id of the key that made the change, or `command-line`. */
   readonly principal: string
-  /** What: the id of an operation of the API, or a name like it. */
+  /** The id of an API operation, or a similar name. */
   readonly action: string
   /** The id of what was changed. */
   readonly subject: string | null
@@ -34,7 +34,7 @@ export class AuditStore {
     this.#db = db
   }
 
-  /** In the transaction that makes it true. */
+  /** Adds the entry in the transaction of the change. */
   async add(entry: AuditEntry, queries: Queries): Promise<void> {
     const { id, principal, action, subject, address } = entry
     const named = { id, principal, action, subject, address, request_id: entry.requestId }
@@ -56,7 +56,7 @@ export class AuditStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, entryOf)
   }
 
-  /** Forgets so many at most of what is older; resolves to how many they were. */
+  /** Deletes entries older than `beforeMs`, at most `rowsMax`. Resolves to their number. */
   async forget(beforeMs: number, rowsMax: number): Promise<number> {
     const oldest = this.#db.selectFrom('audit').select('id').where('at_ms', '<', beforeMs)
     const { numDeletedRows } = await this.#db

@@ -5,7 +5,7 @@ import { storedJson, storedObject, storedTexts } from '../engine/stored.ts'
 import type { GnapGrantTable } from '../engine/tables/gnap.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** What a key that nobody knows has asked for, and what became of it. */
+/** A grant request of an unknown key, and its outcome. */
 export interface GnapGrantRecord {
   readonly id: string
   readonly state: GrantState
@@ -14,7 +14,7 @@ export interface GnapGrantRecord {
   readonly display: { readonly name: string | null; readonly uri: string | null }
   readonly wanted: WantedTokens
   readonly finish: GrantFinish | null
-  /** Those that were approved; before that those that are asked for. */
+  /** The requested scopes, then the approved ones. */
   readonly scopes: readonly string[]
   /** `null`: the browser was not sent back yet. */
   readonly referenceHash: string | null
@@ -24,18 +24,18 @@ export interface GnapGrantRecord {
   readonly expiresAtMs: number
 }
 
-/** Who has decided, and since when they had been signed in, if they sign in. */
+/** The principal that decided and, if it signs in, when it signed in. */
 export interface Decided {
   /** The id of a principal. */
   readonly by: string
   readonly atMs: number
 }
 
-/** `finished`: the client has what there is for it, or has withdrawn. */
+/** `finished`: the client has received its tokens, or has withdrawn. */
 export type GrantState = (typeof GRANT_STATES)[number]
 
 export interface WantedTokens {
-  /** It has asked for a list. */
+  /** The client requested a list of tokens. */
   readonly isList: boolean
   readonly tokens: readonly WantedToken[]
 }
@@ -46,7 +46,7 @@ export interface WantedToken {
   readonly isBearer: boolean
 }
 
-/** Where the browser goes when it is decided. */
+/** Where the browser goes after the decision. */
 export interface GrantFinish {
   readonly uri: string
   readonly nonce: string
@@ -66,7 +66,7 @@ export class GnapGrantStore {
     this.#db = db
   }
 
-  /** `false`: as many are there as may be. */
+  /** `false`: the limit is reached. */
   async add(grant: NewGrant, grantsMax: number): Promise<boolean> {
     const { id, thumbprint, finish } = grant
     return this.#db.transaction().execute(async (queries) => {
@@ -104,21 +104,21 @@ export class GnapGrantStore {
     return row === undefined ? null : record(row)
   }
 
-  /** That which this secret opens the page of. */
+  /** The grant whose page this secret opens. */
   async byInteractHash(hash: string): Promise<GnapGrantRecord | null> {
     const found = this.#db.selectFrom('gnap_grants').selectAll().where('interact_hash', '=', hash)
     const row = await found.executeTakeFirst()
     return row === undefined ? null : record(row)
   }
 
-  /** That which this secret continues. */
+  /** The grant, if the secret may continue it. */
   async continued(id: string, continueHash: string): Promise<GnapGrantRecord | null> {
     const found = this.#db.selectFrom('gnap_grants').selectAll().where('id', '=', id)
     const row = await found.where('continue_hash', '=', continueHash).executeTakeFirst()
     return row === undefined ? null : record(row)
   }
 
-  /** Those of this state that are not over, newest first. */
+  /** Grants in this state that have not expired, newest first. */
   async list<Asked extends Part>(
     state: GrantState,
     part: Asked,
@@ -129,7 +129,7 @@ export class GnapGrantStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
-  /** `false`: somebody was faster. */
+  /** `false`: another principal decided first. */
   async decide(
     id: string,
     state: 'approved' | 'denied',
@@ -146,7 +146,7 @@ export class GnapGrantStore {
     return numUpdatedRows > 0n
   }
 
-  /** The browser is sent back with this one; the last counts. */
+  /** Stores the reference that the browser returns with. The last one counts. */
   async setReference(id: string, referenceHash: string): Promise<void> {
     await this.#db
       .updateTable('gnap_grants')
@@ -156,7 +156,7 @@ export class GnapGrantStore {
       .execute()
   }
 
-  /** A new secret in the place of the one that was used. `false`: it was used before. */
+  /** Replaces the used secret with a new one. `false`: it was used before. */
   async renew(id: string, continueHash: string, nextHash: string, nextAtMs: number): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('gnap_grants')
@@ -168,7 +168,7 @@ export class GnapGrantStore {
     return numUpdatedRows > 0n
   }
 
-  /** `false`: it was finished before, or the secret was used. */
+  /** `false`: the grant was already finished, or the secret was already used. */
   async finish(id: string, continueHash: string, queries: Queries = this.#db): Promise<boolean> {
     const { numUpdatedRows } = await queries
       .updateTable('gnap_grants')
@@ -180,7 +180,7 @@ export class GnapGrantStore {
     return numUpdatedRows > 0n
   }
 
-  /** Forgets so many at most of those that are over; resolves to how many they were. */
+  /** Deletes expired grants, at most `rowsMax`. Resolves to their number. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('gnap_grants')
@@ -210,7 +210,7 @@ function record(row: Selectable<GnapGrantTable>): GnapGrantRecord {
   }
 }
 
-/** `null`: nobody, or an earlier version has not written down who. */
+/** `null`: undecided, or an earlier version did not store it. */
 export function decidedIn(by: string | null, atMs: number | null): Decided | null {
   return by === null || atMs === null ? null : { by, atMs }
 }

@@ -5,7 +5,7 @@ import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { GnapTokenTable } from '../engine/tables/gnap.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** An access token of GNAP, less the token. */
+/** A GNAP access token, without the token itself. */
 export interface GnapTokenRecord {
   readonly id: string
   readonly thumbprint: string
@@ -14,9 +14,9 @@ export interface GnapTokenRecord {
   readonly label: string | null
   readonly scopes: readonly string[]
   readonly isBearer: boolean
-  /** Somebody has approved it; else it is good for as long as its key is trusted. */
+  /** Whether a principal approved it. Otherwise it is valid as long as its key is trusted. */
   readonly isApproved: boolean
-  /** `null`: nobody, or an earlier version has not written down who. */
+  /** `null`: not approved, or an earlier version did not store it. */
   readonly approved: Decided | null
   readonly expiresAtMs: number
   /** It can be renewed until then. */
@@ -50,7 +50,7 @@ export class GnapTokenStore {
       .execute()
   }
 
-  /** Revoked and expired ones too: whoever asks says why they do not open. */
+  /** Includes revoked and expired tokens, so that the caller can tell the reason. */
   async byHash(hash: string): Promise<GnapTokenRecord | null> {
     const row = await this.#db
       .selectFrom('gnap_tokens')
@@ -60,7 +60,7 @@ export class GnapTokenStore {
     return row === undefined ? null : record(row)
   }
 
-  /** Whether there are so many, or more, of this key. */
+  /** Whether the key has at least `many` tokens. */
   async hasMany(thumbprint: string, many: number): Promise<boolean> {
     const found = this.#db.selectFrom('gnap_tokens').select('id').where('thumbprint', '=', thumbprint)
     return (
@@ -71,14 +71,14 @@ export class GnapTokenStore {
     )
   }
 
-  /** That which this token manages. */
+  /** The token, if this management token manages it. */
   async managed(id: string, manageHash: string): Promise<GnapTokenRecord | null> {
     const found = this.#db.selectFrom('gnap_tokens').selectAll().where('id', '=', id)
     const row = await found.where('manage_hash', '=', manageHash).executeTakeFirst()
     return row === undefined ? null : record(row)
   }
 
-  /** New secrets, and a new life. `false`: somebody was faster, or it is revoked. */
+  /** Replaces the secrets and extends the lifetime. `false`: it was rotated concurrently, or is revoked. */
   async rotate(
     { id, expiresAtMs, endsAtMs }: GnapTokenRecord,
     manageHash: string,
@@ -108,14 +108,14 @@ export class GnapTokenStore {
       .execute()
   }
 
-  /** Those that this one has approved, and that can still be used or renewed; so many at most, newest first. */
+  /** Tokens that this principal approved and that are usable or renewable, newest first. At most `most`. */
   async approvedBy(principal: string, nowMs: number, most: number): Promise<readonly GnapTokenRecord[]> {
     const found = this.#db.selectFrom('gnap_tokens').selectAll().where('approved_by', '=', principal)
     const good = found.where('revoked_at_ms', 'is', null).where('ends_at_ms', '>', nowMs)
     return (await good.orderBy('ends_at_ms', 'desc').orderBy('id').limit(most).execute()).map(record)
   }
 
-  /** Of this key, that this one has approved. */
+  /** Revokes the tokens of this key that this principal approved. */
   async revokeApproved(
     principal: string,
     thumbprint: string,
@@ -132,14 +132,14 @@ export class GnapTokenStore {
     return Number(numUpdatedRows)
   }
 
-  /** Forgets so many at most of those that are over; resolves to how many they were. */
+  /** Deletes expired tokens, at most `rowsMax`. Resolves to their number. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('gnap_tokens')
       .where('id', 'in', (some) =>
         some.selectFrom('gnap_tokens').select('id').where('ends_at_ms', '<=', nowMs).limit(rowsMax),
       )
-      // Meanwhile it may have been renewed.
+      // It may have been renewed meanwhile.
       .where('ends_at_ms', '<=', nowMs)
       .executeTakeFirst()
     return Number(numDeletedRows)

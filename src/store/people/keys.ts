@@ -5,7 +5,7 @@ import { storedTexts } from '../engine/stored.ts'
 import type { KeyTable } from '../engine/tables/keys.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** An API key, less the key. */
+/** An API key, without the key itself. */
 export interface KeyRecord {
   readonly id: string
   readonly name: string
@@ -37,7 +37,7 @@ export class KeyStore {
       .execute()
   }
 
-  /** Revoked and expired ones too: whoever asks says why they do not open. */
+  /** Includes revoked and expired keys, so that the caller can tell the reason. */
   async byHash(hash: string): Promise<KeyRecord | null> {
     const row = await this.#db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
     return row === undefined ? null : record(row)
@@ -48,13 +48,13 @@ export class KeyStore {
     return row === undefined ? null : record(row)
   }
 
-  /** Newest first; revoked ones are not listed. */
+  /** Newest first, without revoked keys. */
   async list<Asked extends Part>(part: Asked): Promise<PartOf<KeyRecord, Asked>> {
     const found = this.#db.selectFrom('api_keys').where('revoked_at_ms', 'is', null)
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
-  /** `false`: there is none, or it was revoked before. */
+  /** `false`: it does not exist, or was already revoked. */
   async revoke(id: string, atMs: number, queries: Queries = this.#db): Promise<boolean> {
     const { numUpdatedRows } = await queries
       .updateTable('api_keys')
@@ -65,10 +65,13 @@ export class KeyStore {
     return numUpdatedRows > 0n
   }
 
-  /** When they were used last, which never goes back: several processes say so, each in its own time. */
+  /**
+   * Stores when keys were last used. The times never decrease, because several
+   * processes report them with a delay.
+   */
   async used(lastUsedAtMs: ReadonlyMap<string, number>): Promise<void> {
     await this.#db.transaction().execute(async (queries) => {
-      // In one order everywhere: two who need each other's rows would wait for ever.
+      // One lock order in all processes prevents deadlocks.
       for (const [id, atMs] of [...lastUsedAtMs].sort(([one], [other]) => (one < other ? -1 : 1)))
         await queries
           .updateTable('api_keys')

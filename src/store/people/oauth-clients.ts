@@ -5,11 +5,11 @@ import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { OAuthClientTable } from '../engine/tables/oauth.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** A client of the authorization server, less its secret. */
+/** A client of the authorization server, without its secret. */
 export interface OAuthClient {
   readonly id: string
   readonly name: string
-  /** SHA-256 of it, in hexadecimal; `null`: it has none. */
+  /** SHA-256 of the secret, in hexadecimal; `null`: it has no secret. */
   readonly secretHash: string | null
   readonly authMethod: string
   readonly grantTypes: readonly string[]
@@ -18,7 +18,7 @@ export interface OAuthClient {
   /** A JWK Set. */
   readonly jwks: Readonly<Record<string, unknown>> | null
   readonly plan: string
-  /** `registration`: it came by itself. */
+  /** `registration`: it registered itself. */
   readonly origin: string
   readonly createdAtMs: number
 }
@@ -68,7 +68,10 @@ export class OAuthClientStore {
     return Number(total)
   }
 
-  /** Forgets so many at most of those that came by themselves before, and that nobody's consent is kept of. */
+  /**
+   * Deletes clients that registered themselves before `beforeMs` and have no
+   * stored consent. At most `rowsMax`.
+   */
   async forgetUnused(beforeMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('oauth_clients')
@@ -93,7 +96,7 @@ export class OAuthClientStore {
     return Number(numDeletedRows)
   }
 
-  /** `false`: it is not there any more. */
+  /** `false`: it does not exist any more. */
   async remove(id: string, queries: Queries): Promise<boolean> {
     const { numDeletedRows } = await queries
       .deleteFrom('oauth_clients')

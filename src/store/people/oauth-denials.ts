@@ -4,12 +4,12 @@ import type { Tables } from '../engine/tables.ts'
 
 export type DenialKind = 'token' | 'grant' | 'client' | 'person' | 'key'
 
-/** Tokens that are not taken any more: one, or all of a grant, a client, a person, a key. */
+/** Revoked tokens: a single one, or all of a grant, a client, a person or a key. */
 export interface Denial {
   readonly kind: DenialKind
   readonly id: string
   readonly atMs: number
-  /** Those tokens have all expired by then. */
+  /** The latest expiry of those tokens. */
   readonly expiresAtMs: number
 }
 
@@ -29,7 +29,7 @@ export class OAuthDenialStore {
       .execute()
   }
 
-  /** Made since then, and not over at `nowMs`. */
+  /** Created since then, and not expired at `nowMs`. */
   async since(atMs: number, nowMs: number): Promise<readonly Denial[]> {
     const rows = await this.#db
       .selectFrom('oauth_denials')
@@ -43,7 +43,7 @@ export class OAuthDenialStore {
     }))
   }
 
-  /** Forgets so many at most of what is over; resolves to how many they were. */
+  /** Deletes expired denials, at most `rowsMax`. Resolves to their number. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('oauth_denials')

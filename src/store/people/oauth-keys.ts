@@ -3,13 +3,13 @@ import type { Queries } from '../engine/database.ts'
 import { storedObject } from '../engine/stored.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** A key that access tokens are signed with from some time on, until the next one is. */
+/** A key that signs access tokens from `signsFromMs` until the next key starts. */
 export interface OAuthKey {
-  /** They are counted. */
+  /** Counts up with each key. */
   readonly number: number
   readonly kid: string
   readonly publicJwk: Readonly<Record<string, unknown>>
-  /** The private one, encrypted. */
+  /** The private key, encrypted. */
   readonly sealed: string
   readonly createdAtMs: number
   readonly signsFromMs: number
@@ -22,7 +22,7 @@ export class OAuthKeyStore {
     this.#db = db
   }
 
-  /** Newest first: there are two or three. */
+  /** Newest first. There are two or three. */
   async all(queries: Queries = this.#db): Promise<readonly OAuthKey[]> {
     const rows = await queries.selectFrom('oauth_keys').selectAll().orderBy('number', 'desc').execute()
     return rows.map(({ number, kid, public_jwk, sealed, created_at_ms, signs_from_ms }) => ({
@@ -33,7 +33,7 @@ export class OAuthKeyStore {
     }))
   }
 
-  /** `false`: somebody else has made one of this number. */
+  /** `false`: another process has added a key with this number. */
   async add(key: OAuthKey, queries: Queries = this.#db): Promise<boolean> {
     const { number, kid, sealed } = key
     const times = { created_at_ms: key.createdAtMs, signs_from_ms: key.signsFromMs }

@@ -3,7 +3,7 @@ import type { Queries } from '../engine/database.ts'
 import type { OAuthRecordTable } from '../engine/tables/oauth.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** One thing that the authorization server remembers. Every name in it is a digest, what it says is sealed. */
+/** A record of the authorization server. Its names are digests, and its content is sealed. */
 export interface OAuthRecord {
   readonly id: string
   readonly kind: string
@@ -24,7 +24,7 @@ export class OAuthRecordStore {
     this.#db = db
   }
 
-  /** In the place of the one before, if there is one. */
+  /** Inserts the record, or replaces the existing one. */
   async put(record: Omit<OAuthRecord, 'consumedAtMs'>): Promise<void> {
     const { id, ...row } = rowOf(record)
     await this.#db
@@ -34,7 +34,7 @@ export class OAuthRecordStore {
       .execute()
   }
 
-  /** `false`: it is there already, and has not expired. Of several at once one gets it. */
+  /** `false`: it exists and has not expired. Of several concurrent calls, one succeeds. */
   async putOnce(record: Omit<OAuthRecord, 'consumedAtMs'>, nowMs: number): Promise<boolean> {
     const { id, ...row } = rowOf(record)
     const { numInsertedOrUpdatedRows } = await this.#db
@@ -59,7 +59,7 @@ export class OAuthRecordStore {
     return this.#one('user_code', userCode)
   }
 
-  /** `false`: it is not there, or somebody was faster. */
+  /** `false`: it does not exist, or was consumed before. */
   async consume(id: string, atMs: number): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('oauth_records')
@@ -74,7 +74,7 @@ export class OAuthRecordStore {
     await queries.deleteFrom('oauth_records').where('id', '=', id).execute()
   }
 
-  /** All that came of it. */
+  /** Removes everything that was issued under the grant. */
   async removeGrant(grantId: string, queries: Queries): Promise<void> {
     await queries.deleteFrom('oauth_records').where('grant_id', '=', grantId).execute()
   }
@@ -83,14 +83,14 @@ export class OAuthRecordStore {
     await queries.deleteFrom('oauth_records').where('client_id', '=', clientId).execute()
   }
 
-  /** Where they are signed in, and what they have consented to; resolves to the names of the grants that this was. */
+  /** Removes a person's sessions and consents. Resolves to the ids of the removed grants. */
   async removePerson(personId: string, queries: Queries): Promise<readonly string[]> {
     const removed = queries.deleteFrom('oauth_records').where('person_id', '=', personId)
     const rows = await removed.returning(['id', 'kind']).execute()
     return rows.filter(({ kind }) => kind === GRANT).map(({ id }) => id)
   }
 
-  /** What they have consented to and is not over, what lasts longest first; so many at most. */
+  /** A person's consents that have not expired, the latest expiry first. At most `most`. */
   async grantsOf(personId: string, nowMs: number, most: number): Promise<readonly OAuthRecord[]> {
     const found = this.#db.selectFrom('oauth_records').selectAll().where('person_id', '=', personId)
     const good = found.where('kind', '=', GRANT).where('expires_at_ms', '>', nowMs)
@@ -99,7 +99,7 @@ export class OAuthRecordStore {
     return rows.map(recordOf)
   }
 
-  /** What they have consented to for one client; resolves to the names of the grants that this was. */
+  /** Removes a person's consents for one client. Resolves to the ids of the removed grants. */
   async removePersonsClient(
     personId: string,
     clientId: string,
@@ -110,14 +110,14 @@ export class OAuthRecordStore {
     return rows.filter(({ kind }) => kind === GRANT).map(({ id }) => id)
   }
 
-  /** Forgets so many at most of what has expired; resolves to how many they were. */
+  /** Deletes expired records, at most `rowsMax`. Resolves to their number. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('oauth_records')
       .where('id', 'in', (eb) =>
         eb.selectFrom('oauth_records').select('id').where('expires_at_ms', '<=', nowMs).limit(rowsMax),
       )
-      // Meanwhile it may have been put anew.
+      // It may have been replaced meanwhile.
       .where('expires_at_ms', '<=', nowMs)
       .executeTakeFirst()
     return Number(numDeletedRows)
@@ -156,5 +156,5 @@ function recordOf(row: Selectable<OAuthRecordTable>): OAuthRecord {
   }
 }
 
-/** As oidc-provider calls what somebody has consented to. */
+/** The name of a consent in oidc-provider. */
 const GRANT = 'Grant'

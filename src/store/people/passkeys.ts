@@ -3,18 +3,18 @@ import type { Queries } from '../engine/database.ts'
 import type { PasskeyTable } from '../engine/tables/users.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** A key that an authenticator of somebody signs with when they sign in (WebAuthn). */
+/** A WebAuthn key of a person's authenticator. */
 export interface PasskeyRecord {
-  /** As the authenticator has named it: base64url. */
+  /** The credential id from the authenticator, in base64url. */
   readonly id: string
   readonly userId: string
   readonly name: string
   /** COSE, in base64url. */
   readonly publicKey: string
-  /** What it has counted up to; 0: it does not count. */
+  /** The authenticator's signature counter; 0: it does not count. */
   readonly counter: number
   readonly createdAtMs: number
-  /** `null`: never yet. */
+  /** `null`: never used. */
   readonly usedAtMs: number | null
 }
 
@@ -25,7 +25,7 @@ export class PasskeyStore {
     this.#db = db
   }
 
-  /** `false`: one of this id is there already, whosever it is. */
+  /** `false`: the id exists already, for any user. */
   async add(passkey: PasskeyRecord, queries: Queries): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('passkeys')
@@ -50,13 +50,16 @@ export class PasskeyStore {
     return (await found.orderBy('created_at_ms').orderBy('id').execute()).map(recordOf)
   }
 
-  /** `false`: it was used further already, or is not there: of two that count alike one is in. */
+  /**
+   * `false`: it does not exist, or the counter is not higher. Of two uses with
+   * the same counter, one succeeds.
+   */
   async use(id: string, counter: number, atMs: number): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('passkeys')
       .set({ counter, used_at_ms: atMs })
       .where('id', '=', id)
-      // One that does not count has always 0.
+      // An authenticator that does not count always sends 0.
       .where('counter', counter === 0 ? '=' : '<', counter)
       .executeTakeFirst()
     return numUpdatedRows > 0n
@@ -66,7 +69,7 @@ export class PasskeyStore {
     await queries.deleteFrom('passkeys').where('user_id', '=', userId).execute()
   }
 
-  /** `false`: they have none of this id. */
+  /** `false`: the user has no passkey with this id. */
   async remove(userId: string, id: string, queries: Queries): Promise<boolean> {
     const removed = queries.deleteFrom('passkeys').where('user_id', '=', userId).where('id', '=', id)
     return (await removed.executeTakeFirst()).numDeletedRows > 0n

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Tables } from '../engine/tables.ts'
 
-/** Proofs that were used: of all who use one, in whatever processes, one is the first. */
+/** Proofs that were used. Of several uses in any processes, exactly one is the first. */
 export class ReplayStore {
   readonly #db: Kysely<Tables>
 
@@ -9,7 +9,7 @@ export class ReplayStore {
     this.#db = db
   }
 
-  /** `false`: it was used before. It has to be refused for another reason from when it is forgotten. */
+  /** `false`: it was used before. After it is deleted, the caller must refuse it for another reason. */
   async isFirst(id: string, expiresAtMs: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.#db
       .insertInto('replays')
@@ -19,7 +19,7 @@ export class ReplayStore {
     return numInsertedOrUpdatedRows === 1n
   }
 
-  /** Forgets so many at most; resolves to how many they were. */
+  /** Deletes expired proofs, at most `rowsMax`. Resolves to their number. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('replays')

@@ -5,16 +5,16 @@ import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { TrustTable } from '../engine/tables/trust.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** What an Agent Identity, or a key, may do. */
+/** The permissions of an Agent Identity or a key. */
 export interface TrustRecord {
   readonly id: string
   readonly kind: TrustKind
-  /** The agent's id, a URL; the key's RFC 7638 thumbprint. */
+  /** The agent's id (a URL), or the key's RFC 7638 thumbprint. */
   readonly subject: string
   readonly name: string | null
   readonly scopes: readonly string[]
   readonly plan: string
-  /** The agent's document, where it is kept here instead of fetched; the key, as a JWK. */
+  /** The agent's document if it is stored here instead of fetched, or the key as a JWK. */
   readonly document: Readonly<Record<string, unknown>> | null
   readonly createdAtMs: number
 }
@@ -33,7 +33,7 @@ export class TrustStore {
     return Number((await counted.executeTakeFirstOrThrow()).total)
   }
 
-  /** `false`: there is one for this agent, or key. */
+  /** `false`: the agent or key already has an entry. */
   async add(record: TrustRecord, queries: Queries = this.#db): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('trust')
@@ -60,7 +60,7 @@ export class TrustStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
-  /** `false`: it is not there any more. */
+  /** `false`: it does not exist any more. */
   async remove(id: string, queries: Queries = this.#db): Promise<boolean> {
     const { numDeletedRows } = await queries.deleteFrom('trust').where('id', '=', id).executeTakeFirst()
     return numDeletedRows > 0n

@@ -5,34 +5,34 @@ import { storedTexts } from '../engine/stored.ts'
 import type { UserTable } from '../engine/tables/users.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** Somebody who signs in, less what they prove it with. */
+/** A person who can sign in, without credentials. */
 export interface UserRecord {
   readonly id: string
   readonly email: string
   readonly scopes: readonly string[]
   readonly createdAtMs: number
   readonly hasPassword: boolean
-  /** Whether a one-time code is asked for. */
+  /** Whether sign-in requires a one-time code. */
   readonly hasCodes: boolean
-  /** Who signed in before is not signed in any more. */
+  /** Sessions from before then are invalid. */
   readonly signedInSinceMs: number
-  /** They cannot sign in, and nothing that they have let others do is good. */
+  /** The user cannot sign in, and all access that they granted is invalid. */
   readonly isDisabled: boolean
-  /** Who they are elsewhere; `null`: nobody has said. */
+  /** The linked OpenID account; `null`: not linked. */
   readonly openid: OpenidAccount | null
 }
 
-/** Somebody as an OpenID provider knows them for good, whatever their address is. */
+/** The permanent identity at an OpenID provider, independent of the email address. */
 export interface OpenidAccount {
   readonly issuer: string
   readonly subject: string
 }
 
-/** What somebody proves with who they are. */
+/** The credentials of a user. */
 export interface UserProofs {
   /** A hash. */
   readonly password: string | null
-  /** What one-time codes are made of, encrypted. */
+  /** The secret of one-time codes, encrypted. */
   readonly codes: string | null
 }
 
@@ -47,7 +47,7 @@ export class UserStore {
     this.#db = db
   }
 
-  /** `false`: there is somebody of this address. */
+  /** `false`: the email address is taken. */
   async add({ id, email, password, scopes, createdAtMs }: NewUser, queries: Queries): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('users')
@@ -88,33 +88,36 @@ export class UserStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
   }
 
-  /** `false`: they are not there any more. */
+  /** `false`: the user does not exist any more. */
   async remove(id: string, queries: Queries): Promise<boolean> {
     const { numDeletedRows } = await queries.deleteFrom('users').where('id', '=', id).executeTakeFirst()
     return numDeletedRows > 0n
   }
 
-  /** Who is signed in is not any more. `false`: they are not there. */
+  /** Also ends all sessions. `false`: the user does not exist. */
   setPassword(id: string, hash: string | null, atMs: number, queries: Queries): Promise<boolean> {
     return this.#change(id, { password: hash, signed_in_since_ms: atMs }, queries)
   }
 
-  /** Who is signed in is not any more. `false`: they are not there. */
+  /** Ends all sessions. `false`: the user does not exist. */
   signOut(id: string, atMs: number, queries: Queries): Promise<boolean> {
     return this.#change(id, { signed_in_since_ms: atMs }, queries)
   }
 
-  /** `false`: they are not there. */
+  /** `false`: the user does not exist. */
   setScopes(id: string, scopes: readonly string[], queries: Queries): Promise<boolean> {
     return this.#change(id, { scopes: JSON.stringify(scopes) }, queries)
   }
 
-  /** From then on; `null`: they may sign in. `false`: they are not there. */
+  /** `atMs`: disabled since then; `null`: enabled. `false`: the user does not exist. */
   setDisabled(id: string, atMs: number | null, queries: Queries): Promise<boolean> {
     return this.#change(id, { disabled_at_ms: atMs }, queries)
   }
 
-  /** Of who has no account there yet. `false`: they have one, or are not there, or it is somebody else's. */
+  /**
+   * Links an OpenID account. `false`: the user has one already or does not exist,
+   * or it belongs to another user.
+   */
   async bind(id: string, { issuer, subject }: OpenidAccount, queries: Queries): Promise<boolean> {
     const changed = queries
       .updateTable('users')
@@ -130,26 +133,26 @@ export class UserStore {
     return (await changed.executeTakeFirst()).numUpdatedRows > 0n
   }
 
-  /** Who is signed in is not any more. `false`: they are not there. */
+  /** Unlinks the OpenID account and ends all sessions. `false`: the user does not exist. */
   async unbind(id: string, atMs: number, queries: Queries): Promise<boolean> {
     const changes = { openid_issuer: null, openid_subject: null, signed_in_since_ms: atMs }
     const changed = queries.updateTable('users').set(changes).where('id', '=', id)
     return (await changed.executeTakeFirst()).numUpdatedRows > 0n
   }
 
-  /** The same password, hashed anew: unless it has been changed meanwhile. */
+  /** Stores a new hash of the same password, unless the password has changed meanwhile. */
   async rehash(id: string, from: string, to: string): Promise<void> {
     const changed = this.#db.updateTable('users').set({ password: to }).where('id', '=', id)
     await changed.where('password', '=', from).execute()
   }
 
-  /** One-time codes are asked for from now on, or not any more. `false`: they are not there. */
+  /** Enables or disables one-time codes. `false`: the user does not exist. */
   async setCodes(
     id: string,
     sealed: string | null,
     recoveryHashes: readonly string[],
     queries: Queries,
-    /** That of the code that was used already; `null`: none was. */
+    /** The step of a code that was already used; `null`: none. */
     usedStep: number | null = null,
   ): Promise<boolean> {
     if (!(await this.#change(id, { totp: sealed, totp_step: usedStep }, queries))) return false
@@ -159,7 +162,7 @@ export class UserStore {
     return true
   }
 
-  /** `false`: it, or a newer one, was used before. Of several who use it at once one does. */
+  /** `false`: this or a newer code was used before. Of several concurrent uses, one succeeds. */
   async useCode(id: string, step: number): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('users')
@@ -170,7 +173,7 @@ export class UserStore {
     return numUpdatedRows > 0n
   }
 
-  /** `false`: there is none such, or it was used before. */
+  /** `false`: the code does not exist, or was used before. */
   async useRecoveryCode(id: string, hash: string): Promise<boolean> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('user_recovery_codes')
@@ -180,7 +183,7 @@ export class UserStore {
     return numDeletedRows > 0n
   }
 
-  /** How many are left. */
+  /** The number of unused recovery codes. */
   async recoveryCodes(id: string): Promise<number> {
     const counted = this.#db
       .selectFrom('user_recovery_codes')

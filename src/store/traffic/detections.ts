@@ -3,14 +3,14 @@ import { parts } from '../engine/bulk.ts'
 import type { Tables } from '../engine/tables.ts'
 
 export interface DetectionRecord {
-  /** Of the request. */
+  /** The id of the request. */
   readonly id: string
   readonly atMs: number
   /** JSON. */
   readonly document: string
 }
 
-/** The newest answers of `/detect`, of all processes. */
+/** The newest answers of `/detect` from all processes. */
 export class DetectionStore {
   readonly #db: Kysely<Tables>
 
@@ -18,9 +18,9 @@ export class DetectionStore {
     this.#db = db
   }
 
-  /** Callers choose the ids: of two with one the later stays. */
+  /** Callers choose the ids. If an id repeats, the later record wins. */
   async put(records: readonly DetectionRecord[]): Promise<void> {
-    // In one order everywhere: two who need each other's rows would wait for ever.
+    // One lock order in all processes prevents deadlocks.
     const sorted = records.toSorted((one, other) => (one.id < other.id ? -1 : 1))
     for (const part of parts(sorted))
       await this.#db
@@ -35,13 +35,13 @@ export class DetectionStore {
         .execute()
   }
 
-  /** As JSON, which whoever reads it does not trust: the database may have been written by others. */
+  /** The record as JSON. Readers must validate it, because others may have written to the database. */
   async find(id: string): Promise<string | null> {
     const found = this.#db.selectFrom('detections').select('document').where('id', '=', id)
     return (await found.executeTakeFirst())?.document ?? null
   }
 
-  /** Forgets so many at most of those that are more than are kept; resolves to how many they were. */
+  /** Deletes the oldest records beyond `keptMax`, at most `rowsMax`. Resolves to their number. */
   async forget(keptMax: number, rowsMax: number): Promise<number> {
     const byAge = this.#db.selectFrom('detections').select('at_ms').orderBy('at_ms', 'desc')
     const newestTooMany = await byAge.offset(keptMax).limit(1).executeTakeFirst()

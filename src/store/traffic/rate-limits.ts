@@ -2,15 +2,15 @@ import { type Kysely, sql } from 'kysely'
 import type { Queries } from '../engine/database.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** How much of a limit is used up. */
+/** The used part of a limit. */
 export interface Count {
   readonly key: string
   readonly points: number
-  /** When it begins anew. */
+  /** When the window ends. */
   readonly endsAtMs: number
 }
 
-/** Counts of requests in windows of time: in PostgreSQL all processes count together. */
+/** Counts requests in time windows. With PostgreSQL, all processes share the counts. */
 export class RateLimitStore {
   readonly #db: Kysely<Tables>
 
@@ -18,12 +18,12 @@ export class RateLimitStore {
     this.#db = db
   }
 
-  /** Nobody's request is forgotten: counts on, or begins a window where there is none. */
+  /** Adds points to the current window, or starts a new one. */
   async add(key: string, points: number, windowMs: number, nowMs: number): Promise<Count> {
     return (await this.addAll([{ key, points }], windowMs, nowMs))[0]!
   }
 
-  /** In one statement, of different keys; resolves in their order. */
+  /** Adds to several different keys in one statement. Resolves in their order. */
   async addAll(
     counts: readonly Omit<Count, 'endsAtMs'>[],
     windowMs: number,
@@ -46,7 +46,7 @@ export class RateLimitStore {
     return counts.map(({ key }) => byKey.get(key)!)
   }
 
-  /** What somebody else has counted, in the place of what was there. */
+  /** Replaces a count with the one of another process. */
   async keep({ key, points, endsAtMs }: Count, queries: Queries): Promise<void> {
     await queries
       .insertInto('rate_limits')
@@ -55,7 +55,7 @@ export class RateLimitStore {
       .execute()
   }
 
-  /** Those whose window is not over. There is one for each key that was used in it. */
+  /** Counts whose window has not ended. There is one for each key that was used in it. */
   async current(nowMs: number): Promise<readonly Count[]> {
     const rows = await this.#db
       .selectFrom('rate_limits')
@@ -71,5 +71,5 @@ export class RateLimitStore {
   }
 }
 
-/** More keys than that are not in use within a day on one SQLite. */
+/** More keys than one SQLite sees in a day. */
 const COUNTS_MAX = 100_000

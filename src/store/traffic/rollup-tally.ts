@@ -4,20 +4,20 @@ import type { Sighting } from '../../plane/sighting.ts'
 
 export interface Counts {
   requests: number
-  /** Of them, with the verdict `agent`. */
+  /** Requests with the verdict `agent`. */
   agents: number
-  /** Of them, that were blocked. */
+  /** Requests that were blocked. */
   blocked: number
 }
 
-/** What is counted by. Every key is from a list here, or an agent's id. */
+/** The dimensions of counts. Every key is from a fixed list, or the id of an agent. */
 export type Dimension = (typeof DIMENSIONS)[number]
 
-/** Counts Sightings in memory, by minute and by what was said of them, to be added to the rollups at once. */
+/** Counts sightings in memory by minute and dimension, to add them to the rollups at once. */
 export class RollupTally {
   readonly #minutes = new Map<number, Buckets>()
 
-  /** `agent`: under which name, where there is one. */
+  /** `agent`: the key to count the agent under; `null`: unnamed. */
   add(sighting: Sighting, agent: string | null): void {
     const { verdict, done, category, confidence, verified } = sighting
     const isAgent = verdict === 'agent'
@@ -33,7 +33,7 @@ export class RollupTally {
     count(buckets.category, category === null ? UNNAMED : listed(CATEGORIES, category), isAgent, isBlocked)
   }
 
-  /** Added up by `grainMs`, but for what is too old to be kept. */
+  /** Sums by `grainMs`, without those too old to keep. */
   *rows(grainMs: number, sinceMs: number): Iterable<TallyRow> {
     const sums = new Map<number, Buckets>()
     for (const [minuteMs, buckets] of this.#minutes) {
@@ -65,7 +65,7 @@ export interface TallyRow {
   readonly counts: Readonly<Counts>
 }
 
-/** `0.0` to `0.9`: a tenth each, the last with 1. */
+/** `0.0` to `0.9`: one tenth each. The last includes 1. */
 function confidenceBucket(confidence: number): string {
   return CONFIDENCES[Math.min(9, Math.floor(confidence * 10))]!
 }
@@ -113,9 +113,9 @@ function listed(list: readonly string[], value: string): string {
 export const MINUTE_MS = 60_000
 /** The only key of the dimension `total`. */
 export const ALL = 'all'
-/** An agent for whom there is no room, and whatever is in no list. */
+/** Agents beyond the limit, and values that are in no list. */
 export const OTHER = 'other'
-/** An agent nobody can name. */
+/** An agent without a known name. */
 export const UNNAMED = 'unnamed'
 export const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route'] as const
 export const CONFIDENCES = ['0.0', '0.1', '0.2', '0.3', '0.4', '0.5', '0.6', '0.7', '0.8', '0.9'] as const

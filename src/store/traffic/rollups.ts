@@ -4,24 +4,24 @@ import type { Queries } from '../engine/database.ts'
 import { type Counts, type Dimension, MINUTE_MS, OTHER, type RollupTally, UNNAMED } from './rollup-tally.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** For how long minutes, hours and days are kept. */
+/** How long minutes, hours and days are kept. */
 export interface RollupRetention {
   readonly minutesMs: number
   readonly hoursMs: number
   readonly daysMs: number
 }
 
-/** A stretch of time: from the first minute (hour, day) to the last one, both whole. */
+/** A time span of whole minutes, hours or days. */
 export interface Span {
   readonly fromMs: number
-  /** Not part of it. */
+  /** Exclusive. */
   readonly toMs: number
 }
 
 export interface RolledUp {
-  /** Of all of it, by dimension and key. */
+  /** The sums of the whole span, by dimension and key. */
   readonly sums: ReadonlyMap<Dimension, ReadonlyMap<string, Readonly<Counts>>>
-  /** By the time at which each bucket begins; those in which there was nothing are left out. */
+  /** By the start of each bucket. Empty buckets are omitted. */
   readonly series: ReadonlyMap<number, RolledUpBucket>
 }
 
@@ -30,7 +30,7 @@ export interface RolledUpBucket extends Readonly<Counts> {
   readonly categories: ReadonlyMap<string, Readonly<Counts>>
 }
 
-/** How many requests there were, in minutes, hours and days: all that statistics are made of. */
+/** Requests in minutes, hours and days, the source of all statistics. */
 export class RollupStore {
   readonly #db: Kysely<Tables>
 
@@ -60,12 +60,12 @@ export class RollupStore {
   }
 
   /**
-   * Everything in `span`, as it was at one moment: one statement, so that no batch comes in between. `bucketMs` divides
-   * a day or is one, and both ends of the span are where a bucket begins.
+   * Reads everything in `span`. Uses one statement, so that the result is consistent. `bucketMs` must divide
+   * a day or be one, and both ends of the span must be bucket boundaries.
    */
   async read(span: Span, bucketMs: number): Promise<RolledUp> {
     const seriesMs = GRAINS.findLast((grainMs) => bucketMs % grainMs === 0)!
-    // In the text itself: as a parameter, one of the drivers has it a number with a fraction.
+    // As a literal, because one driver sends a parameter as a floating-point number.
     const bucket = sql<number>`at_ms - at_ms % ${sql.lit(bucketMs)}`
     const series = this.#db
       .selectFrom('rollups')
@@ -93,7 +93,7 @@ export class RollupStore {
                 fn.sum<number>('blocked').as('blocked'),
               ])
               .where('grain_ms', '=', grainMs)
-              // The total is in every other dimension, and in the series.
+              // The total is in the series and in every other dimension.
               .where('dimension', 'in', SUMMED)
               .where('at_ms', '>=', fromMs)
               .where('at_ms', '<', toMs)
@@ -105,7 +105,10 @@ export class RollupStore {
     return rolledUp(rows)
   }
 
-  /** Requests of an agent since then; what it was is kept for as long by hours as for a day by minutes. */
+  /**
+   * The requests of an agent since then. Spans longer than a day use hours, because
+   * minutes are kept for a shorter time.
+   */
   async requestsOf(agent: string, sinceMs: number, nowMs: number): Promise<number> {
     const grainMs = nowMs - sinceMs > DAY_MS ? HOUR_MS : MINUTE_MS
     const floor = (ms: number) => Math.floor(ms / grainMs) * grainMs
@@ -126,7 +129,7 @@ export class RollupStore {
     return requests
   }
 
-  /** Of one agent, by the time at which each bucket begins, as `read` has them of all. */
+  /** The counts of one agent, by the start of each bucket. */
   async seriesOf(
     agent: string,
     span: Span,
@@ -147,7 +150,7 @@ export class RollupStore {
     return series
   }
 
-  /** Agents with so many requests in whole minutes, the most first. */
+  /** Agents with at least `requestsMin` requests in whole minutes, the most first. */
   async busiest(span: Span, requestsMin: number, limit: number): Promise<readonly string[]> {
     const rows = await this.#minutes(span)
       .where('key', 'not in', [OTHER, UNNAMED])
@@ -161,7 +164,7 @@ export class RollupStore {
     return rows.map(({ key }) => key)
   }
 
-  /** Of these agents, by agent and by when each minute began. */
+  /** Requests by agent and by the start of each minute. */
   async minutesOf(
     agents: readonly string[],
     span: Span,
@@ -185,7 +188,7 @@ export class RollupStore {
       .where('at_ms', '<', toMs)
   }
 
-  /** Removes some of what is too old. `false`: there is no more. */
+  /** Deletes some expired rows. `false`: there are no more. */
   async forget(retention: RollupRetention, nowMs: number): Promise<boolean> {
     for (const { grainMs, keptMs } of grains(retention)) {
       for (const dimension of ['total' as const, ...SUMMED]) {
@@ -227,7 +230,7 @@ export class RollupStore {
 interface Row extends Counts {
   readonly dimension: string
   readonly key: string
-  /** When the bucket begins, or `OF_ALL`. */
+  /** The start of the bucket, or `OF_ALL`. */
   readonly at_ms: number
 }
 
@@ -261,7 +264,7 @@ function add<Key>(to: Map<Key, Counts>, key: Key, row: Counts): void {
 }
 
 function increase(counts: Counts, { requests, agents, blocked }: Counts): void {
-  // A driver may give the sum of whole numbers as text.
+  // A driver may return the sum of integers as text.
   counts.requests += Number(requests)
   counts.agents += Number(agents)
   counts.blocked += Number(blocked)
@@ -271,7 +274,7 @@ interface Piece extends Span {
   readonly grainMs: number
 }
 
-/** The same span in as few rows as there are: days in its middle, hours and minutes at its ends. */
+/** Splits the span into as few rows as possible: days in the middle, hours and minutes at the ends. */
 function pieces(span: Span, grainMs: number): readonly Piece[] {
   const coarser = GRAINS.find((each) => each > grainMs)
   if (coarser === undefined) return [{ ...span, grainMs }]
@@ -296,7 +299,7 @@ function grains({ minutesMs, hoursMs, daysMs }: RollupRetention) {
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 const GRAINS = [MINUTE_MS, HOUR_MS, DAY_MS]
-/** Not of one bucket. */
+/** Marks sums of the whole span. */
 const OF_ALL = -1
 const NOTHING: Readonly<Counts> = { requests: 0, agents: 0, blocked: 0 }
 const IN_SERIES: readonly Dimension[] = ['total', 'verdict', 'category']

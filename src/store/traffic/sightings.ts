@@ -7,21 +7,21 @@ import { idPlace, PlaceRanges } from '../catalogue/place-ranges.ts'
 import type { Tables } from '../engine/tables.ts'
 
 export interface Sorted {
-  /** Those that have not been stored before. */
+  /** Sightings that were not stored before. */
   readonly fresh: readonly Sighting[]
   readonly duplicates: number
-  /** Those whose ids no proxy has made. */
+  /** Sightings whose ids do not come from a proxy. */
   readonly crowded: number
 }
 
-/** As it is in the database, which others may have written. */
+/** A sighting as stored. It is not validated, because others may have written to the database. */
 export interface NumberedSighting {
   /** In the order in which they were stored. */
   readonly number: number
   readonly document: unknown
 }
 
-/** Sightings as they came, and which of them have been counted. */
+/** Sightings as received, and which of them were counted. */
 export class SightingStore {
   readonly #db: Kysely<Tables>
   readonly #kind: DatabaseKind
@@ -31,13 +31,13 @@ export class SightingStore {
     this.#kind = kind
   }
 
-  /** Whoever counts Sightings waits here for others who do, until its transaction ends. */
+  /** Waits until other processes that count sightings have ended their transactions. */
   async lock(queries: Queries): Promise<void> {
-    // SQLite's transaction holds the file by itself.
+    // SQLite's transaction locks the file by itself.
     if (this.#kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(queries)
   }
 
-  /** Tells those that are new from those that came before, and takes note of them. */
+  /** Separates new sightings from repeated ones, and records the new ones. */
   async sort(sightings: readonly Sighting[], nowMs: number, queries: Queries): Promise<Sorted> {
     const places = sightings.map(({ id }) => {
       const place = idPlace(id)
@@ -72,13 +72,13 @@ export class SightingStore {
     }
   }
 
-  /** Of those that are new. */
+  /** Stores new sightings. */
   async add(sightings: readonly Sighting[], queries: Queries): Promise<void> {
     const rows = sightings.map((sighting) => {
       return { id: sighting.id, seen_at_ms: sighting.seenAtMs, document: JSON.stringify(sighting) }
     })
     for (const part of parts(rows)) {
-      // What was counted so long ago that nobody knows may be here still.
+      // A sighting whose record of counting was deleted may still be stored.
       await queries
         .insertInto('sightings')
         .values(part)
@@ -87,7 +87,7 @@ export class SightingStore {
     }
   }
 
-  /** As it is in the database; `null` where it is none, or not there. */
+  /** The sighting as stored; `null` if it is damaged or missing. */
   async byId(id: string): Promise<Sighting | null> {
     const row = await this.#db
       .selectFrom('sightings')
@@ -97,7 +97,7 @@ export class SightingStore {
     return row === undefined ? null : (jsonIn(row.document) as Sighting | null)
   }
 
-  /** Newest first, before the one of that number; `next` is the number to go on with, `null` at the end. */
+  /** Newest first, before `number`. `next` is the number to continue with; `null` at the end. */
   async before(
     number: number | null,
     limit: number,
@@ -107,7 +107,7 @@ export class SightingStore {
     return { sightings: rows.map(({ document }) => document as Sighting), next }
   }
 
-  /** The same, each with its number. */
+  /** Like `before`, with the number of each. */
   async newest(number: number | null, limit: number): Promise<readonly NumberedSighting[]> {
     const rows = await this.#db
       .selectFrom('sightings')
@@ -119,7 +119,7 @@ export class SightingStore {
     return rows.map(({ number, document }) => ({ number, document: jsonIn(document) }))
   }
 
-  /** Removes some of those that were seen before `sinceMs` or are more than `rowsMax`. `false`: there are no more. */
+  /** Deletes some sightings that are older than `sinceMs` or exceed `rowsMax`. `false`: there are no more. */
   async forget(sinceMs: number, rowsMax: number): Promise<boolean> {
     const { first, last } = await this.#numbers()
     if (first === null || last === null) return false
@@ -132,7 +132,7 @@ export class SightingStore {
     return numDeletedRows > 0n
   }
 
-  /** Removes some of the notes of which Sightings came before `sinceMs`. `false`: there are no more. */
+  /** Deletes some records of counting from before `sinceMs`. `false`: there are no more. */
   async forgetTaken(sinceMs: number): Promise<boolean> {
     const { rows } = await this.#db
       .selectFrom('sightings_taken')
@@ -151,7 +151,7 @@ export class SightingStore {
     return numDeletedRows > 0n
   }
 
-  /** At most: numbers that are missing are counted, too. */
+  /** An upper bound, because gaps in the numbers count too. */
   async rows(): Promise<number> {
     const { first, last } = await this.#numbers()
     return first === null || last === null ? 0 : last - first + 1
@@ -170,7 +170,7 @@ export class SightingStore {
     return slots
   }
 
-  /** Two queries, each of which looks at one end of the index. */
+  /** Two queries, so that each reads one end of the index. */
   async #numbers(): Promise<{ readonly first: number | null; readonly last: number | null }> {
     const numbers = this.#db.selectFrom('sightings').select('number').limit(1)
     const first = await numbers.orderBy('number').executeTakeFirst()
@@ -179,7 +179,7 @@ export class SightingStore {
   }
 }
 
-/** `null`: it is none; whoever reads it leaves it out, and the others are there all the same. */
+/** `null` if it is damaged, so that readers can skip it and return the rest. */
 function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -188,9 +188,9 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** Another number than that of the migrations. */
+/** A different number than the lock of migrations. */
 const LOCK = 7_164_201_912
-/** A few milliseconds of a database that does nothing else meanwhile. */
+/** Takes a few milliseconds of an idle database. */
 const FORGOTTEN_AT_ONCE = 2_000
-/** A row for each second in which a process had requests: 20 proxies make as many in half a day. */
+/** One row for each second in which a process had requests: half a day of 20 proxies. */
 const TAKEN_MAX = 1_000_000

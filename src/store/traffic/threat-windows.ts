@@ -15,7 +15,7 @@ export interface ThreatWindow {
   readonly event: string
 }
 
-/** What came again within the window of what was told. Whoever writes here holds the lock of Sightings. */
+/** Counts threats that repeat within the window of a report. Writers hold the lock of sightings. */
 export class ThreatWindowStore {
   readonly #db: Kysely<Tables>
 
@@ -23,7 +23,7 @@ export class ThreatWindowStore {
     this.#db = db
   }
 
-  /** Those of them that have one, without the event: it is long, and `put` leaves it as it is. */
+  /** The windows that exist, without their events. An event is long, and `put` does not change it. */
   async held(keys: readonly string[], queries: Queries): Promise<ReadonlyMap<string, ThreatWindow>> {
     const held = new Map<string, ThreatWindow>()
     for (const part of parts(keys)) {
@@ -37,7 +37,7 @@ export class ThreatWindowStore {
     return held
   }
 
-  /** In the place of those with their keys, whose events stay. */
+  /** Inserts windows, or updates those with the same keys. The stored event is kept. */
   async put(windows: readonly ThreatWindow[], queries: Queries): Promise<void> {
     for (const part of parts(windows)) {
       await queries
@@ -55,7 +55,7 @@ export class ThreatWindowStore {
     }
   }
 
-  /** Those that have ended, the first first. */
+  /** Windows that have ended, the earliest first. */
   async ended(nowMs: number, limit: number, queries: Queries = this.#db): Promise<readonly ThreatWindow[]> {
     const rows = await queries
       .selectFrom('threat_windows')

@@ -3,13 +3,13 @@ import type { Tables } from '../engine/tables.ts'
 
 export interface TrafficRecord {
   readonly process: string
-  /** By its own clock. */
+  /** By the clock of that process. */
   readonly atMs: number
   /** JSON. */
   readonly document: string
 }
 
-/** What each process has taken in within its last second. */
+/** The requests of each process in its last second. */
 export class TrafficStore {
   readonly #db: Kysely<Tables>
 
@@ -25,7 +25,7 @@ export class TrafficStore {
       .execute()
   }
 
-  /** Of all others who have had some since. */
+  /** All other processes with a record since then. */
   async ofOthers(process: string, sinceMs: number): Promise<readonly TrafficRecord[]> {
     const rows = await this.#db
       .selectFrom('traffic')
@@ -36,7 +36,7 @@ export class TrafficStore {
     return rows.map(({ process, at_ms: atMs, document }) => ({ process, atMs, document }))
   }
 
-  /** Of those who are gone. */
+  /** Deletes records of processes that have ended. */
   async forget(beforeMs: number): Promise<void> {
     await this.#db.deleteFrom('traffic').where('at_ms', '<', beforeMs).execute()
   }

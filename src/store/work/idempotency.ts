@@ -4,15 +4,15 @@ import { digestOf, sealed, unsealed } from '../engine/sealed.ts'
 import type { IdempotencyTable } from '../engine/tables/idempotency.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** What was answered the first time. */
+/** The stored response of the first request. */
 export interface KeptAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** As it was sent; `null`: there was none. */
+  /** The body as sent; `null`: no body. */
   readonly body: string | null
 }
 
-/** A request that this process is doing. */
+/** A request that this process is running. */
 export interface Begun {
   readonly principal: string
   readonly key: string
@@ -20,18 +20,18 @@ export interface Begun {
 }
 
 export type Beginning =
-  /** It is the caller's to do, and then to `finish` or to `abandon`. */
+  /** The caller must run it, then call `finish` or `abandon`. */
   | { readonly kind: 'new'; readonly begun: Begun }
-  /** Somebody is at it. */
+  /** Another request with this key is still running. */
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly answer: KeptAnswer }
-  /** The key was used for another request. */
+  /** The key was used for a different request. */
   | { readonly kind: 'conflict' }
 
 /**
- * Which requests have been made before: of two that come at the same time, to whatever processes, one is done. Some
- * answers hold what is shown once, like a new API key, so they can be read only with the idempotency key they were
- * given for, of which there is a digest here.
+ * Records requests by idempotency key. Of two concurrent requests to any processes, one runs. Some responses
+ * contain secrets that are shown once, like a new API key. Therefore they are sealed with the idempotency
+ * key, of which only a digest is stored.
  */
 export class IdempotencyStore {
   readonly #db: Kysely<Tables>
@@ -45,7 +45,7 @@ export class IdempotencyStore {
       const begun: Begun = { principal, key, beganAtMs: nowMs }
       if (await this.#inserted(begun, requestHash)) return { kind: 'new', begun }
       const row = await this.#at(begun)
-      // It was abandoned or forgotten in this very moment.
+      // The row was deleted between the two queries.
       if (row === undefined) continue
       if (isFree(row, nowMs)) {
         if (await this.#takenOver(row, begun, requestHash)) return { kind: 'new', begun }
@@ -58,7 +58,10 @@ export class IdempotencyStore {
     }
   }
 
-  /** `false`: it took so long that somebody else has it. Best in the transaction of what was done. */
+  /**
+   * `false`: it took so long that another request took over. Call it in the
+   * transaction of the request if possible.
+   */
   async finish(begun: Begun, answer: KeptAnswer, queries: Queries = this.#db): Promise<boolean> {
     const { principal, key } = begun
     const { status, headers, body } = answer
@@ -77,7 +80,7 @@ export class IdempotencyStore {
     return numUpdatedRows > 0n
   }
 
-  /** Nothing came of it: who asks again is the first. */
+  /** Discards the record, so that a retry runs as the first request. */
   async abandon({ principal, key, beganAtMs }: Begun): Promise<void> {
     await this.#db
       .deleteFrom('idempotency')
@@ -88,7 +91,7 @@ export class IdempotencyStore {
       .execute()
   }
 
-  /** Forgets so many at most of what has expired; resolves to how many they were. */
+  /** Deletes expired records, at most `rowsMax`. Resolves to their number. */
   async forget(nowMs: number, rowsMax: number): Promise<number> {
     const { numDeletedRows } = await this.#db
       .deleteFrom('idempotency')
@@ -103,7 +106,7 @@ export class IdempotencyStore {
             .$asTuple('principal', 'key_digest'),
         ),
       )
-      // Meanwhile it may have been begun anew.
+      // It may have been started again meanwhile.
       .where('expires_at_ms', '<=', nowMs)
       .executeTakeFirst()
     return Number(numDeletedRows)
@@ -127,7 +130,7 @@ export class IdempotencyStore {
       .executeTakeFirst()
   }
 
-  /** Of those who see that it is free one gets it. */
+  /** If several requests find it free, one takes it over. */
   async #takenOver(row: IdempotencyTable, { beganAtMs }: Begun, requestHash: string): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('idempotency')
@@ -146,7 +149,7 @@ function fresh(requestHash: string, nowMs: number) {
   return { request_hash: requestHash, status: null, headers: null, body: null, ...times }
 }
 
-/** It has expired, or who was at it is not any more: the process was killed. */
+/** The record has expired, or its process was killed while running. */
 function isFree({ status, created_at_ms, expires_at_ms }: IdempotencyTable, nowMs: number): boolean {
   return expires_at_ms <= nowMs || (status === null && created_at_ms + RUNNING_MS <= nowMs)
 }
@@ -159,7 +162,7 @@ function answerOf({ headers, body }: IdempotencyTable, status: number, key: stri
   }
 }
 
-/** As long as clients try again. */
+/** As long as clients retry. */
 const KEPT_MS = 86_400_000
-/** No request takes so long. */
+/** No request takes this long. */
 const RUNNING_MS = 300_000

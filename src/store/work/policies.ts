@@ -4,19 +4,22 @@ import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import type { PolicyTable } from '../engine/tables/policies.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** A policy that was put by way of the API, less the policy. */
+/** A policy that was set through the API, without the document. */
 export interface PolicyVersion {
   /** Counts from 1. */
   readonly version: number
   /** SHA-256 of the document, in hexadecimal. */
   readonly hash: string
   readonly author: string
-  /** The version whose document this one has again. */
+  /** The version whose document this version restores. */
   readonly restoredVersion: number | null
   readonly createdAtMs: number
 }
 
-/** With the policy as JSON, which whoever reads it does not trust: the database may have been written by others. */
+/**
+ * A version with its document as JSON. Readers must validate it, because others
+ * may have written to the database.
+ */
 export interface PolicyRecord extends PolicyVersion {
   readonly document: string
 }
@@ -28,7 +31,7 @@ export class PolicyStore {
     this.#db = db
   }
 
-  /** `null`: there is none. */
+  /** `null`: no version exists. */
   async newest(): Promise<Pick<PolicyVersion, 'version' | 'hash'> | null> {
     const found = this.#db
       .selectFrom('policies')
@@ -50,7 +53,9 @@ export class PolicyStore {
     return partOf(found, found.select(VERSION_COLUMNS), NEWEST_FIRST, part, versionOf)
   }
 
-  /** `false`: somebody else has put this version. Of older ones, as many stay as `versionsMax` allows. */
+  /**
+   * Adds a version and deletes those beyond `versionsMax`. `false`: another process has added this version.
+   */
   async add(record: PolicyRecord, versionsMax: number, queries: Queries): Promise<boolean> {
     const { version, document, hash, author } = record
     const restored = { restored_version: record.restoredVersion, created_at_ms: record.createdAtMs }

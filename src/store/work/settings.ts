@@ -6,7 +6,7 @@ import type { Tables } from '../engine/tables.ts'
 
 export interface Setting {
   readonly name: string
-  /** Whatever JSON can say; who reads it knows its schema, and checks. */
+  /** Any JSON value. The reader validates it. */
   readonly value: unknown
   readonly version: number
   readonly changedAtMs: number
@@ -14,15 +14,15 @@ export interface Setting {
 
 export type SettingPut =
   | { readonly kind: 'saved'; readonly version: number }
-  /** Somebody was faster; `version` is theirs, 0: there is none. */
+  /** The setting has another version than expected; 0: it does not exist. */
   | { readonly kind: 'conflict'; readonly version: number }
 
-/** Not one of the configuration: another value says that all of the database is another. */
+/** Internal, not in the configuration. A changed value means that the whole database was replaced. */
 export const RESTORED = 'store.restored'
-/** Not one of the configuration: by which key secrets in the database were last sealed, told apart from others. */
+/** Internal, not in the configuration. Identifies the key that last sealed the secrets in the database. */
 export const SEALED_BY = 'store.sealed_by'
 
-/** Settings that change while it runs. */
+/** Settings that can change at run time. */
 export class SettingStore {
   readonly #db: Kysely<Tables>
 
@@ -35,12 +35,12 @@ export class SettingStore {
     return row === undefined ? null : settingOf(row)
   }
 
-  /** There are few. */
+  /** There are only a few. */
   async all(): Promise<readonly Setting[]> {
     return (await this.#db.selectFrom('settings').selectAll().orderBy('name').execute()).map(settingOf)
   }
 
-  /** If it is at this version still; 0: if there is none yet; `null`: whatever there is. */
+  /** Saves if the stored version is `ifVersion`. 0: only if it does not exist; `null`: always. */
   async put(
     name: string,
     value: unknown,

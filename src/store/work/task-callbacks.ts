@@ -3,29 +3,29 @@ import type { DatabaseKind, Queries } from '../engine/database.ts'
 import type { TaskCallbackTable, TaskStatus } from '../engine/tables/tasks.ts'
 import type { Tables } from '../engine/tables.ts'
 
-/** Where somebody wants to be told when the status of a task changes. */
+/** A URL that is notified when the status of a task changes. */
 export interface TaskCallback {
   readonly taskId: string
-  /** Of those of its task. */
+  /** Unique within its task. */
   readonly id: string
   readonly url: string
-  /** What proves there that it is us, encrypted; `null`: nothing does. */
+  /** The credentials that we send, encrypted; `null`: no credentials. */
   readonly sealed: string | null
   readonly createdAtMs: number
 }
 
-/** Somewhere the newest status has not been told yet. */
+/** A callback that has not received the newest status. */
 export interface DueCallback extends TaskCallback {
   readonly principal: string
-  /** How often in a row it could not be told. */
+  /** The number of failed attempts in a row. */
   readonly attempts: number
-  /** Nobody else takes it up before then. */
+  /** No other process takes it before then. */
   readonly heldUntilMs: number
 }
 
-/** What came of telling it. */
+/** The result of a notification. */
 export interface CallbackTold {
-  /** `null`: it could not be told. */
+  /** `null`: it failed. */
   readonly told: TaskStatus | null
   readonly error: string | null
   /** `null`: not before the status changes. */
@@ -33,8 +33,9 @@ export interface CallbackTold {
 }
 
 /**
- * What is kept is where each callback stands, and no list of what has happened: whoever is slow is told the newest
- * status, and each task costs as many rows as it has callbacks. What changes a task makes them due, see TaskStore.
+ * Stores the state of each callback instead of a list of changes. A slow receiver gets
+ * only the newest status, and a task needs one row for each callback. Changes of a task
+ * make its callbacks due, see TaskStore.
  */
 export class TaskCallbackStore {
   readonly #db: Kysely<Tables>
@@ -45,11 +46,11 @@ export class TaskCallbackStore {
     this.#kind = kind
   }
 
-  /** In the place of one of the same id. `false`: its task is gone, or has `max` others. */
+  /** Replaces a callback with the same id. `false`: the task does not exist, or has `max` others. */
   async put(callback: TaskCallback, max: number): Promise<boolean> {
     const { taskId, id, url, sealed, createdAtMs } = callback
     return this.#db.transaction().execute(async (queries) => {
-      // Of two at once the second waits here for the first one's end.
+      // Of two concurrent calls, the second waits here for the first to commit.
       const locked = queries.updateTable('tasks').set(({ ref }) => ({ id: ref('id') }))
       if ((await locked.where('id', '=', taskId).executeTakeFirst()).numUpdatedRows === 0n) return false
       await remove(taskId, id, queries)
@@ -74,7 +75,7 @@ export class TaskCallbackStore {
     })
   }
 
-  /** Of one task, oldest first. */
+  /** The callbacks of one task, oldest first. */
   async of(taskId: string): Promise<readonly TaskCallback[]> {
     const rows = await this.#db
       .selectFrom('task_callbacks')
@@ -86,12 +87,14 @@ export class TaskCallbackStore {
     return rows.map(record)
   }
 
-  /** Whether it is there or not. */
+  /** Does nothing if it does not exist. */
   async remove(taskId: string, id: string): Promise<void> {
     await remove(taskId, id, this.#db)
   }
 
-  /** Those that have something to be told, longest due first, and nobody's of `except`; nobody else gets them until then. */
+  /**
+   * Claims due callbacks until `untilMs`, the longest due first, except those of the principals in `except`.
+   */
   async claim(
     { nowMs, untilMs }: { readonly nowMs: number; readonly untilMs: number },
     limit: number,
@@ -119,12 +122,15 @@ export class TaskCallbackStore {
     })
   }
 
-  /** Nothing, where it has been removed, or put anew, meanwhile. Where the status is another one by now it is due again. */
+  /**
+   * Does nothing if the callback was removed or replaced meanwhile. If the status has changed
+   * again, the callback is due again.
+   */
   async done(due: DueCallback, { told, error, nextAtMs }: CallbackTold): Promise<void> {
     const { taskId, id, heldUntilMs } = due
     const attempts = told === null ? sql<number>`attempts + 1` : 0
     await this.#db.transaction().execute(async (queries) => {
-      // Whoever changes the status has done so before, or waits here for the end of this, and makes it due.
+      // A transaction that changes the status has committed before this, or waits here and then makes it due.
       const task = queries.selectFrom('tasks').select('status').where('id', '=', taskId)
       const held = await (this.#kind === 'postgres' ? task.forUpdate() : task).executeTakeFirst()
       const own = queries.updateTable('task_callbacks').where('task_id', '=', taskId).where('id', '=', id)

@@ -17,17 +17,17 @@ export interface TaskRecord {
   readonly finishedAtMs: number | null
   readonly attempts: number
   readonly error: string | null
-  /** When its status became what it is. */
+  /** When the status last changed. */
   readonly changedAtMs: number
-  /** What its principal has put it together with; `null`: nothing. */
+  /** The context into which its principal grouped it; `null`: none. */
   readonly contextId: string | null
 }
 
-/** Which of somebody's tasks. */
+/** A filter of one principal's tasks. */
 export interface TaskFilter {
   readonly contextId: string | null
   readonly status: TaskStatus | null
-  /** In their status since. */
+  /** Their status changed at or after this time. */
   readonly changedAfterMs: number | null
 }
 
@@ -39,22 +39,22 @@ export interface NewTask {
   readonly chunks: readonly TaskItems[]
 }
 
-/** Items that are done together. */
+/** Items that are processed together. */
 export interface TaskItems {
   readonly number: number
-  /** Of the first one, in the task. */
+  /** The index of the first item in the task. */
   readonly from: number
   readonly items: readonly unknown[]
 }
 
-/** What became of them. */
+/** The results of a chunk. */
 export interface ChunkDone {
   readonly number: number
   readonly results: readonly unknown[]
   readonly failed: number
 }
 
-/** Who works on a task, and until when nobody else may. */
+/** The right to work on a task. No other process may until it expires. */
 export interface Lease {
   readonly owner: string
   readonly nowMs: number
@@ -62,8 +62,8 @@ export interface Lease {
 }
 
 /**
- * Tasks that outlive the process that began them. Whoever holds the lease of one works on it, chunk by chunk; what is
- * done of it is written only while the lease is his, so that no item has two results, whoever else took it for lost.
+ * Tasks that outlive the process that started them. The holder of a task's lease processes it chunk by chunk.
+ * Results are written only under a valid lease, so that no item gets two results.
  */
 export class TaskStore {
   readonly #db: Kysely<Tables>
@@ -74,11 +74,11 @@ export class TaskStore {
     this.#kind = kind
   }
 
-  /** `false`: as many of its principal's as that are not finished, and it is not added. */
+  /** `false`: the principal has `openMax` unfinished tasks, so this one is not added. */
   async add(task: NewTask, openMax = Number.POSITIVE_INFINITY): Promise<boolean> {
     return this.#write(async (queries) => {
       if (openMax !== Number.POSITIVE_INFINITY) {
-        // Who adds at the same moment waits, and counts this one. SQLite's transaction holds the file by itself.
+        // Concurrent additions wait and count this task. SQLite's transaction locks the file by itself.
         if (this.#kind === 'postgres')
           await sql`select pg_advisory_xact_lock(${LOCKS}, hashtext(${task.principal}))`.execute(queries)
         if ((await countOpen(task.principal, queries)) >= openMax) return false
@@ -96,7 +96,7 @@ export class TaskStore {
     })
   }
 
-  /** One that was done before anybody could ask for it. */
+  /** Adds a task that is already finished. */
   async addDone(task: NewTask, { results, failed }: ChunkDone, atMs: number): Promise<void> {
     const total = results.length
     const times = { started_at_ms: task.atMs, finished_at_ms: atMs, changed_at_ms: atMs }
@@ -117,7 +117,7 @@ export class TaskStore {
     return row === undefined ? null : record(row)
   }
 
-  /** Those of these that are there. */
+  /** Those of these tasks that exist. */
   async some(ids: readonly string[]): Promise<readonly TaskRecord[]> {
     if (ids.length === 0) return []
     const rows = await this.#db.selectFrom('tasks').selectAll().where('id', 'in', ids).execute()
@@ -128,7 +128,7 @@ export class TaskStore {
     await this.#db.updateTable('tasks').set({ context_id: contextId }).where('id', '=', id).execute()
   }
 
-  /** Those whose status has changed last first; and how many there are in all. */
+  /** The last changed first, with the total number. */
   async of(
     principal: string,
     filter: TaskFilter,
@@ -164,9 +164,9 @@ export class TaskStore {
     return rows.map(record)
   }
 
-  /** Of those that are done, in their order: `limit` of them, after the first `skip`. */
+  /** The finished results in order: `limit` of them, after the first `skip`. */
   async results(id: string, skip: number, limit: number): Promise<readonly unknown[]> {
-    // The chunk in which the first one is begins before it.
+    // The chunk that contains the first result begins at or before it.
     const first = await this.#db
       .selectFrom('task_chunks')
       .select(({ fn }) => fn.max('from_item').as('from'))
@@ -187,7 +187,7 @@ export class TaskStore {
     return found.slice(skip - from, skip - from + limit)
   }
 
-  /** The oldest that nobody works on, or whose worker is lost. It is the lease's owner's from now on. */
+  /** Claims the oldest task that is queued or whose lease has expired. */
   async claim({ owner, nowMs, untilMs }: Lease): Promise<TaskRecord | null> {
     return this.#write(async (queries) => {
       const free = queries
@@ -223,7 +223,7 @@ export class TaskStore {
     })
   }
 
-  /** `false`: it is no longer his. */
+  /** `false`: another process holds the lease. */
   async extend(id: string, { owner, untilMs }: Lease): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('tasks')
@@ -235,14 +235,14 @@ export class TaskStore {
     return numUpdatedRows > 0n
   }
 
-  /** The first of its chunks that is not done; `null`: all are. */
+  /** The first unfinished chunk; `null`: all are finished. */
   async nextChunk(id: string): Promise<TaskItems | null> {
     const row = await this.#db
       .selectFrom('task_chunks')
       .select(['number', 'from_item', 'items'])
       .where('task_id', '=', id)
       .where('results', 'is', null)
-      .where('items', '!=', '') // it was cancelled
+      .where('items', '!=', '') // empty if cancelled
       .orderBy('number')
       .limit(1)
       .executeTakeFirst()
@@ -250,7 +250,7 @@ export class TaskStore {
     return { number: row.number, from: row.from_item, items: JSON.parse(row.items) as unknown[] }
   }
 
-  /** `false`: it is no longer his, and nothing is written. */
+  /** `false`: another process holds the lease, and nothing is written. */
   async chunkDone(id: string, { number, results, failed }: ChunkDone, lease: Lease): Promise<boolean> {
     return this.#write(async (queries) => {
       const { numUpdatedRows } = await queries
@@ -276,7 +276,7 @@ export class TaskStore {
     })
   }
 
-  /** `false`: it is no longer his. */
+  /** `false`: another process holds the lease. */
   async finish(
     id: string,
     status: 'completed' | 'failed',
@@ -288,14 +288,17 @@ export class TaskStore {
     )
   }
 
-  /** `false`: it has ended before. */
+  /** `false`: it has already ended. */
   async cancel(id: string, atMs: number): Promise<boolean> {
     return this.#write((queries) =>
       this.#end(queries, id, { status: 'cancelled', error: null, finished_at_ms: atMs }, null),
     )
   }
 
-  /** What a process that ends in order has begun: others need not wait for its leases to run out. `null`: anybody's. */
+  /**
+   * Requeues the tasks of a process that shuts down, so that others need not wait for its
+   * leases to expire. `null`: all tasks.
+   */
   async release(owner: string | null): Promise<void> {
     const running = this.#db.updateTable('tasks').where('status', '=', 'running')
     await (owner === null ? running : running.where('lease_owner', '=', owner))
@@ -308,7 +311,7 @@ export class TaskStore {
       .execute()
   }
 
-  /** Some of those that ended before; how many. */
+  /** Deletes some tasks that ended before then. Resolves to their number. */
   async forget(endedBeforeMs: number, limit: number): Promise<number> {
     return this.#write(async (queries) => {
       const old = await queries
@@ -326,7 +329,7 @@ export class TaskStore {
     })
   }
 
-  /** With what was to be done yet. `owner`: whose it has to be; `null`: anybody's. */
+  /** Ends a task and deletes its remaining items. `owner`: the required lease owner; `null`: any. */
   async #end(
     queries: Queries,
     id: string,
@@ -358,7 +361,7 @@ export class TaskStore {
   }
 }
 
-/** Those that are not finished. */
+/** The number of unfinished tasks. */
 async function countOpen(principal: string, queries: Queries): Promise<number> {
   const { count } = await queries
     .selectFrom('tasks')
@@ -369,12 +372,16 @@ async function countOpen(principal: string, queries: Queries): Promise<number> {
   return Number(count)
 }
 
-/** Those of one principal, each by its own: pairs of numbers do not meet the single ones that others lock. */
+/**
+ * The first half of a lock pair, with one lock for each principal. Pairs do not collide with the
+ * single numbers of other locks.
+ */
 const LOCKS = 71_642_019
 
 /**
- * Its status has changed: in the transaction that changes it, so that nothing is lost between. What is being told, or is
- * waited with, stays so: nobody is told of two at once.
+ * Makes the callbacks of a task due. Runs in the transaction that changes the status, so that no
+ * change is lost. A callback that is being sent or waits for a retry is unchanged, so that it never
+ * gets two notifications at once.
  */
 async function tellCallbacks(id: string, atMs: number, queries: Queries): Promise<void> {
   await queries
