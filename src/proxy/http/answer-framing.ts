@@ -1,6 +1,6 @@
 import type { RequestHead } from '../../wire/request-head.ts'
 
-/** The headers of an answer as they may stand before a body of this length, in HTTP/1. */
+/** The headers of an HTTP/1 answer, adjusted to a body of this length. */
 export function framedHeaders(
   asked: RequestHead,
   status: number,
@@ -24,7 +24,7 @@ export function framedHeaders(
   return wantsLength ? [...list, 'Content-Length', '0'] : list
 }
 
-/** Bytes as a text that is written with a head: one write instead of a list of them. */
+/** Bytes as text, so that they are written together with the head in one write. */
 export function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
 }
@@ -47,12 +47,15 @@ function isTrailer(name: string): boolean {
   return name.length === 7 && name.toLowerCase() === 'trailer'
 }
 
-/** A body that is answered before it is whole is read to its end and dropped if it is no longer than this; else the connection is not worth it. */
+/**
+ * If a request is answered before its body is complete and the rest is at most this long, it is read and
+ * dropped. Otherwise the connection is closed.
+ */
 export const DISCARDED_BYTES_MAX = 65_536
 /**
- * From here on it pays to hand bytes to TLS where they are, which encrypts them before the write returns if nothing is
- * under way; smaller ones are copied, so that head, body and end become one write. Never in plain text, where what the
- * kernel does not take at once stays referred to.
+ * From this size on, bytes are passed to TLS without a copy: it encrypts them before the write returns, if no
+ * other write is pending. Smaller pieces are copied, so that head, body and end become one write. Plain text
+ * is always copied, because the socket keeps a reference to what the kernel does not take at once.
  */
 export const TAKEN_BYTES_MIN = 16_384
 export const JOINED_BYTES_MAX = 8192

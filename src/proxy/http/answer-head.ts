@@ -1,16 +1,19 @@
 import { areFieldLines, fieldLines, isFieldValue } from '../connection/field-syntax.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
-/** What stands in the head of an answer beside what the app says. */
+/** The parts of an answer's head that do not come from the app. */
 export interface AnswerFraming {
   readonly isChunked: boolean
-  /** For how long the connection waits for another request, in seconds: 0 is not said. `null`: it ends. */
+  /**
+   * How long the connection waits for another request, in seconds. 0: not announced. `null`: the connection
+   * closes.
+   */
   readonly keptS: number | null
 }
 
 /**
- * The head of an answer of HTTP/1.1, to the byte as node:http writes it: nobody is to tell which of the two has answered.
- * `null` for what cannot be written without saying something else.
+ * The head of an HTTP/1.1 answer, identical to that of node:http, so that clients cannot tell which of the
+ * two answered. `null` if a value would change the meaning of the head.
  */
 export function answerHead(
   status: number,
@@ -44,7 +47,7 @@ function hasDate(headers: readonly string[]): boolean {
   return false
 }
 
-/** Made once a second, and only while it is asked for. */
+/** Formatted once a second, and only while it is needed. */
 function httpDate(): string {
   if (date !== '') return date
   const now = new Date()

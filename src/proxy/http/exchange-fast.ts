@@ -16,20 +16,20 @@ import type { ReceivedHead } from '../connection/received-head.ts'
 import type { FastBody } from './fast-body.ts'
 import type { RequestFacts } from '../connection/request-check.ts'
 
-/** What an exchange asks of the connection it has its turn on. */
+/** What an exchange needs from its connection. */
 export interface FastTurn {
-  /** The connection takes no further requests: the answer has to say so. */
+  /** The connection takes no further requests: the answer must announce it. */
   readonly isLast: boolean
-  /** As answers say it; 0 is not said. */
+  /** The keep-alive timeout announced in answers. 0: not announced. */
   readonly keptS: number
-  /** The answer is with the socket. */
+  /** The whole answer has been passed to the socket. */
   answered(ending: Ending): void
 }
 
-/** What the answer said becomes of the connection; softly, where the client may be sending still. */
+/** What happens to the connection after the answer. `closes-softly` if the client may still be sending. */
 export type Ending = 'stays' | 'closes' | 'closes-softly'
 
-/** One request of the fast lane and its answer, written straight to the socket. */
+/** One fast-lane request and its answer, which is written straight to the socket. */
 export class FastExchange implements Exchange, Sender {
   readonly connection: ClientConnection
   readonly head: ReceivedHead
@@ -43,12 +43,12 @@ export class FastExchange implements Exchange, Sender {
   readonly #body: FastBody | null
   readonly #turn: FastTurn
   #state: State = 'open'
-  /** Bytes of the answer's body still to come; `null` when nobody knows. */
+  /** Bytes of the answer's body still to come. `null` if unknown. */
   #due: number | null = null
-  /** What waits for the end of this turn of the event loop: the head, maybe with all that follows. */
+  /** Text that waits for the end of this event loop turn: the head, possibly with what follows. */
   #unsent = ''
   #isChunked = false
-  /** It waits in the outbox. */
+  /** Whether it is in the outbox. */
   #isQueued = false
   #ending: Ending = 'stays'
 
@@ -144,7 +144,7 @@ export class FastExchange implements Exchange, Sender {
     cutOff(this.connection.stream)
   }
 
-  /** The client has gone, or has broken the rest of its request. */
+  /** The client has disconnected, or the rest of its request is invalid. */
   lose(): void {
     if (this.#isOver) return
     this.#state = 'gone'
@@ -155,7 +155,9 @@ export class FastExchange implements Exchange, Sender {
     tell?.()
   }
 
-  /** Of the outbox: all there is to be said by now. Of an answer that has paused that is its head, at least. */
+  /**
+   * Called by the outbox: writes everything ready so far. If the body has paused, that is at least the head.
+   */
   send(): void {
     this.#isQueued = false
     if (this.#state === 'gone') return
@@ -200,7 +202,7 @@ export class FastExchange implements Exchange, Sender {
     OUTBOX.put(this, '')
   }
 
-  /** The holder's own mistake, or a header that cannot be written: to the client it is an answer cut off. */
+  /** A mistake of the holder, or an invalid header. The client sees a truncated answer. */
   #breakOff(): void {
     const tell = this.onGone
     this.onGone = null

@@ -16,15 +16,15 @@ import type { ReceivedHead } from '../connection/received-head.ts'
 import type { RequestFacts } from '../connection/request-check.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
-/** What an exchange asks of the connection it has its turn on. */
+/** What an exchange needs from its connection. */
 export interface Http1Turn {
-  /** The connection takes no further requests: the answer has to say so. */
+  /** The connection takes no further requests: the answer must announce it. */
   readonly isLast: boolean
-  /** The connection is to end after the answer, although more of the request may still come. */
+  /** Closes the connection after the answer, although more of the request may still come. */
   closeSoftly(): void
 }
 
-/** One request of HTTP/1 and its answer, over the request and response of node:http. */
+/** One HTTP/1 request and its answer, based on the request and response of node:http. */
 export class Http1Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
   readonly head: ReceivedHead
@@ -38,11 +38,11 @@ export class Http1Exchange implements Exchange, Sender {
   readonly #response: ServerResponse
   readonly #turn: Http1Turn
   #state: State = 'open'
-  /** Bytes of the answer's body still to come; `null` when nobody knows. */
+  /** Bytes of the answer's body still to come. `null` if unknown. */
   #due: number | null = null
   #isHeadSent = false
   #hearsDrain = false
-  /** The client may send its body. */
+  /** Whether the client may send its body. */
   #isAwaited: boolean
 
   constructor(
@@ -66,7 +66,7 @@ export class Http1Exchange implements Exchange, Sender {
   }
 
   get body(): Readable {
-    // node:http has no stream for a request without a body: it is not even begun.
+    // node:http has no ready stream for a request without a body.
     return this.bodyLength === 0 ? Readable.from([]) : this.#request
   }
 
@@ -78,7 +78,7 @@ export class Http1Exchange implements Exchange, Sender {
     return this.#state !== 'open'
   }
 
-  /** Nothing more is to be done for it, by whoever holds it. */
+  /** Whether the exchange has ended and the holder has nothing left to do. */
   get isOver(): boolean {
     return this.#state === 'ended' || this.#state === 'gone'
   }
@@ -87,7 +87,7 @@ export class Http1Exchange implements Exchange, Sender {
     return this.bodyLength === 0 || this.#request.complete
   }
 
-  /** The client cannot send more of its body: it waits for a 100, or as much as is buffered of it is not read. */
+  /** The client cannot send more of its body: it waits for a 100, or the body's buffer is full. */
   get isHeldBack(): boolean {
     return !this.#isAwaited || this.#request.readableLength >= this.#request.readableHighWaterMark
   }
@@ -99,7 +99,7 @@ export class Http1Exchange implements Exchange, Sender {
       if (status === 100) this.#response.writeContinue()
       else this.#response.writeInformation(status, headers as string[])
     } catch {
-      // A header that cannot be written, of an answer that may be left out.
+      // An invalid header. An interim answer may be omitted.
     }
   }
 
@@ -118,9 +118,10 @@ export class Http1Exchange implements Exchange, Sender {
       response.shouldKeepAlive = false
       this.#turn.closeSoftly()
     }
-    // Nor does anybody know whether a body comes that nobody has asked for: Node closes behind it, too.
+    // A client that waits for a 100 may still send its body or not. Node closes the connection in this case
+    // too.
     else if (!this.#isAwaited) this.#turn.closeSoftly()
-    // Node would take a client of 1.0 at its word that it understands chunks (RFC 9112 §6.1 does not).
+    // Node would send chunks to an HTTP/1.0 client that claims to accept them, against RFC 9112 §6.1.
     if (this.head.version === '10') response.useChunkedEncodingByDefault = false
     try {
       response.writeHead(
@@ -176,7 +177,7 @@ export class Http1Exchange implements Exchange, Sender {
     cutOff(this.connection.stream)
   }
 
-  /** The client has gone, or has broken the rest of its request. */
+  /** The client has disconnected, or the rest of its request is invalid. */
   lose(): void {
     if (this.isOver) return
     this.#state = 'gone'
@@ -201,13 +202,16 @@ export class Http1Exchange implements Exchange, Sender {
     else this.#response.end(last)
   }
 
-  /** Of the outbox: the answer, or, where whoever answers has paused, its head, which must not wait for an event stream. */
+  /**
+   * Called by the outbox. Sends the end of the answer, or, if the body has paused, the head: the head of an
+   * event stream must not wait.
+   */
   send(text: string): void {
     if (text === '') this.#flushHead()
     else this.#response.end(text, 'latin1')
   }
 
-  /** The holder's own mistake, or a header that cannot be written: to the client it is an answer cut off. */
+  /** A mistake of the holder, or an invalid header. The client sees a truncated answer. */
   #breakOff(): void {
     const tell = this.onGone
     this.onGone = null
@@ -221,7 +225,7 @@ export class Http1Exchange implements Exchange, Sender {
     try {
       this.#response.addTrailers(pairs)
     } catch {
-      // They cannot be written; what they were about has been.
+      // Invalid trailers are dropped. The body has been sent.
     }
   }
 

@@ -13,9 +13,9 @@ import type { ReceivedHead } from '../connection/received-head.ts'
 import type { RequestFacts } from '../connection/request-check.ts'
 
 /**
- * A stream tells its listeners' exchange from itself, and forgets it when it has closed: Node's map of a session's streams
- * keeps closed ones, until V8 looks at its old generation, and should not keep the request and all that is known of it.
- * Listeners that are the same for all streams need not be made for each of them, and not taken away.
+ * A stream holds its exchange in this property and drops it when it closes. Node's map of a session's streams
+ * keeps closed streams until V8 collects its old generation, and they must not keep the request alive. With
+ * this property, all streams share the same listeners, which need not be created or removed.
  */
 export interface ServedStream extends ServerHttp2Stream {
   [EXCHANGE]?: Http2Exchange | null
@@ -23,7 +23,7 @@ export interface ServedStream extends ServerHttp2Stream {
 
 export const EXCHANGE: unique symbol = Symbol('exchange')
 
-/** One request of HTTP/2 and its answer: a stream. */
+/** One HTTP/2 request and its answer, on one stream. */
 export class Http2Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
   readonly head: ReceivedHead
@@ -37,18 +37,18 @@ export class Http2Exchange implements Exchange, Sender {
   onDrain: (() => void) | null = null
   readonly #stream: ServedStream
   #state: State = 'open'
-  /** Bytes of the answer's body still to come; `null` when nobody knows. */
+  /** Bytes of the answer's body still to come. `null` if unknown. */
   #due: number | null = null
   #hearsDrain = false
-  /** The head of the answer, until it is sent. */
+  /** The head of the answer until it is sent. */
   #head: (string | number)[] | null = null
   #trailersOut: readonly string[] = NONE
-  /** Bytes of the answer's body that the stream was given. */
+  /** Bytes of the answer's body written to the stream. */
   #written = 0
-  /** How many of them the client had taken when somebody last looked, and since when it was so many. */
+  /** How many of them the client had taken at the last check, and since when that number is unchanged. */
   #taken = -1
   #takenMs = 0
-  /** The client may send its body. */
+  /** Whether the client may send its body. */
   #isAwaited: boolean
 
   constructor(connection: ClientConnection, head: ReceivedHead, facts: RequestFacts, stream: ServedStream) {
@@ -67,7 +67,7 @@ export class Http2Exchange implements Exchange, Sender {
     return this.#state !== 'open'
   }
 
-  /** Nothing more is to be done for it, by whoever holds it. */
+  /** Whether the exchange has ended and the holder has nothing left to do. */
   get isOver(): boolean {
     return this.#state === 'ended' || this.#state === 'gone'
   }
@@ -76,7 +76,7 @@ export class Http2Exchange implements Exchange, Sender {
     return this.bodyLength === 0 || this.#stream.state.remoteClose === 1
   }
 
-  /** The client cannot send more of its body: it waits for a 100, or as much as is buffered of it is not read. */
+  /** The client cannot send more of its body: it waits for a 100, or the body's buffer is full. */
   get isHeldBack(): boolean {
     return !this.#isAwaited || this.#stream.readableLength >= this.#stream.readableHighWaterMark
   }
@@ -89,7 +89,7 @@ export class Http2Exchange implements Exchange, Sender {
     try {
       this.#stream.additionalHeaders({ ':status': status, ...fields })
     } catch {
-      // The stream has just been closed, or a header cannot be written, of an answer that may be left out.
+      // The stream was just closed, or a header is invalid. An interim answer may be omitted.
     }
   }
 
@@ -115,7 +115,7 @@ export class Http2Exchange implements Exchange, Sender {
     const isWhole = this.#due === 0
     if (!this.#respond(isWhole ? WITH_BODY : WITH_TRAILERS)) return true
     this.#written += chunk.length
-    // nghttp2 refers to the bytes until the client's window lets them go.
+    // A copy: nghttp2 refers to the bytes until the client's window lets them out.
     const bytes = Buffer.from(chunk)
     if (isWhole) {
       this.#finished()
@@ -142,21 +142,22 @@ export class Http2Exchange implements Exchange, Sender {
   abort(): void {
     if (this.isOver) return
     this.#state = 'gone'
-    // Not `close`: called from within a callback of the session while bytes wait for the client's window, it has Node
-    // (24.21) go round in its sending for ever. What goes out is the same, a reset with INTERNAL_ERROR.
+    // Not `close`: if called in a callback of the session while bytes wait for the client's window, Node
+    // (24.21) loops forever in its sending code. On the wire both are the same, a reset with INTERNAL_ERROR.
     this.#stream.destroy(new Error('broken off'))
   }
 
-  /** Of the outbox, when whoever answers has paused: a head must not wait for the body of an event stream. */
+  /** Called by the outbox if the body has paused: the head of an event stream must not wait. */
   send(): void {
     if (this.#state === 'answering') this.#respond(WITH_TRAILERS)
   }
 
-  /** Since when the client has taken nothing of what waits for it; `nowMs` where nothing does. Asked now and then. */
+  /** Since when the client has taken none of the waiting bytes. `nowMs` if none wait. Called periodically. */
   unreadSince(nowMs: number): number {
     const waiting = this.#stream.writableLength
     const taken = this.#written - waiting
-    // An answer that is whole waits for as long as its stream is not closed: its head alone may still be here.
+    // A complete answer counts as waiting until its stream closes, because its head may not have been sent
+    // yet.
     const isWaiting = waiting > 0 || this.#state === 'ended'
     if (!isWaiting || taken !== this.#taken) {
       this.#taken = taken
@@ -165,13 +166,13 @@ export class Http2Exchange implements Exchange, Sender {
     return this.#takenMs
   }
 
-  /** The client does not take its answer. */
+  /** Ends an answer that the client does not read. */
   giveUp(): void {
     this.lose()
     this.#stream.destroy(new Error('not read'))
   }
 
-  /** The client has gone, or has broken the rest of its request. */
+  /** The client has disconnected, or the rest of its request is invalid. */
   lose(): void {
     if (this.isOver) return
     this.#state = 'gone'
@@ -182,9 +183,9 @@ export class Http2Exchange implements Exchange, Sender {
   }
 
   /**
-   * Sends the head, unless it has been sent: only when the first bytes are there does it show whether more will follow.
-   * Then trailers are announced to Node, whether there will be any or not, also because it would end a stream without
-   * them before it resets it (24.21), and what was broken off would look whole.
+   * Sends the head unless it was sent. It waits for the first bytes, which show whether more will follow. If
+   * so, trailers are announced to Node even if there will be none: without them Node (24.21) would end the
+   * stream before a reset, and a truncated answer would look complete.
    */
   #respond(options: ServerStreamResponseOptions): boolean {
     const head = this.#head
@@ -200,7 +201,7 @@ export class Http2Exchange implements Exchange, Sender {
     }
   }
 
-  /** Node asks for them once all of the body has gone out. */
+  /** Node calls this after the whole body has been sent. */
   sendTrailers(): void {
     const fields = fieldsOf(this.#trailersOut) ?? {}
     try {
@@ -216,7 +217,7 @@ export class Http2Exchange implements Exchange, Sender {
     this.onDrain = null
   }
 
-  /** The holder's own mistake, or a header that cannot be written: to the client it is an answer cut off. */
+  /** A mistake of the holder, or an invalid header. The client sees a truncated answer. */
   #breakOff(): void {
     const tell = this.onGone
     this.onGone = null
@@ -234,8 +235,8 @@ function wantsTrailers(this: ServedStream): void {
 }
 
 /**
- * As nghttp2 wants them: in lower case, without what belongs to a connection. `null` for what cannot be written: Node
- * joins names and values with NUL on the way to nghttp2, and looks for none inside.
+ * The headers as nghttp2 expects them: in lower case, without connection-specific fields. `null` if a value
+ * is invalid: Node joins names and values with NUL for nghttp2 and does not check for NULs inside.
  */
 function responseList(status: number, headers: readonly string[]): (string | number)[] | null {
   const list: (string | number)[] = [':status', status]
@@ -249,7 +250,7 @@ function responseList(status: number, headers: readonly string[]): (string | num
   return list
 }
 
-/** The same as an object, for the calls that take no list; repeated names keep their order. */
+/** The same as an object, for calls that do not take a list. Repeated names keep their order. */
 function fieldsOf(headers: readonly string[]): OutgoingHttpHeaders | null {
   const fields: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i < headers.length; i += 2) {

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 
-/** The body of a request in the fast lane: as many bytes as were announced, taken from what the connection reads. */
+/** A request body in the fast lane: the announced number of bytes, fed from the connection. */
 export class FastBody extends Readable {
   #left: number
   readonly #onWanted: () => void
 
-  /** `onWanted`: there is room again after `feed` said to wait. */
+  /** `onWanted` is called when there is room again after `feed` returned `false`. */
   constructor(length: number, onWanted: () => void) {
     super({ highWaterMark: HIGH_WATER_BYTES })
     this.#left = length
@@ -16,15 +16,15 @@ export class FastBody extends Readable {
     return this.#left === 0
   }
 
-  /** Bytes that are still to come. */
+  /** Bytes still to come. */
   get left(): number {
     return this.#left
   }
 
-  /** What belongs to it of these bytes, which stay as they are. `false` asks to wait. */
+  /** Takes the next bytes of the body, without a copy. `false`: wait for `onWanted`. */
   feed(bytes: Uint8Array): boolean {
     this.#left -= bytes.length
-    // Nobody reads what is left of a request that has been answered.
+    // The rest of a body is not read after its request was answered.
     const hasRoom = this.destroyed || this.#give(bytes)
     if (this.#left === 0 && !this.destroyed) this.push(null)
     return hasRoom
@@ -34,7 +34,9 @@ export class FastBody extends Readable {
     this.#onWanted()
   }
 
-  /** To whoever reads as it comes without Node's ado, a task for later among it, which is the same for each piece. */
+  /**
+   * A reader that keeps up gets the bytes directly: Node's own path schedules a later task for each piece.
+   */
   #give(bytes: Uint8Array): boolean {
     if (!this.readableFlowing || this.readableLength > 0) return this.push(bytes)
     this.emit('data', bytes)
@@ -42,5 +44,5 @@ export class FastBody extends Readable {
   }
 }
 
-/** As much as Node's own sockets hold. */
+/** The same as for Node's own sockets. */
 const HIGH_WATER_BYTES = 65_536

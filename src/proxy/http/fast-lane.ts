@@ -11,9 +11,9 @@ import { checkHttp1 } from '../connection/request-check.ts'
 import { startReading, stopReading } from './socket-reading.ts'
 
 /**
- * HTTP/1.1 without node:http, for requests as nearly all clients write them: read straight from the socket, and answered
- * straight to it. A connection that shows anything else goes to the robust lane, with every byte that is not answered, and
- * stays there: what is odd, and what is to be refused, is one parser's business.
+ * HTTP/1.1 without node:http, for requests in the form that nearly all clients send: read straight from the
+ * socket and answered straight to it. Any other request moves the connection to the robust lane for good,
+ * with all bytes not yet answered. So a single parser decides on everything unusual or invalid.
  */
 export class FastLane implements Swept {
   isDraining = false
@@ -35,7 +35,7 @@ export class FastLane implements Swept {
     this.#open.add(new FastConnection(connection, this))
   }
 
-  /** It has closed, or has been handed over. */
+  /** The connection has closed or was handed over. */
   left(connection: FastConnection): void {
     this.#open.delete(connection)
     if (this.#open.size === 0) this.beat.leave(this)
@@ -45,32 +45,35 @@ export class FastLane implements Swept {
     for (const connection of this.#open) if (connection.deadlineMs <= nowMs) connection.expire()
   }
 
-  /** No connection takes another request; those that wait for one end now. */
+  /** No connection takes another request. Idle ones end now. */
   drain(): void {
     this.isDraining = true
     for (const connection of this.#open) connection.drain()
   }
 }
 
-/** One connection: its requests have their turns one after another, also when a client sends them without waiting. */
+/** One connection. It serves its requests one after another, also if the client pipelines them. */
 class FastConnection implements FastTurn {
   deadlineMs: number
   readonly #connection: ClientConnection
   readonly #stream: Socket
   readonly #lane: FastLane
   #current: FastExchange | null = null
-  /** Where bytes go now: of the request under way, or of the one before, which was answered early. */
+  /**
+   * The body that receives the bytes now: of the current request, or of the previous one if it was answered
+   * early.
+   */
   #incoming: FastBody | null = null
-  /** What has come behind the request under way. */
+  /** Bytes after the current request. */
   #behind: Buffer | null = null
   #requests = 0
   /** No further request is taken. */
   #isClosing = false
-  /** What is read now has come before the answer to the request before it. */
+  /** The current bytes arrived before the answer to the previous request. */
   #isBehind = false
-  /** Whoever reads the body, or the turn behind this one, has no room. */
+  /** The reader of the body, or the buffer for pipelined requests, has no room. */
   #isPaused = false
-  /** Counts the pieces of bodies; `null` until the first. */
+  /** Counts the pieces of bodies. `null` before the first. */
   #intake: Intake | null = null
   #ignoredBytes = 0
 
@@ -94,11 +97,11 @@ class FastConnection implements FastTurn {
 
   answered(ending: Ending): void {
     this.#current = null
-    // Where a drain has begun since, the answer did not say so in time.
+    // If a drain began meanwhile, the answer could not announce that the connection closes.
     const isLast = ending !== 'stays' || this.#lane.isDraining
     this.#isClosing ||= isLast
     if (ending === 'closes') return this.#stream.destroySoon()
-    // What is left of a body that nobody reads any more is dropped.
+    // The rest of a body that is no longer read is dropped.
     this.#incoming?.destroy()
     this.#resume()
     if (isLast) return closeSoftly(this.#stream)
@@ -107,14 +110,14 @@ class FastConnection implements FastTurn {
     if (this.#incoming === null) this.#goOn()
   }
 
-  /** Nothing more is asked for on it. What was answered last may be on its way still. */
+  /** Ends the connection if it is idle. The last answer may still be on its way. */
   drain(): void {
     if (this.#current !== null) return
     this.#isClosing = true
     this.#stream.destroySoon()
   }
 
-  /** Its deadline has passed. */
+  /** Called when the deadline has passed. */
   expire(): void {
     const exchange = this.#current
     this.deadlineMs = Number.POSITIVE_INFINITY
@@ -124,7 +127,7 @@ class FastConnection implements FastTurn {
     else this.#breakDown(exchange, 408, 'body-timeout')
   }
 
-  /** No request is under way; the rest of the body of one that has been answered may be. */
+  /** There is no current request, but perhaps the rest of a body whose request was answered. */
   #expireUnasked(): void {
     if (this.#incoming !== null) this.#fail('bad-request', 'body-timeout')
     else if (this.#stream.writableLength > 0) return this.#expectRequest()
@@ -166,7 +169,7 @@ class FastConnection implements FastTurn {
     this.#intake?.close()
   }
 
-  /** The request that these bytes begin with, or whatever else it is. */
+  /** Begins the request at the start of these bytes, or hands over the connection. */
   #begin(bytes: Buffer): void {
     const { limits, handlers } = this.#lane
     const head = readCommonHead(bytes)
@@ -190,7 +193,7 @@ class FastConnection implements FastTurn {
     if (rest !== null && this.#isClosing) this.#ignore(rest)
   }
 
-  /** Gives a body what of the bytes is its own; the others are left. */
+  /** Feeds the body its part of the bytes and returns the rest. */
   #feed(body: FastBody, bytes: Buffer): Buffer | null {
     this.#count(bytes.length)
     const length = Math.min(body.left, bytes.length)
@@ -202,7 +205,7 @@ class FastConnection implements FastTurn {
     return length === bytes.length ? null : bytes.subarray(length)
   }
 
-  /** A client may not have heard yet that the connection is closing. */
+  /** The client may not know yet that the connection is closing. */
   #ignore(bytes: Buffer): void {
     this.#ignoredBytes += bytes.length
     if (this.#ignoredBytes > BEHIND_BYTES_MAX) this.#stream.destroy()
@@ -214,7 +217,7 @@ class FastConnection implements FastTurn {
     if (this.#behind.length > BEHIND_BYTES_MAX) this.#pause()
   }
 
-  /** With what has come meanwhile; once there is room for its answer. */
+  /** Continues with the bytes that arrived meanwhile, once there is room for the answer. */
   #goOn(): void {
     const bytes = this.#behind
     if (bytes === null || this.#isClosing || this.#stream.writableNeedDrain) return
@@ -224,7 +227,7 @@ class FastConnection implements FastTurn {
     this.#begin(bytes)
   }
 
-  /** To the robust lane, unread. */
+  /** Hands the connection to the robust lane, with these bytes unread. */
   #handOver(bytes: Buffer): void {
     const stream = this.#stream
     stream
@@ -245,7 +248,7 @@ class FastConnection implements FastTurn {
     this.deadlineMs = this.#lane.beat.after(keepAliveTimeoutMs && keepAliveTimeoutMs + KEPT_LONGER_MS)
   }
 
-  /** The client has to send more of it, in time. */
+  /** Sets the deadline for more of the body. */
   #expectBody(): void {
     const { bodyIdleTimeoutMs } = this.#lane.limits
     this.deadlineMs =
@@ -262,12 +265,12 @@ class FastConnection implements FastTurn {
   #resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
-    // The client has been held back until now.
+    // The client was held back until now.
     if (this.#incoming !== null) this.#expectBody()
     this.#goOnReading()
   }
 
-  /** Counts a piece of a body, or of what comes behind a request: a TLS record may carry a single byte. */
+  /** Counts a piece of a body or of pipelined data. A TLS record may carry a single byte. */
   #count(bytes: number): void {
     this.#intake ??= new Intake(
       () => this.#stop(),
@@ -288,15 +291,15 @@ class FastConnection implements FastTurn {
   #goOnReading(): void {
     if (this.#isStopped) return
     const stream = this.#stream
-    // TLS hands over the rest of what it has read, record by record, after it was told to stop. To read it has it come as
-    // `data`, in one piece.
+    // After it is stopped, TLS still delivers the records it has already read, one by one. This read delivers
+    // them as `data` in one piece.
     if (stream.readableLength > 0) stream.read(stream.readableLength)
     if (this.#isStopped) return
     startReading(stream)
     stream.resume()
   }
 
-  /** The rest of its request will not come, or not in time. */
+  /** The rest of the request will not come, or not in time. */
   #breakDown(exchange: FastExchange, status: number, code: string): void {
     this.#fail('bad-request', code)
     this.#isClosing = true
@@ -310,7 +313,13 @@ class FastConnection implements FastTurn {
   }
 }
 
-/** Beyond what is told to the client, as node:http does: else its next request and our end cross. */
+/**
+ * A second more than announced, as in node:http. Otherwise a client's next request could cross with our
+ * close.
+ */
 const KEPT_LONGER_MS = 1000
-/** What may wait behind a request; whoever sends more waits himself, or, where nobody will read it, is cut off. */
+/**
+ * Bytes that may wait behind a request. A client that sends more is held back, or cut off if the bytes will
+ * not be read.
+ */
 const BEHIND_BYTES_MAX = 32_768

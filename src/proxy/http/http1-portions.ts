@@ -2,31 +2,31 @@ import type { Socket } from 'node:net'
 import { Intake } from './intake.ts'
 import { startReading, stopReading } from './socket-reading.ts'
 
-/** What the parser has at the moment. */
+/** The parser's current state. */
 export interface ParsedBody {
-  /** Bytes still to come of a body with a length: they are one piece, whatever is in them. 0 in all other places. */
+  /** Bytes still to come of a body with a length: they are one piece, whatever their content. Otherwise 0. */
   readonly lengthLeft: number
-  /** The body has as much as it may hold and is not read: node:http has paused the connection. */
+  /** The body's buffer is full and not read: node:http has paused the connection. */
   readonly isFull: boolean
-  /** node:http reads on. */
+  /** Called when node:http reads on. */
   resumed(): void
 }
 
 /**
- * Hands node:http what a connection reads in portions, and no more of them in one turn of the event loop than the chunks in
- * them allow. Node's parser calls back for each chunk and cannot stop in the middle of what it was given: with 64 KiB at a
- * time, and up to 2 MiB in one turn, chunks of one byte would hold the worker for half a second.
+ * Passes the bytes of a connection to node:http in portions, limited by the number of chunks per event loop
+ * turn. Node's parser calls back for each chunk and cannot stop inside a buffer. It gets 64 KiB at a time and
+ * up to 2 MiB per turn, so chunks of one byte would block the worker for half a second.
  */
 export class Http1Portions {
   readonly intake: Intake
   readonly #stream: Socket
   readonly #body: ParsedBody
   readonly #parse: (bytes: Buffer) => void
-  /** What has been read and not been parsed. */
+  /** Bytes read but not yet parsed. */
   #rest: Buffer | null = null
   #portionBytes = SMALL_PORTION_BYTES
 
-  /** Of a stream that node:http listens to, and nobody else. */
+  /** The stream's only `data` listener must be that of node:http. */
   constructor(stream: Socket, body: ParsedBody) {
     this.#stream = stream
     this.#body = body
@@ -39,7 +39,7 @@ export class Http1Portions {
     stream.off('data', parse).on('data', this.#came).on('resume', this.#resumed).on('close', this.#closed)
   }
 
-  /** node:http has let go of the stream. What has been read and not been parsed is the caller's. */
+  /** Called after node:http released the stream. Returns the unparsed bytes. */
   leave(): Buffer | null {
     const rest = this.#rest
     this.#closed()
@@ -53,7 +53,9 @@ export class Http1Portions {
     this.#parsePortions()
   }
 
-  /** Of the stream: by node:http when there is room for more of a body or for the next answer, or by #goOn. */
+  /**
+   * The stream resumes: node:http has room for more of a body or for the next answer, or #goOn resumed it.
+   */
   readonly #resumed = (): void => {
     if (this.intake.isStopped) return this.#stop()
     this.#body.resumed()
@@ -79,7 +81,8 @@ export class Http1Portions {
       const isDense = this.intake.pieces - before > PIECES_OF_LARGE_CHUNKS
       this.#portionBytes = isDense ? SMALL_PORTION_BYTES : PORTION_BYTES
     }
-    // It has been paused by node:http. What is buffered meanwhile is limited in bytes only, and TLS records may carry one.
+    // node:http has paused the stream. The buffer then only has a limit in bytes, and TLS records may carry
+    // one byte each.
     if (this.#stream.isPaused()) stopReading(this.#stream)
   }
 
@@ -90,15 +93,15 @@ export class Http1Portions {
 
   #goOn(): void {
     const stream = this.#stream
-    // To read what has been buffered since has it come as `data`, in one piece, which waits as long as the stream is paused.
+    // This read delivers the buffered bytes as `data` in one piece. It waits while the stream is paused.
     if (stream.readableLength > 0) stream.read(stream.readableLength)
-    // A body that is read again makes node:http resume the stream.
+    // If the body is full, reading it makes node:http resume the stream.
     if (!this.#body.isFull) stream.resume()
   }
 }
 
-/** Behind large chunks; as many of one byte would be 1,365. */
+/** The portion after large chunks. It has at most 1,365 chunks of one byte. */
 const PORTION_BYTES = 8_192
-/** Behind small chunks: 341 of one byte at most. */
+/** The portion after small chunks: at most 341 chunks of one byte. */
 const SMALL_PORTION_BYTES = 2_048
 const PIECES_OF_LARGE_CHUNKS = 8

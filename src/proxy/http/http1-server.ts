@@ -27,21 +27,21 @@ export interface Http1Limits extends RequestLimits {
   readonly requestsPerConnectionMax: number
 }
 
-/** A request to become another protocol, which leaves HTTP here: whoever takes it owns the socket. */
+/** A request to switch to another protocol. HTTP ends here, and the receiver owns the socket. */
 export interface Upgrade {
   readonly connection: ClientConnection
   readonly request: IncomingMessage
   readonly requestHead: ReceivedHead
   readonly authority: string | null
   readonly socket: Socket
-  /** What the client sent behind its request. */
+  /** The bytes that the client sent after its request. */
   readonly head: Buffer
 }
 
-/** What a connection has done elsewhere. */
+/** The history of a connection that another lane served before. */
 export interface Before {
   readonly requests: number
-  /** The next request has come before the answer to the last one. */
+  /** The next request arrived before the answer to the last one. */
   readonly isBehind: boolean
 }
 
@@ -52,7 +52,7 @@ export interface Http1Handlers {
   timedOut(timeout: ClientTimeout): void
 }
 
-/** HTTP/1 on sockets that are handed over: node:http parses strictly, and what it leaves open is decided here. */
+/** HTTP/1 on accepted sockets. node:http parses strictly; this class decides what it leaves open. */
 export class Http1Server {
   isDraining = false
   readonly limits: Http1Limits
@@ -67,14 +67,14 @@ export class Http1Server {
       insecureHTTPParser: false,
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headerTimeoutMs,
-      requestTimeout: 0, // a body may take as long as it moves
+      requestTimeout: 0, // no limit for a body that keeps moving
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.max(CHECK_MS_MIN, Math.min(CHECK_MS_MAX, limits.headerTimeoutMs / 4)),
-      requireHostHeader: false, // seen to here, so that it is accounted for
+      requireHostHeader: false, // checked here, so that failures are counted
       optimizeEmptyRequests: true,
       shouldUpgradeCallback: (request) => this.#stateOf(request.socket)?.considerUpgrade(request) ?? false,
     })
-    server.maxHeadersCount = 0 // Node drops what is over its limit and goes on; we refuse
+    server.maxHeadersCount = 0 // Node would drop headers above its limit; the proxy rejects the request
     const onRequest = (request: IncomingMessage, response: ServerResponse) =>
       this.#stateOf(request.socket)?.request(request, response)
     server.on('request', onRequest).on('checkContinue', onRequest).on('checkExpectation', onRequest)
@@ -82,7 +82,8 @@ export class Http1Server {
     server.on('connect', (_, socket) => this.#stateOf(socket)?.connect())
     server.on('clientError', (error, socket) => this.#stateOf(socket)?.error(error))
     server.on('timeout', (socket) => this.#stateOf(socket)?.timeOut())
-    // Nothing listens, but without this nothing looks for late heads and idle connections either.
+    // The server does not listen, but without this event Node does not check for late heads and idle
+    // connections.
     server.emit('listening')
     this.#server = server
   }
@@ -96,13 +97,13 @@ export class Http1Server {
     state.read()
   }
 
-  /** No connection takes another request; those that wait for one end now. */
+  /** No connection takes another request. Idle ones end now. */
   drain(): void {
     this.isDraining = true
     this.#server.closeIdleConnections()
   }
 
-  /** Ends the timers. The server was never listening, which is all its error says. */
+  /** Stops the timers. The callback ignores the error that the server was not listening. */
   close(): void {
     this.#server.close(() => {})
   }
@@ -113,8 +114,8 @@ export class Http1Server {
 }
 
 /**
- * One connection: its requests have their turns one after another, also when a client sends them without waiting, so
- * that whoever has the turn is the only one to write.
+ * One connection. It serves its requests one after another, also if the client pipelines them, so that only
+ * the current exchange writes.
  */
 class Http1Connection implements Http1Turn, ParsedBody {
   readonly #connection: ClientConnection
@@ -122,9 +123,9 @@ class Http1Connection implements Http1Turn, ParsedBody {
   #portions: Http1Portions | null = null
   #current: Http1Exchange | null = null
   readonly #waiting: Http1Exchange[] = []
-  /** The request that was read last. */
+  /** The last request read. */
   #read: IncomingMessage | null = null
-  /** Bytes still to come of its body; `null` without a length. */
+  /** Bytes still to come of its body. `null` without a length. */
   #lengthLeft: number | null = 0
   #requests: number
   #isBehind: boolean
@@ -132,7 +133,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
   #isClosing = false
   #ignored = 0
   #isUpgradeDeclined = false
-  /** What is said once those before it have their answers: the requests behind them cannot be read. */
+  /** An error answer that waits for the answers before it. Later requests cannot be parsed. */
   #lastWords: string | null = null
 
   constructor(connection: ClientConnection, server: Http1Server, { requests, isBehind }: Before) {
@@ -149,7 +150,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
   }
 
   closeSoftly(): void {
-    // Its answer says that it is the last: what has been read behind it is nobody's (RFC 9112 §9.6).
+    // The answer says that it is the last, so requests read after it are dropped (RFC 9112 §9.6).
     this.#waiting.length = 0
     this.#lastWords = null
     this.#endAfterAnswer()
@@ -157,11 +158,12 @@ class Http1Connection implements Http1Turn, ParsedBody {
 
   #endAfterAnswer(): void {
     this.#isClosing = true
-    // Called by node:http once the answer is out. To close at once would be to reset, and a reset overtakes the answer.
+    // node:http calls this after the answer. Closing at once would send a reset, and a reset overtakes the
+    // answer.
     this.#connection.stream.destroySoon = () => closeSoftly(this.#connection.stream)
   }
 
-  /** From now on, what comes is parsed. */
+  /** Starts parsing the incoming bytes. */
   read(): void {
     this.#portions = new Http1Portions(this.#connection.stream, this)
   }
@@ -175,7 +177,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
     return request !== null && request.readableLength >= request.readableHighWaterMark
   }
 
-  /** The client has been held back until now. */
+  /** The client was held back until now. */
   resumed(): void {
     if (this.#read?.complete === false) this.#expectBody()
   }
@@ -185,7 +187,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
     if (bodyIdleTimeoutMs > 0) this.#connection.stream.setTimeout(bodyIdleTimeoutMs)
   }
 
-  /** A request has been answered, and a part of its body is still to come. */
+  /** The request was answered, and a part of its body is still to come. */
   get #awaitsRest(): boolean {
     return this.#current === null && this.#read?.complete === false
   }
@@ -208,8 +210,9 @@ class Http1Connection implements Http1Turn, ParsedBody {
   }
 
   /**
-   * Whether a request may leave HTTP. One that may not is served as if it had not asked, as RFC 9110 §7.8 allows, and is
-   * the last one: Node (24.21) loses what came with it, and the next answer would be taken for another request's.
+   * Whether a request may switch protocols. If not, it is served as if it had not asked (RFC 9110 §7.8) and
+   * is the last one: Node (24.21) loses the bytes that came with it, and the next answer would be taken for
+   * another request's.
    */
   considerUpgrade(request: IncomingMessage): boolean {
     const isAlone = this.#current === null && !this.#isBehind
@@ -233,28 +236,31 @@ class Http1Connection implements Http1Turn, ParsedBody {
     this.#server.handlers.upgrade({ connection, request, requestHead, authority, socket, head: came })
   }
 
-  /** Nobody is connected through here. Node has let go of the socket, which the answer before may wait to have room in. */
+  /**
+   * The proxy does not support CONNECT. Node has released the socket, and the previous answer may still wait
+   * for its drain.
+   */
   connect(): void {
     this.#portions!.leave()
     this.#connection.stream.on('drain', () => this.#current?.onDrain?.())
     this.breakDown(501, 'bad-request', 'connect')
   }
 
-  /** What the parser and the socket say when they cannot go on. */
+  /** Handles errors of the parser and the socket. */
   error(error: ParserError): void {
     const code = error.code ?? 'ERROR'
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
       const isSilent = this.#requests === 0 && this.#connection.stream.bytesRead === 0
       this.breakDown(isSilent ? null : 408, 'header-timeout', isSilent ? 'silent' : 'cut')
     } else if (code === 'HPE_CLOSED_CONNECTION') {
-      this.#isClosing = true // more after its own `Connection: close`, which nobody answers
+      this.#isClosing = true // more data after `Connection: close`, which is not answered
     } else if (code === 'HPE_INVALID_METHOD' && isAtMiscasedMethod(error)) {
       this.breakDown(400, 'bad-request', METHOD_CASE)
     } else if (code.startsWith('HPE_')) this.breakDown(PARSER_STATUS[code] ?? 400, 'bad-request', code)
     else this.#connection.stream.destroy()
   }
 
-  /** Nothing has come or gone for as long as was allowed: between requests, or within a body. */
+  /** Called after a timeout without traffic: between requests or within a body. */
   timeOut(): void {
     const exchange = this.#current
     const { stream } = this.#connection
@@ -268,8 +274,8 @@ class Http1Connection implements Http1Turn, ParsedBody {
   }
 
   /**
-   * The connection cannot go on: accounts for it, lets those have their answers whose requests are whole, says why where
-   * an answer can still be understood, and ends. Without a status it just ends.
+   * The connection cannot go on. Counts the failure, lets requests that are complete get their answers, sends
+   * an error answer if the client can still parse one, and closes. Without a status it just closes.
    */
   breakDown(status: number | null, reason: FailureReason, code: string): void {
     if (this.#connection.hasFailed) return
@@ -280,7 +286,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
     if (words === null) this.#connection.stream.destroy()
     else if (current === null) this.#say(words)
     else if (current.isBodyWhole) {
-      // The rest of a body that has broken off will not come.
+      // The rest of a truncated body will not come.
       if (this.#waiting.at(-1)?.isBodyWhole === false) this.#waiting.pop()
       this.#lastWords = words
     } else if (current.answered) this.#connection.stream.destroy()
@@ -294,10 +300,10 @@ class Http1Connection implements Http1Turn, ParsedBody {
     this.#isClosing = true
     this.#current?.lose()
     this.#current = null
-    this.#waiting.length = 0 // nobody has been told of these
+    this.#waiting.length = 0 // the handlers do not know these yet
   }
 
-  /** By the pieces that node:http hands to its body. */
+  /** Counts the pieces that node:http pushes to the body. */
   #countPieces(request: IncomingMessage): void {
     this.#read = request
     this.#lengthLeft = 0
@@ -306,7 +312,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
         this.#portions!.intake.count(1, 0)
         if (this.#lengthLeft !== null) this.#lengthLeft -= piece.length
       } else if (this.#current === null) {
-        // It has been answered before.
+        // The request was answered before its body ended.
         this.#connection.stream.setTimeout(this.#server.limits.keepAliveTimeoutMs)
       }
       return Readable.prototype.push.call(request, piece, encoding)
@@ -318,7 +324,10 @@ class Http1Connection implements Http1Turn, ParsedBody {
     return checkHttp1(method!, url!, versionOf(request), rawHeaders, this.#server.limits)
   }
 
-  /** A client may not have heard yet that the connection is closing, but node:http keeps all that it sends. */
+  /**
+   * The client may not know yet that the connection is closing. node:http keeps every request it sends
+   * meanwhile.
+   */
   #ignore(): void {
     if (++this.#ignored > PIPELINED_MAX) this.#connection.stream.destroy()
   }
@@ -333,7 +342,7 @@ class Http1Connection implements Http1Turn, ParsedBody {
     if (this.#current !== exchange) return
     this.#current = null
     if (this.#read?.complete === true) this.#read = null
-    // In place of the deadline for the next request, which node:http has just set.
+    // Replaces the deadline for the next request, which node:http has just set.
     if (this.#awaitsRest) this.#expectBody()
     const next = this.#waiting.shift()
     if (next !== undefined) this.#begin(next)
@@ -341,7 +350,10 @@ class Http1Connection implements Http1Turn, ParsedBody {
     else if (this.#server.isDraining) this.#endUnsaid()
   }
 
-  /** The answer did not say in time that it is the last: a client may have sent more, which would have none. */
+  /**
+   * The answer did not announce that it is the last, so the client may have sent more requests, which get no
+   * answer.
+   */
   #endUnsaid(): void {
     this.#isClosing = true
     const { stream } = this.#connection
@@ -356,17 +368,17 @@ class Http1Connection implements Http1Turn, ParsedBody {
   }
 }
 
-/** What node:http adds to an error of its parser. */
+/** The properties that node:http adds to parser errors. */
 interface ParserError extends Error {
   readonly code?: string
-  /** The piece that the parser was given last, and how much of it was good. */
+  /** The last buffer given to the parser, and the number of bytes it accepted. */
   readonly rawPacket?: Buffer
   readonly bytesParsed?: number
 }
 
 /**
- * The parser takes methods in upper case only, and stops within any other one. A request may begin anywhere in the piece.
- * A method that is cut off by the end of the piece is unknown.
+ * The parser accepts only upper case methods and stops inside any other. A request may begin anywhere in the
+ * buffer. A method cut off by the end of the buffer counts as unknown.
  */
 function isAtMiscasedMethod({ rawPacket, bytesParsed = 0 }: ParserError): boolean {
   const end = rawPacket?.indexOf(' ', bytesParsed) ?? -1
@@ -377,7 +389,10 @@ function isAtMiscasedMethod({ rawPacket, bytesParsed = 0 }: ParserError): boolea
   return false
 }
 
-/** A GET without a body (what came behind it is the other protocol's), for something else than another HTTP. */
+/**
+ * Only a GET without a body may switch (what follows it belongs to the other protocol), and not to another
+ * HTTP.
+ */
 function mayUpgrade({ method, headers, httpVersionMinor }: IncomingMessage): boolean {
   if (method !== 'GET' || httpVersionMinor !== 1) return false
   if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return false
@@ -396,12 +411,12 @@ function versionOf({ httpVersionMajor, httpVersionMinor }: IncomingMessage): Htt
   return httpVersionMinor === 1 ? '11' : httpVersionMinor === 0 ? '10' : null
 }
 
-/** More requests than this at once, behind one that is being answered, come from nobody who wants the answers. */
+/** A client that pipelines more requests than this does not want the answers. */
 const PIPELINED_MAX = 64
-/** Late heads are looked for this often: a list that libuv keeps is walked, without a timer for each. */
+/** How often Node checks for late heads. It walks a list and needs no timer per connection. */
 const CHECK_MS_MIN = 20
 const CHECK_MS_MAX = 1000
-/** Another HTTP than this one, or TLS inside HTTP: either would carry requests past us unseen. */
+/** Other HTTP versions, or TLS inside HTTP: both would carry requests past the proxy unseen. */
 const NO_UPGRADE = /^\s*(?:h2c?|http|tls)(?:\/.*)?\s*$/i
 const PARSER_STATUS: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,

@@ -13,22 +13,25 @@ import {
 import { HTTP2_PREFACE, type ReadAhead, readAhead } from '../connection/hello.ts'
 
 /**
- * Reads what a client sends before its first request; `http2Fingerprint` says what counts of it. Counts the fields of that
- * request, too: nghttp2 leaves out malformed ones without a word, and only here are its bytes to be had.
+ * Parses what a client sends before its first request, for `http2Fingerprint`. It also counts the fields of
+ * that request: nghttp2 silently drops malformed ones, and only here are the bytes available.
  */
 export class Http2Opening {
-  /** The first SETTINGS frame has been read: some clients send nothing more before they have seen ours. */
+  /** The first SETTINGS frame has been read. Some clients send nothing more before they get our SETTINGS. */
   hasSettings = false
   readonly #settings: Http2Setting[] = []
   readonly #priorities: Http2Priority[] = []
   #windowUpdate: number | null = null
   #isExcessive = false
-  /** `null`: it had not come whole. */
+  /** `null`: it was not complete. */
   #first: { readonly stream: number; readonly fieldCount: number } | null = null
   #at = 0
   #isPrefaceRead = false
 
-  /** `queue` is all that has come. True once the first HEADERS are whole, or nothing more can be learnt. */
+  /**
+   * `queue` has all bytes so far. Returns true once the first HEADERS are complete or nothing more can be
+   * learnt.
+   */
   read(queue: ByteQueue): boolean {
     const bytes = queue.rest()
     if (!this.#isPrefaceRead) {
@@ -42,7 +45,7 @@ export class Http2Opening {
     while (bytes.length - this.#at >= FRAME_HEADER_BYTES) {
       const type = bytes[this.#at + 3]!
       if (type === HEADERS) return !this.hasSettings || this.#readFirst(bytes, view)
-      // RFC 9113 §3.4: for nghttp2 to refuse, at once.
+      // RFC 9113 §3.4: nghttp2 must reject this at once.
       if (type !== SETTINGS && !this.hasSettings) return this.#fail()
       const length = lengthAt(view, this.#at)
       if (length > FRAME_BYTES_MAX || this.#at > OPENING_BYTES_MAX) return this.#fail()
@@ -54,24 +57,24 @@ export class Http2Opening {
     return false
   }
 
-  /** `null` when it cannot be told. */
+  /** `null` if it is unknown. */
   get said(): Http2Said | null {
     if (this.#isExcessive || !this.hasSettings) return null
     return { settings: this.#settings, windowUpdate: this.#windowUpdate, priorities: this.#priorities }
   }
 
-  /** Whether nghttp2 has left out a field of this request, which has `fieldCount` now. */
+  /** Whether nghttp2 dropped a field of this request, which now has `fieldCount` fields. */
   lacksField(stream: number, fieldCount: number): boolean {
     return this.#first !== null && this.#first.stream === stream && this.#first.fieldCount > fieldCount
   }
 
-  /** `rawHeaders` are those of the first request. */
+  /** `rawHeaders` belong to the first request. */
   text(rawHeaders: readonly string[]): string | null {
     const { said } = this
     return said === null ? null : http2Fingerprint(said, rawHeaders)
   }
 
-  /** True once the block of the first HEADERS is whole, or is none: that is for nghttp2 to refuse. */
+  /** Returns true once the first header block is complete or invalid. nghttp2 rejects an invalid one. */
   #readFirst(bytes: Uint8Array, view: DataView): boolean {
     const fragments: Uint8Array[] = []
     for (let at = this.#at; at + FRAME_HEADER_BYTES <= bytes.length; ) {
@@ -121,8 +124,9 @@ export class Http2Opening {
 }
 
 /**
- * Reads the opening of a session off its socket and puts it back. Waiting for the first HEADERS would be waiting for
- * ever for a client that wants our SETTINGS first: soon after its own, it gets them.
+ * Reads the opening of a session from its socket and puts it back. It cannot always wait for the first
+ * HEADERS, because some clients wait for our SETTINGS first. So it gives up shortly after the client's
+ * SETTINGS.
  */
 export function readHttp2Opening(
   socket: Socket | TLSSocket,
@@ -157,12 +161,12 @@ function priority(stream: number, dependency: number, weight: number): Http2Prio
   return { stream, isExclusive, dependsOn: dependency & STREAM_MASK, weight: weight + 1 }
 }
 
-/** Long enough for what was sent together, too short for anyone to notice. */
+/** Long enough for frames sent together, too short to be noticed. */
 const HEADERS_PATIENCE_MS = 5
-/** RFC 9113 §4.2: more only after we have allowed it, which we do not. */
+/** RFC 9113 §4.2: larger frames need our permission, which is not given. */
 const FRAME_BYTES_MAX = 16_384
 const OPENING_BYTES_MAX = 32_768
-/** Of the first request, with the headers of its frames. */
+/** For the first request, including its frame headers. */
 const BLOCK_BYTES_MAX = 65_536
 const FRAME_HEADER_BYTES = 9
 const HEADERS = 1

@@ -37,7 +37,7 @@ export interface Http2Handlers {
   timedOut(timeout: ClientTimeout): void
 }
 
-/** HTTP/2 on sockets that are handed over, by the core stream API. */
+/** HTTP/2 on accepted sockets, with Node's core stream API. */
 export class Http2Server {
   readonly limits: Http2Limits
   readonly handlers: Http2Handlers
@@ -77,8 +77,8 @@ export class Http2Server {
   }
 
   /**
-   * Each client is told which of its streams will be served; one that it opens before it has heard is not begun, and the
-   * client knows that it may ask elsewhere (RFC 9113 §8.7). The earlier notice of §6.8 cannot be had from Node (24.21).
+   * Tells each client which of its streams will be served. A later stream is not begun, and the client knows
+   * that it may retry elsewhere (RFC 9113 §8.7). Node (24.21) does not offer the earlier notice of §6.8.
    */
   drain(): void {
     this.#isDraining = true
@@ -91,20 +91,20 @@ class Http2Connection implements Swept {
   readonly #connection: ClientConnection
   readonly #session: ServerHttp2Session
   readonly #server: Http2Server
-  /** Until the first request has completed it. */
+  /** `null` after the first request, which completes it. */
   #opening: Http2Opening | null
   #requests = 0
   readonly #memory: SessionMemory
   readonly #exchanges = new Set<Http2Exchange>()
-  /** When answers that nobody reads are looked for next. */
+  /** The time of the next check for unread answers. */
   #lookMs = 0
-  /** What had gone out on the connection when answers were last given up; -1 where none were. */
+  /** The bytes sent on the connection when answers were last given up. -1 if there was no such case. */
   #bytesBeforeReset = -1
-  /** When it has been without a request for long enough. */
+  /** The time at which the session counts as idle. */
   #idleMs = Number.POSITIVE_INFINITY
-  /** Counts the DATA frames of all its streams, each of which may carry one byte. */
+  /** Counts the DATA frames of all streams. Each may carry a single byte. */
   readonly #intake: Intake
-  /** Of its streams, when they close. */
+  /** The `close` listener of its streams. */
   readonly #closed: (this: ServedStream) => void
   readonly #trailersCame: (
     this: ServedStream,
@@ -138,7 +138,7 @@ class Http2Connection implements Swept {
       takeTrailers(this, raw)
     }
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
-    // Not by the session's own time-out: to set that anew for whatever moves is a tenth of a request.
+    // Not the session's own timeout: resetting that on every activity costs a tenth of a request.
     this.#expectRequest()
     session.on('error', (error: Error & { code?: string }) => this.#error(error))
     session.on('stream', (stream, _headers, flags, rawHeaders) => this.#stream(stream, flags, rawHeaders))
@@ -153,12 +153,12 @@ class Http2Connection implements Swept {
   }
 
   #stream(stream: ServedStream, flags: number, rawHeaders: readonly string[]): void {
-    stream.on('error', ignore) // its close says all there is to say
+    stream.on('error', ignore) // `close` follows and is handled
     const opening = this.#opening
     if (opening !== null) this.#completePrint(opening, rawHeaders)
-    // Announced a tick later than it came: it may be over by now.
+    // Node announces a stream a tick late: it may have ended already.
     if (stream.destroyed) return
-    if (stream.closed) return void stream.destroy() // see aborted
+    if (stream.closed) return void stream.destroy() // see `aborted`
     const { limits, handlers } = this.#server
     this.#requests++
     this.#expectRequest()
@@ -178,12 +178,12 @@ class Http2Connection implements Swept {
     stream.on('end', ended)
     if (!hasEnded) {
       this.#countPieces(stream)
-      // The body ends before the stream closes, as if it were whole.
+      // Listen for `aborted`, because the body of an aborted stream ends as if it were complete.
       stream.on('aborted', aborted)
       stream.on('trailers', this.#trailersCame)
       if (limits.bodyIdleTimeoutMs > 0 && !isGrpc(rawHeaders)) this.#watchBody(stream)
     }
-    // Whoever takes it back at once has nothing done for it (CVE-2023-44487).
+    // If the client resets the stream at once, the request is never begun (CVE-2023-44487).
     OUTBOX.beforehand({ begin: () => exchange.isOver || handlers.request(exchange) })
     if (this.#requests === limits.requestsPerConnectionMax) this.#session.close()
   }
@@ -202,14 +202,14 @@ class Http2Connection implements Swept {
     else refuse(stream, MALFORMED_FIELD.status)
   }
 
-  /** By what node:http2 hands over of its body, read or not. */
+  /** Counts the pieces that node:http2 pushes to the body, read or not. */
   #countPieces(stream: ServedStream): void {
     const intake = this.#intake
     const push = (piece: unknown) => !stream.destroyed && Readable.prototype.push.call(stream, piece)
     let gatherer: PieceGatherer | null = null
     stream.push = (piece: Buffer | null) => {
       if (piece !== null) intake.count(1, piece.length)
-      // What is left of what has been read already.
+      // Pieces of data that was read before reading stopped.
       if (piece !== null && intake.isStopped && piece.length <= SMALL_PIECE_BYTES_MAX) {
         gatherer ??= new PieceGatherer(push)
         gatherer.add(piece)
@@ -231,25 +231,25 @@ class Http2Connection implements Swept {
     if (this.#memory.isWornOut) this.drain()
   }
 
-  /** The order of the pseudo-headers belongs to the fingerprint of the connection, and only a request shows it. */
+  /** The pseudo-header order is part of the connection's fingerprint, and only a request shows it. */
   #completePrint(opening: Http2Opening, rawHeaders: readonly string[]): void {
     const http2 = opening.text(rawHeaders)
     this.#opening = null
     this.#connection.print = { ...this.#connection.print, http2 }
   }
 
-  /** A body that has stopped coming ends its request, unless the answer has begun: then it is a conversation. */
+  /** Ends a request whose body stops coming, unless the answer has begun: then it is a conversation. */
   #watchBody(stream: ServedStream): void {
     const { limits, handlers } = this.#server
     const expectBody = () => void stream.setTimeout(limits.bodyIdleTimeoutMs)
     expectBody()
-    stream.on('resume', expectBody) // the client has been held back until now
+    stream.on('resume', expectBody) // the client was held back until now
     stream.on('timeout', () => {
       const exchange = stream[EXCHANGE]
       if (!exchange || exchange.isBodyWhole || (exchange.answered && !exchange.isOver)) return
       if (exchange.isHeldBack && !exchange.answered) return expectBody()
       handlers.failed(this.#connection, 'bad-request', 'body-timeout')
-      // Its answer is out: RFC 9113 §8.1 lets it end here.
+      // The answer has been sent: RFC 9113 §8.1 allows to end the stream here.
       if (exchange.answered) return stream.close(constants.NGHTTP2_NO_ERROR)
       exchange.lose()
       refuse(stream, 408)
@@ -259,7 +259,7 @@ class Http2Connection implements Swept {
   sweep(nowMs: number): void {
     if (nowMs >= this.#lookMs) this.#lookForUnread(nowMs)
     if (nowMs < this.#idleMs || this.#exchanges.size > 0) return
-    // It has been told to go, and has not: a client need not close its side.
+    // The client was told to go and has not closed its side.
     if (this.#session.closed) return void this.#connection.raw.destroy()
     this.#expectRequest()
     if (!this.#session.destroyed) this.#server.handlers.timedOut('keep_alive_timeout')
@@ -267,16 +267,16 @@ class Http2Connection implements Swept {
   }
 
   /**
-   * A client may leave an answer in its window or its socket, and with it all that waits behind: our memory, and a
-   * connection to the app. Node (24.21) also forgets connections that were reset while TLS had something to write: it
-   * neither reads nor writes there again, and says nothing.
+   * A client that does not read an answer ties up our memory and an app connection. Node (24.21) also loses
+   * track of connections that were reset while TLS had data to write: it neither reads nor writes there again
+   * and reports no error.
    */
   #lookForUnread(nowMs: number): void {
     const { answerUnreadTimeoutMs } = this.#server.limits
     const { raw } = this.#connection
     const { bytesWritten } = raw
     this.#lookMs = nowMs + answerUnreadTimeoutMs / LOOKS
-    // Not even the reset has gone out since.
+    // Not even the reset has been sent since.
     if (bytesWritten === this.#bytesBeforeReset) return void raw.destroy()
     this.#bytesBeforeReset = -1
     for (const exchange of this.#exchanges) {
@@ -293,27 +293,30 @@ class Http2Connection implements Swept {
 
   #error(error: Error & { code?: string }): void {
     const code = error.code ?? 'ERROR'
-    // Any other is the socket's.
+    // Other errors come from the socket.
     if (code.startsWith('ERR_HTTP2_') && code !== FAREWELL)
       this.#server.handlers.failed(this.#connection, 'h2-protocol', code)
   }
 }
 
 /**
- * Node (24.21) destroys a stream that was reset without an error only when its body has been read and all of its answer
- * has gone out, which then never happens. Nothing more can come of it.
+ * Works around Node (24.21): it destroys a stream that was reset without an error only after its body has
+ * been read and its answer sent. Neither happens then.
  */
 function aborted(this: ServedStream): void {
   this[EXCHANGE]?.lose()
   this.destroy()
 }
 
-/** The same for one whose answer is whole, which is not said to be aborted, and for a request without a body. */
+/**
+ * The same for a stream with a complete answer, which gets no `aborted` event, and for a request without a
+ * body.
+ */
 function ended(this: ServedStream): void {
   if (this.closed) this.destroy()
 }
 
-/** Those of a body belong to its request, which a closed stream should not keep. */
+/** The listeners of a body refer to its request, which a closed stream must not keep. */
 function forgetListeners(stream: ServerHttp2Stream): void {
   stream.removeAllListeners()
   stream.on('error', ignore)
@@ -331,29 +334,29 @@ function sessionOptions(limits: Http2Limits): ServerOptions {
     maxHeaderListPairs: limits.headerCountMax + CRUMBS_MAX,
     maxSessionMemory: megabytes(limits.h2SessionMemoryBytes),
     streamResetBurst: limits.h2ResetBurst,
-    // A client can also have us reset its streams, by breaking them (CVE-2025-8671).
+    // A client can also make us reset its streams by sending invalid frames (CVE-2025-8671).
     maxSessionInvalidFrames: limits.h2ResetBurst,
     streamResetRate: limits.h2ResetRate,
-    strictSingleValueFields: false, // what the app repeats is passed on repeated
-    strictFieldWhitespaceValidation: false, // nghttp2 would leave such fields out, and their requests would go on
+    strictSingleValueFields: false, // fields that the app repeats are passed on repeated
+    strictFieldWhitespaceValidation: false, // otherwise nghttp2 drops such fields and serves the request
   }
 }
 
-/** As Node counts the memory of a session. */
+/** In Node's unit for session memory. */
 function megabytes(bytes: number): number {
   return Math.max(1, Math.round(bytes / 1_000_000))
 }
 
-/** An answer of our own that ends the stream, also where the rest of the request is still to come. */
+/** Answers a request itself and ends the stream, even if the rest of the request is still to come. */
 function refuse(stream: ServerHttp2Stream, status: number): void {
   if (stream.destroyed || stream.closed) return
   stream.respond({ ':status': status }, { endStream: true })
-  // RFC 9113 §8.1: the client need not send what nobody reads. A reset of a request that is whole overtakes its answer.
+  // RFC 9113 §8.1: asks the client to stop sending. Resetting a complete request would overtake its answer.
   if (stream.state.remoteClose !== 1) stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
   stream.resume()
 }
 
-/** A call may wait for its caller for as long as both like. */
+/** A gRPC call may stay silent as long as both sides like. */
 function isGrpc(rawHeaders: readonly string[]): boolean {
   return fieldOf(rawHeaders, 'content-type').startsWith('application/grpc')
 }
@@ -365,13 +368,13 @@ function fieldOf(rawHeaders: readonly string[], name: string): string {
 
 function ignore(): void {}
 
-/** What one upload may have under way without waiting for us, and be held of in memory while its app does not read. */
+/** How much one upload may send ahead, and how much of it we buffer while its app does not read. */
 const STREAM_WINDOW_BYTES = 262_144
-/** The same for all uploads of a connection: the window that Node's 64 KiB would make of a long way is too small. */
+/** The same for all uploads of a connection. Node's default of 64 KiB is too small for long distances. */
 const CONNECTION_WINDOW_BYTES = 1_048_576
-/** The client's own: a GOAWAY with an error. */
+/** The client's own GOAWAY with an error. */
 const FAREWELL = 'ERR_HTTP2_SESSION_ERROR'
-/** As often within its time an answer is looked at. */
+/** Number of checks per timeout. */
 const LOOKS = 4
-/** Pseudo-headers, and the crumbs that cookies are cut into: beside the headers that are counted. */
+/** Pseudo-headers and split cookies, which come on top of the counted headers. */
 const CRUMBS_MAX = 256

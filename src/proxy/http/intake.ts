@@ -1,9 +1,9 @@
 import { OUTBOX } from './outbox.ts'
 
 /**
- * Counts what one connection hands over in one turn of the event loop. At a limit it stops reading (`stop`), and goes on
- * (`goOn`) in the next turn. Of the connections with too many pieces only one goes on in each turn, so that any number of
- * them delays the others by the pieces of one.
+ * Counts what one connection delivers in one event loop turn. At a limit it stops reading (`stop`) and
+ * resumes (`goOn`) in a later turn. Of the connections with too many pieces only one resumes per turn, so
+ * that any number of them delays the others only by the pieces of one.
  */
 export class Intake {
   readonly #stop: () => void
@@ -23,12 +23,11 @@ export class Intake {
     return this.#pieces
   }
 
-  /** It waits for its turn: nothing is to be taken from the connection. */
+  /** Whether it waits for its turn. Nothing may be read from the connection meanwhile. */
   get isStopped(): boolean {
     return this.#isStopped
   }
 
-  /** Counts what has come. */
   count(pieces: number, bytes: number): void {
     const { turn } = OUTBOX
     if (turn !== this.#turn) {
@@ -46,12 +45,15 @@ export class Intake {
     LINE.join(this, hasManyPieces)
   }
 
-  /** node:http2 reads on once it has written something, a WINDOW_UPDATE for example, which it does before this is called. */
+  /**
+   * Stops reading again: node:http2 resumes when it has written something, such as a WINDOW_UPDATE, which
+   * happens before this call.
+   */
   stopAgain(): void {
     this.#stop()
   }
 
-  /** Called in a later turn. */
+  /** Resumes in a later turn. */
   go(): void {
     this.#isStopped = false
     this.#turn = 0
@@ -65,7 +67,7 @@ export class Intake {
   }
 }
 
-/** The connections of a worker that have stopped reading, in the order in which they go on. */
+/** The connections of a worker that have stopped reading, in the order in which they resume. */
 class IntakeLine {
   readonly #manyPieces = new Set<Intake>()
   readonly #manyBytes = new Set<Intake>()
@@ -85,7 +87,8 @@ class IntakeLine {
   #expect(): void {
     if (this.#isExpected) return
     this.#isExpected = true
-    // What an immediate sets as another immediate runs after the next poll phase: others are served in between.
+    // An immediate set by an immediate runs after the next poll phase, so other connections are served in
+    // between.
     setImmediate(this.#next)
   }
 
@@ -106,7 +109,7 @@ class IntakeLine {
 
 const LINE = new IntakeLine()
 
-/** 128 chunks of one byte take half a millisecond; what is sent in pieces of a useful size never comes near it. */
+/** 128 chunks of one byte take half a millisecond. Pieces of a useful size never reach this limit. */
 export const PIECES_PER_TURN_MAX = 128
 /** An upload of 1 MiB takes two turns. */
 export const BYTES_PER_TURN_MAX = 524_288

@@ -1,17 +1,17 @@
-/** Who can send a text at once. */
+/** Sends a text at once. */
 export interface Sender {
   send(text: string): void
 }
 
-/** What has come, and may be taken back before this turn of the event loop has ended. */
+/** A request that may be cancelled before this event loop turn ends. */
 export interface Arrival {
   begin(): unknown
 }
 
 /**
- * Texts that leave together at the end of this turn of the event loop. A write to somebody who sleeps has to wake him,
- * which costs as much as the write; of several one after the other only the first does. Just before, what has come
- * begins, so that what it has to say leaves with the rest.
+ * Collects texts and sends them together at the end of the event loop turn. A write to a sleeping process has
+ * to wake it, which costs as much as the write itself; of several writes in a row only the first pays that.
+ * Arrivals begin just before, so that their texts leave with the rest.
  */
 class Outbox {
   #arrivals: Arrival[] = []
@@ -20,7 +20,7 @@ class Outbox {
   #turn = 0
   #isExpected = false
 
-  /** The number of this turn of the event loop: the same until the outbox is emptied, and another one afterwards. */
+  /** The number of this event loop turn. It changes after each emptying. */
   get turn(): number {
     this.#expect()
     return this.#turn
@@ -45,7 +45,7 @@ class Outbox {
   }
 
   readonly #empty = (): void => {
-    // What begins puts more into it, which is not to set another turn.
+    // What begins here may add texts, and must not schedule another turn for them.
     for (const arrival of this.#arrivals) arrival.begin()
     this.#arrivals = []
     const senders = this.#senders

@@ -2,9 +2,9 @@ import { ByteQueue } from '../../wire/byte-queue.ts'
 import { OUTBOX, type Sender } from './outbox.ts'
 
 /**
- * Joins the small pieces of a body that arrive in one turn of the event loop, so that a peer that sends one byte at a time
- * costs one write a turn instead of one write a byte. The first piece of a turn is not held back, and the others leave when
- * the turn ends: nothing waits for a later turn.
+ * Joins the small pieces of a body that arrive in one event loop turn, so that a peer that sends single bytes
+ * costs one write per turn instead of one per byte. Everything leaves at the end of the turn; nothing waits
+ * for a later one.
  */
 export class PieceGatherer implements Sender {
   readonly #write: (bytes: Uint8Array) => void
@@ -15,7 +15,7 @@ export class PieceGatherer implements Sender {
     this.#write = write
   }
 
-  /** The bytes are copied. */
+  /** Copies the bytes. */
   add(piece: Uint8Array): void {
     this.#held.push(piece)
     this.#held.keep()
@@ -25,7 +25,7 @@ export class PieceGatherer implements Sender {
     OUTBOX.put(this, '')
   }
 
-  /** Writes what is held. Call it before anything else is written, and before the end. */
+  /** Writes the held bytes. Call it before any other write and before the end. */
   flush(): void {
     if (this.#held.length === 0) return
     const bytes = this.#held.rest()
@@ -33,7 +33,7 @@ export class PieceGatherer implements Sender {
     this.#write(bytes)
   }
 
-  /** Drops what is held. */
+  /** Drops the held bytes. */
   drop(): void {
     this.#held.clear()
   }
@@ -45,7 +45,7 @@ export class PieceGatherer implements Sender {
   }
 }
 
-/** Larger pieces are written as they are: to copy them would cost more than the write that is saved. */
+/** Larger pieces are written directly: copying them would cost more than the write it saves. */
 export const SMALL_PIECE_BYTES_MAX = 2_048
-/** As much as one TLS record carries. */
+/** The size of one TLS record. */
 const GATHERED_BYTES_MAX = 16_384

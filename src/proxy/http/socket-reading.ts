@@ -1,6 +1,9 @@
 import type { Socket } from 'node:net'
 
-/** What Node (24.21) reads a socket with. It is not documented: `test/hostile/small-pieces.test.ts` shows whether it still works. */
+/**
+ * The handle with which Node (24.21) reads a socket. It is undocumented: `test/hostile/small-pieces.test.ts`
+ * shows whether it still works.
+ */
 interface ReadingHandle {
   reading: boolean
   readStart(): unknown
@@ -8,11 +11,10 @@ interface ReadingHandle {
 }
 
 /**
- * Stops reading from a socket at once, also in the middle of what libuv reads in one turn of the event loop (up to 32 times
- * 64 KiB) and also on a socket that node:http2 has taken over. `pause` alone goes on until 64 KiB of plain text are buffered,
- * which in TLS records of one byte are 65,536 callbacks.
- *
- * `reading` stays true: a paused stream would otherwise start to read again to fill its buffer.
+ * Stops reading from a socket at once, even in the middle of what libuv reads in one event loop turn (up to
+ * 32 times 64 KiB), and on a socket that node:http2 has taken over. `pause` alone continues until 64 KiB of
+ * plain text are buffered, which with TLS records of one byte takes 65,536 callbacks. `reading` stays true,
+ * because a paused stream would otherwise read again to fill its buffer.
  */
 export function stopReading(socket: Socket): void {
   const handle = handleOf(socket)

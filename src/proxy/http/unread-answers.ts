@@ -2,9 +2,10 @@ import type { ClientConnection } from '../connection/connection.ts'
 import { cutOff } from '../connection/cut-off.ts'
 
 /**
- * A client of HTTP/1 may leave its answer in its socket, and with it all that waits behind: our memory, and a connection to
- * the app. Node (24.21) also forgets connections that were reset while TLS had something to write: it neither reads nor
- * writes there again, and says nothing. Both end here. (HTTP/2 has answers of its own: see http2-server.ts.)
+ * Closes HTTP/1 connections whose client does not read its answer, which ties up our memory and an app
+ * connection. It also closes those that Node (24.21) loses track of, because they were reset while TLS had
+ * data to write: Node neither reads nor writes there again and reports no error. HTTP/2 has its own check in
+ * http2-server.ts.
  */
 export class UnreadAnswers {
   readonly #connections: Iterable<ClientConnection>
@@ -29,7 +30,7 @@ export class UnreadAnswers {
     const nowMs = performance.now()
     for (const connection of this.#connections) {
       const { stage, stream, raw } = connection
-      // What has become another protocol may be as slow as it likes.
+      // A connection that switched protocols may be as slow as it likes.
       if (stage !== 'h1' || stream.writableLength === 0) continue
       const bytes = stream.bytesWritten - stream.writableLength
       const seen = this.#seen.get(connection)
@@ -43,11 +44,11 @@ export class UnreadAnswers {
   }
 }
 
-/** How much of what it was given has left the process, and since when. */
+/** How many bytes have left the process, and since when that number is unchanged. */
 interface Taken {
   readonly bytes: number
   readonly sinceMs: number
 }
 
-/** As often within its time an answer is looked at. */
+/** Number of checks per timeout. */
 const LOOKS = 4
