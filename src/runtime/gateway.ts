@@ -69,7 +69,7 @@ export interface GatewaySettings {
   readonly isAccessLogged: boolean
   /** `null`: only the data plane runs, and the management port has only probes and metrics. */
   readonly management: ManagementSettings | null
-  /** `null`: this proxy has no managers in other processes. */
+  /** `null`: not a proxy of a fleet, whose managers are other processes. */
   readonly fleet: FleetSettings | null
   readonly log: LogSettings
 }
@@ -385,7 +385,8 @@ export class Gateway {
   }
 
   /**
-   * A proxy of a fleet starts with the Snapshot on its disk. Without one, `bus.first_snapshot` decides.
+   * A proxy of a fleet starts with the Snapshot on its disk or its bootstrap file. Without
+   * one, `bus.first_snapshot` decides.
    */
   async #startKnowledge(): Promise<void> {
     const { fleet, dataFolder, version } = this.settings

@@ -13,7 +13,7 @@ export interface McpPrompt {
   readonly text: (given: Given) => string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a prompt's own schema has made
+// biome-ignore lint/suspicious/noExplicitAny: each prompt's own schema defines it
 type Given = any
 
 export interface FilledPrompt {

@@ -8,7 +8,7 @@ import { CertificatePart } from '../live-parts.ts'
 import { Reloader } from '../reload.ts'
 import { keyPairSource } from '../startup.ts'
 
-/** The certificate of the webhook's port, from files or issued by us. */
+/** The certificate of the webhook's port: from files, or self-made and kept in a Secret. */
 export interface InjectCertificate {
   /** Resolves when a certificate is available, with the reloaders for its files. */
   start(): Promise<readonly Reloader<unknown>[]>

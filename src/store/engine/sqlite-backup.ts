@@ -41,7 +41,7 @@ export async function restoreSqlite(from: string, file: string): Promise<{ putAs
         if (!(error instanceof Fault) || error.code !== 'STORE_DAMAGED') throw error
       }
     }
-    await synced(draft) // Before the old file moves away, because this takes time.
+    await synced(draft) // before the old file moves away, because this is slow
     const putAside = await takeAway(file)
     await becomes(draft, file)
     return { putAside }

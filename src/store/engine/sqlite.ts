@@ -80,7 +80,7 @@ class Session implements DatabaseConnection {
     if (this.#file.isInTransaction) await this.executeQuery(CompiledQuery.raw('rollback'))
   }
 
-  // biome-ignore lint/correctness/useYield: there is no query that streams: it would hold all others up
+  // biome-ignore lint/correctness/useYield: streaming is unsupported, as it would block all other queries
   async *streamQuery(): AsyncIterableIterator<never> {
     throw new Error('lists are read in pages')
   }

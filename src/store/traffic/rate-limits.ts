@@ -46,7 +46,7 @@ export class RateLimitStore {
     return counts.map(({ key }) => byKey.get(key)!)
   }
 
-  /** Replaces a count with the one of another process. */
+  /** Replaces a stored count with one that a process keeps in memory. */
   async keep({ key, points, endsAtMs }: Count, queries: Queries): Promise<void> {
     await queries
       .insertInto('rate_limits')
