@@ -10,17 +10,17 @@ export interface AccessLogSettings {
   readonly format: 'common' | 'json'
   /** `null`: standard output. */
   readonly file: string | null
-  /** The share of requests that are written: 1 is all. */
+  /** The share of requests that are logged. 1: all. */
   readonly sample: number
 }
 
-/** The request that a line is about. */
+/** The logged request. */
 export interface LoggedRequest {
   readonly head: RequestHead
   readonly authority: string | null
 }
 
-/** What became of it. */
+/** The result of the request. */
 export interface LoggedOutcome {
   readonly judged: {
     readonly id: DecisionId
@@ -29,25 +29,25 @@ export interface LoggedOutcome {
     readonly decision: Decision
     readonly print: { readonly connection: { readonly ja4: string | null } }
   }
-  /** 0: the client left before there was an answer. */
+  /** 0: the client disconnected before there was an answer. */
   readonly status: number
-  /** Of the app's answer; `null`: unknown. */
+  /** Bytes of the app's answer. `null`: unknown. */
   readonly bytes: number | null
   readonly durationMs: number
-  /** When the app was asked, on the clock of `performance.now()`; 0: it was not. */
+  /** When the app was asked, on the clock of `performance.now()`. 0: it was not. */
   readonly askedMs: number
 }
 
 export interface AccessEntry extends LoggedRequest, Omit<LoggedOutcome, 'askedMs'> {
   readonly endedMs: number
-  /** From asking the app to the end of its answer; `null`: the app was not asked. */
+  /** From asking the app to the end of its answer. `null`: the app was not asked. */
   readonly upstreamMs: number | null
 }
 
 /**
- * A line for each request, off the hot path: lines wait in memory and leave together on a beat. A worker writes whole
- * lines at a time, so that lines of several workers in one file do not mix. If the disk or the reader is slow, lines are
- * dropped and counted. Queries are left out, because they can hold secrets.
+ * One line per request, off the hot path: lines are buffered and written together at intervals. A worker
+ * writes whole lines at a time, so that the lines of several workers in one file do not mix. If the disk or
+ * the reader is slow, lines are dropped and counted. Queries are omitted, because they can contain secrets.
  */
 export class AccessLog {
   readonly #settings: AccessLogSettings
@@ -61,7 +61,7 @@ export class AccessLog {
   #looks = 0
   dropped = 0
 
-  /** Throws a Fault where the file cannot be opened. */
+  /** Throws a Fault if the file cannot be opened. */
   constructor(settings: AccessLogSettings, log: Log) {
     this.#settings = settings
     this.#log = log
@@ -85,7 +85,7 @@ export class AccessLog {
     this.#length += line.length
   }
 
-  /** Writes what waits, as far as it goes at once. */
+  /** Writes the buffered lines, as far as the file accepts them at once. */
   close(): void {
     clearInterval(this.#beat)
     try {
@@ -120,7 +120,10 @@ export class AccessLog {
     this.#hasFailed = true
   }
 
-  /** Whole lines, as many as a pipe takes in one piece where it may have other writers. */
+  /**
+   * Whole lines. For standard output, no more than a pipe takes in one piece, because there may be other
+   * writers.
+   */
   #take(): Buffer {
     const lengthMax = this.#settings.file === null ? PIPE_LENGTH_MAX : FILE_LENGTH_MAX
     let length = 0
@@ -131,7 +134,7 @@ export class AccessLog {
     return Buffer.from(this.#lines.splice(0, count).join(''))
   }
 
-  /** A program that rotates logs has moved the file away: the next lines go to a new one. */
+  /** If a log rotation has moved the file away, opens a new one. */
   #followFile(): void {
     const { file } = this.#settings
     if (file === null) return
@@ -162,8 +165,8 @@ function opened(file: string): number {
 }
 
 /**
- * NCSA's common log format, then: User-Agent, host, decision id, verdict, agent, action, and the seconds that the request
- * and the app took.
+ * NCSA's common log format, then User-Agent, host, decision id, verdict, agent, action, and the seconds that
+ * the request and the app took.
  */
 export function commonLine(entry: AccessEntry): string {
   const { head, authority, judged, status, bytes, durationMs, upstreamMs } = entry
@@ -218,7 +221,10 @@ function headerOf(rawHeaders: readonly string[], name: string): string | null {
   return null
 }
 
-/** As Apache does it: a line stays one line and a field one field. Each character is a byte, as in `RequestHead`. */
+/**
+ * Escapes like Apache, so that a line stays one line and a field one field. Each character is a byte, as in
+ * `RequestHead`.
+ */
 function escaped(text: string): string {
   return text.replace(/["\\]|[^\x20-\x7e]/g, (character) =>
     character === '"' || character === '\\'
@@ -249,10 +255,10 @@ const PROTOCOLS: Readonly<Record<RequestHead['version'], string>> = {
 const STDOUT = 1
 const LF = 0x0a
 const BEAT_MS = 200
-/** The file is looked at once in a second. */
+/** Checks the file once a second. */
 const LOOK_BEATS = 5
-/** Two seconds of 10,000 requests a second. */
+/** Enough for two seconds of 10,000 requests a second. */
 const WAITING_LENGTH_MAX = 8 * 2 ** 20
 const FILE_LENGTH_MAX = 2 ** 18
-/** PIPE_BUF: what a pipe takes without mixing it with other writers. */
+/** PIPE_BUF: the size up to which writes to a pipe do not mix with those of other writers. */
 const PIPE_LENGTH_MAX = 4_096

@@ -5,12 +5,12 @@ import type { Connection } from '../connection/connection.ts'
 import type { ProxyContext } from './context.ts'
 import type { HostBar } from './host-gate.ts'
 
-/** What settings forbid, whatever the policy says. */
+/** A refusal by the settings, whatever the policy says. */
 export type Bar =
-  /** `proxy.fail` is `closed`, and the hello could not be read. */
+  /** `proxy.fail` is `closed`, and the hello could not be parsed. */
   | 'no-fingerprint'
   | HostBar
-  /** `proxy.odd_header_names` is `refuse`, and a name is one. */
+  /** `proxy.odd_header_names` is `refuse`, and the request has an odd header name. */
   | 'odd-header-name'
 
 export function barOf(
@@ -28,7 +28,7 @@ export function barOf(
 
 const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
 
-/** As if a rule of that name had blocked. */
+/** The decision for each bar, as if a rule of that name had blocked. */
 export const BARRED: Readonly<Record<Bar, Decision>> = {
   'no-fingerprint': { action: BLOCK, rule: 'proxy.fail', wouldHave: null },
   'unknown-host': { action: BLOCK, rule: 'proxy.hosts', wouldHave: null },

@@ -19,33 +19,36 @@ import type { Tracer } from './tracer.ts'
 import type { Upgrades } from './upgrade.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
-/** What a worker judges and serves by. Only `snapshot`, `signer` and the clock ever change. */
+/**
+ * Everything that a worker needs to judge and serve requests. Only `snapshot`, `signer` and the clock ever
+ * change.
+ */
 export interface ProxyContext {
-  /** Which proxy this is, in Sightings. */
+  /** The name of this proxy in Sightings. */
   readonly name: string
   snapshot: Snapshot
-  /** By name; the first one is where requests go when no rule says otherwise. */
+  /** By name. The first one is the default. */
   readonly upstreams: ReadonlyMap<string, UpstreamGroup>
   readonly defaultUpstream: UpstreamGroup
   readonly trusted: AddressSet
-  /** Which headers of a client reach the app. */
+  /** Decides which client headers reach the app. */
   readonly headerRules: HeaderRules
   readonly trailersForApp: TrailersForApp
   readonly ja4plus: boolean
-  /** What becomes of a TLS client whose hello could not be read. */
+  /** How a TLS client is treated whose hello could not be parsed. */
   readonly fail: 'open' | 'closed'
-  /** `null`: a request may be for any host. */
+  /** `null`: any host is allowed. */
   readonly hostGate: HostGate | null
   readonly upgradeIdleTimeoutMs: number
   signer: TagSigner | null
-  /** `null`: proofs are not looked for. */
+  /** `null`: proofs are not checked. */
   readonly prover: Prover | null
   readonly limiter: RateLimiter
   readonly traffic: Traffic
   readonly tarpit: Tarpit
   readonly upgrades: Upgrades
   readonly ids: DecisionIds
-  /** The time of day, up to a beat old: read here, set elsewhere. */
+  /** The time of day, up to a beat old. Set elsewhere. */
   readonly clock: { readonly nowMs: number }
   /** `null`: requests are not traced. */
   readonly tracer: Tracer | null
@@ -53,10 +56,10 @@ export interface ProxyContext {
   readonly accessLog: AccessLog | null
   readonly recorder: { record(sighting: Sighting): void }
   readonly metrics: {
-    /** 0 for all those whose time is not taken, which are nearly all. */
+    /** Returns 0 for nearly all requests, whose time is not measured. */
     detectionBegins(): number
     detectionDone(begunMs: number): void
-    /** `status` 0 is a request that got no answer. */
+    /** `status` 0: the request got no answer. */
     requestDone(
       request: DoneRequest,
       status: number,
@@ -72,7 +75,7 @@ export interface ProxyContext {
   }
 }
 
-/** What is counted of a request. */
+/** The parts of a request that the metrics need. */
 export interface DoneRequest {
   readonly id: DecisionId
   readonly verdict: Verdict

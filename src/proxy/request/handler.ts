@@ -11,14 +11,17 @@ import { UpgradeVisit } from './upgrade-visit.ts'
 import type { Visit } from './visit.ts'
 
 export interface RequestHandlers {
-  /** A request has come: it is to be answered, or aborted, once. */
+  /** Called for each request. It must be answered or aborted exactly once. */
   request: Http1Handlers['request']
   upgrade: Http1Handlers['upgrade']
-  /** At most once for a connection, and once for each request of HTTP/2 that is refused. */
+  /** Called at most once per connection, and once for each refused HTTP/2 request. */
   failed(failure: ConnectionFailure): void
-  /** A client was silent, or did not read, for as long as is allowed. Once for each connection, or stream of HTTP/2, that it ends. */
+  /**
+   * A client was silent or did not read for too long. Called once for each connection, or HTTP/2 stream, that
+   * this ends.
+   */
   timedOut(timeout: ClientTimeout): void
-  /** Its handshake is done. */
+  /** The handshake is complete. */
   secured(connection: SecuredConnection): void
 }
 
@@ -32,30 +35,34 @@ export function createHandler(proxy: ProxyContext): RequestHandlers {
   }
 }
 
-/** The life of a request. Every branch of the data plane is in this function, in `decide` and in `act`. */
+/** The life of a request. All branches of the data plane are in this function, in `decide` and in `act`. */
 function handle(proxy: ProxyContext, visit: Visit): void {
   const { prover, snapshot } = proxy
   if (prover === null) return decide(proxy, visit, NO_PROOFS, false)
   const { connection, head, authority } = visit
   const proofs = prover.prove(connection, head, authority, snapshot.policy.unknownSignerWaitMs)
-  // Who has signed waits until it is known that nobody has used that before, and for a key where the policy says so.
+  // A signed request waits until its signature is known to be unused, and for a key if the policy says so.
   if ('letGo' in proofs) visit.wait(proofs, (found, isGone) => decide(proxy, visit, found, isGone))
   else decide(proxy, visit, proofs, false)
 }
 
-/** `isGone`: the client has left while it was waited for. */
+/** `isGone`: the client disconnected during the wait. */
 function decide(proxy: ProxyContext, visit: Visit, proofs: Proofs, isGone: boolean): void {
   const { metrics } = proxy
   const begunMs = metrics.detectionBegins()
   const judged = judge(proxy, visit.connection, visit.head, visit.authority, proofs)
   if (begunMs > 0) metrics.detectionDone(begunMs)
-  // Nothing above this line awaits, logs, or touches a file or a socket, but for who has signed; nor, but for a few, a clock.
+  // Above this line nothing awaits, logs, or touches a file or socket, except for signed requests. Few
+  // requests read a clock.
   if (isGone) visit.left(judged)
   else if (judged.bar === null) act(proxy, visit, judged, judged.decision.action, 0)
   else visit.answer(judged, barred(judged, judged.bar))
 }
 
-/** Total: an Action that is added does not compile until it is handled here. `retryMs`: how far over a limit it is. */
+/**
+ * Total: a new Action does not compile until it is handled here. `retryMs`: the time until the limit allows a
+ * request.
+ */
 function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, retryMs: number): void {
   switch (action.kind) {
     case 'pass':

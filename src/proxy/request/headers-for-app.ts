@@ -9,7 +9,7 @@ import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 import type { Visit } from './visit.ts'
 
-/** `ruleHeaders` as in `Visit.pass`. */
+/** Builds the headers for the app. `ruleHeaders` are as in `Visit.pass`. */
 export function headersForApp(
   proxy: ProxyContext,
   { connection, head, authority }: Visit,

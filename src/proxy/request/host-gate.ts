@@ -1,9 +1,9 @@
 import { HostSet, hostOf } from '../../wire/host.ts'
 import type { Connection } from '../connection/connection.ts'
 
-/** What settings say of the hosts that requests may be for. */
+/** The settings on allowed hosts. */
 export interface HostSettings {
-  /** None: any. `*.` in front of one stands for a label. */
+  /** Empty: any host. A leading `*.` stands for one label. */
   readonly hosts: readonly string[]
   readonly unknownHost: 'refuse' | 'pass'
   readonly sniMismatch: 'allow' | 'reject'
@@ -12,14 +12,14 @@ export interface HostSettings {
 
 /** Why the host of a request is refused. */
 export type HostBar =
-  /** `proxy.hosts` does not name it. */
+  /** `proxy.hosts` does not contain it. */
   | 'unknown-host'
-  /** `proxy.tls.require_sni` is true, and the TLS hello named no host. */
+  /** `proxy.tls.require_sni` is true, and the TLS hello had no server name. */
   | 'no-server-name'
   /** `proxy.tls.sni_mismatch` is `reject`, and the TLS hello named another host. */
   | 'misdirected'
 
-/** Whether a request may be for its host, by settings alone. */
+/** Decides by the settings alone whether the host of a request is allowed. */
 export class HostGate {
   readonly #settings: HostSettings
   readonly #hosts: HostSet
@@ -31,14 +31,14 @@ export class HostGate {
     this.#countUnknown = countUnknown
   }
 
-  /** `null`: the settings refuse nothing, and there is nothing to check. */
+  /** `null`: the settings allow every host. */
   static for(settings: HostSettings, countUnknown: () => void): HostGate | null {
     const { hosts, sniMismatch, requireSni } = settings
     if (hosts.length === 0 && sniMismatch === 'allow' && !requireSni) return null
     return new HostGate(settings, countUnknown)
   }
 
-  /** Most requests of a connection are for the host of the one before, which is remembered. */
+  /** Most requests of a connection have the same host as the one before, so an allowed host is remembered. */
   check(connection: Connection, authority: string): HostBar | null {
     if (authority === connection.admittedAuthority) return null
     const host = hostOf(authority)
@@ -60,5 +60,5 @@ export class HostGate {
   }
 }
 
-/** Of DNS names; an idle connection keeps no more. */
+/** Enough for DNS names. Limits the memory of an idle connection. */
 const REMEMBERED_LENGTH_MAX = 260

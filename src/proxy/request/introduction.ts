@@ -5,7 +5,10 @@ import type { Connection } from '../connection/connection.ts'
 import { areFieldLines, fieldLines } from '../connection/field-syntax.ts'
 import { pushForwarding, pushTags, type RelayedFrom } from '../connection/request-headers.ts'
 
-/** As the request before on its connection was introduced, or anew. `relayed`: what a trusted proxy says of this request. */
+/**
+ * Reuses the introduction of the previous request on the connection, or builds a new one. `relayed`: what a
+ * trusted proxy reports of this request.
+ */
 export function introduce(
   connection: Connection,
   authority: string | null,
@@ -15,7 +18,7 @@ export function introduce(
   action: string | null,
 ): Introduction {
   const last = relayed === null ? connection.introduction : null
-  // Objects that are remembered of a connection, and short texts: all of it is compared in no time.
+  // A cheap comparison: objects that the connection keeps, and short texts.
   const isSame =
     last !== null &&
     last.verdict === verdict &&
@@ -41,5 +44,5 @@ export function introduce(
   return made
 }
 
-/** A client that waits keeps no more of its host than that, however long it makes it. Usual are 600. */
+/** Limits what an idle connection keeps, even with a very long host. Usually it is 600. */
 const REMEMBERED_LENGTH_MAX = 2_048

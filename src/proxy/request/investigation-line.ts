@@ -7,12 +7,12 @@ type LineMessage =
   | { readonly kind: 'find:answer'; readonly number: number; readonly isTaken: boolean | null }
   | { readonly kind: 'find:found'; readonly findings: readonly Finding[] }
 
-/** Who finds out, and can say what is known. */
+/** An investigator that also returns its known findings. */
 export interface Finder extends Investigator {
   known(): readonly Finding[]
 }
 
-/** The end of who finds out, on which any number of workers hang. */
+/** The investigator's end of the line, which serves any number of workers. */
 export class InvestigationDesk {
   readonly #finder: Finder
   readonly #channels = new Set<Channel>()
@@ -42,12 +42,12 @@ export class InvestigationDesk {
   }
 }
 
-/** A worker's end. */
+/** The worker's end of the line. */
 export class RemoteInvestigator implements Investigator {
   readonly #channel: Channel
   readonly #claims = new Map<number, (isTaken: boolean | null) => void>()
   readonly #answerMs: number
-  /** What came before somebody listened. */
+  /** Findings that arrived before there was a listener. */
   #early: Finding[] = []
   #listener: ((finding: Finding) => void) | null = null
   #number = 0
@@ -108,5 +108,5 @@ function say(channel: Channel, message: LineMessage & ChannelMessage): boolean {
   return channel.send(message)
 }
 
-/** Far more than it takes where the other end is not hung. */
+/** Far longer than an answer takes, unless the other end hangs. */
 const ANSWER_MS = 250

@@ -20,22 +20,22 @@ import { overLimit } from './over-limit.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
 import { type ReceivedHeaders, receiveHeaders } from '../connection/request-headers.ts'
 
-/** All that is known and decided of a request before anything is done about it. */
+/** Everything known and decided about a request before it is acted on. */
 export interface Judged {
   readonly id: DecisionId
   readonly received: ReceivedHeaders
-  /** The client's, as far as hops before us are trusted. */
+  /** The client's address, as far as the hops in front of the proxy are trusted. */
   readonly address: string
   readonly print: Print
   readonly verdict: Verdict
-  /** Where settings have decided already, and not the policy. */
+  /** Set if the settings decided instead of the policy. */
   readonly bar: Bar | null
   readonly decision: Decision
-  /** How long it takes until the rule takes such a request again; 0 where it is within the limit, or there is none. */
+  /** The time until the rule allows such a request again. 0: within the limit, or no limit. */
   readonly overLimitMs: number
 }
 
-/** Requests, and connections that ask to become something else, are judged alike. */
+/** Judges requests and upgrade requests alike. */
 export function judge(
   proxy: ProxyContext,
   connection: Connection,
@@ -43,7 +43,7 @@ export function judge(
   authority: string,
   proofs: Proofs = NO_PROOFS,
 ): Judged {
-  const { snapshot } = proxy // read once: one request, one Snapshot
+  const { snapshot } = proxy // read once, so that a request sees a single Snapshot
   const { headerRules, metrics } = proxy
   const received = receiveHeaders(headerRules, connection, head, authority, snapshot.policy.asked.method)
   const address = clientAddress(connection, received.hop, proxy.trusted)
@@ -88,8 +88,8 @@ function verdictOn(
     connection.conduct ??= new Conduct(traffic, clientNetwork(address), address)
     return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs, proofs)
   }
-  // A hop before us sends many clients' requests on one connection, which is its own: none answers for another, but where
-  // the hop says whose they are.
+  // A hop's connection carries requests of many clients. So the conduct belongs to the client address, if the
+  // hop reports one, not to the connection.
   const conduct =
     address === connection.address ? null : new Conduct(traffic, clientNetwork(address), address)
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
@@ -97,7 +97,7 @@ function verdictOn(
   return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs, proofs)
 }
 
-/** A hop that is listed saw the client's own hello; what we saw, and answered, is the hop's. */
+/** A listed hop saw the client's own hello. What this proxy saw and answered is the hop's hello. */
 function connectionPrint(proxy: ProxyContext, connection: Connection, head: RequestHead): ConnectionPrint {
   if (!connection.isJa4Hop) return connection.print
   const ja4 = hopJa4(connection, head.rawHeaders, proxy.headerRules.ja4Header)
@@ -169,7 +169,7 @@ function userAgentOf(headers: readonly string[]): string | null {
 
 const USER_AGENT = 'user-agent'
 
-/** Of a client whose connection a hop has ended, and does not tell of. */
+/** For a client behind a hop that does not report its fingerprint. */
 const RELAYED: Print = {
   connection: { ...NOTHING_KNOWN, ja4Source: 'hop' },
   ja4h: null,

@@ -5,7 +5,10 @@ import type { Decision } from '../../policy/decide.ts'
 import type { ProxyContext } from './context.ts'
 import { clientNetwork } from '../../wire/ip-address.ts'
 
-/** Counts a request by the limit of its rule: how many milliseconds it is over that; 0 where there is none. */
+/**
+ * Counts a request against the limit of its rule. Returns the milliseconds until the limit allows it; 0 if it
+ * is allowed or the rule has no limit.
+ */
 export function overLimit(
   { limiter, clock }: ProxyContext,
   address: string,
@@ -17,7 +20,10 @@ export function overLimit(
   return limiter.take(`${counted(action.per, address, print, verdict)} ${rule}`, action, clock.nowMs)
 }
 
-/** Whose requests are counted together, by each rule for itself. Who has no fingerprint is known by its address. */
+/**
+ * The key under which requests count together, separately for each rule. Without an agent or fingerprint it
+ * is the address.
+ */
 function counted(per: RateLimitAction['per'], address: string, print: Print, verdict: Verdict): string {
   if (per === 'agent' && verdict.agent !== null) return `agent ${verdict.agent.id}`
   const fingerprint = print.connection.stable ?? print.connection.ja4

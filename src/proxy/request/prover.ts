@@ -17,16 +17,16 @@ import { receiveHeaders } from '../connection/request-headers.ts'
 import type { ServedHosts } from '../connection/served-hosts.ts'
 
 export interface ProverSettings {
-  /** Documents of keys may be at private addresses and plain http, as tests need it. */
+  /** Key documents may be at private addresses and over plain http. For tests. */
   readonly allowPrivate: boolean
   readonly needsNonce: boolean
   readonly isPlaceAsked: boolean
-  /** Whether there is a file of them. */
+  /** Whether there is a file of agent networks. */
   readonly areNetworksKnown: boolean
   readonly isSignatureChecked: boolean
-  /** Whether the keys of agents may be had that nobody has named before. */
+  /** Whether keys of unlisted agents may be fetched. */
   readonly areStrangersAsked: boolean
-  /** Those that settings name, beside those of signatures. */
+  /** Agents from the settings, besides those of the signatures. */
   readonly agents: readonly string[]
 }
 
@@ -34,21 +34,24 @@ export interface ProverParts {
   readonly investigator: Investigator
   readonly hosts: ServedHosts
   readonly trusted: AddressSet
-  /** Which headers of a trusted proxy are believed. */
+  /** Decides which headers of a trusted proxy are believed. */
   readonly rules: HeaderRules
   readonly clock: { readonly nowMs: number }
   readonly metrics: { signatureFound(finding: SignatureFinding): void }
 }
 
-/** What is not known yet. */
+/** Proofs that are not known yet. */
 export interface PendingProofs {
   /** Never rejects. */
   readonly proofs: Promise<Proofs>
-  /** Of a client that has left: it is over then, as soon as it can be. */
+  /** Called if the client disconnects: ends the wait as soon as possible. */
   letGo(): void
 }
 
-/** What is known of who sends requests beyond what they show; what is not known is found out elsewhere, for the next. */
+/**
+ * Finds proofs of the sender of a request: signatures and address checks. Unknown facts are looked up elsewhere,
+ * for the next request.
+ */
 export class Prover implements Places {
   readonly #settings: ProverSettings
   readonly #parts: ProverParts
@@ -56,9 +59,9 @@ export class Prover implements Places {
   readonly #known = new PlaceBook()
   readonly #check: SignatureCheck
   readonly #budget = new FailureBudget()
-  /** Of requests that are not signed: one for all. */
+  /** The proofs of all unsigned requests. */
   readonly #unsigned: Proofs
-  /** What was asked a moment ago. */
+  /** Recent inquiries. */
   readonly #asked = new LRUCache<string, true>({ max: ASKED_MAX, ttl: ASKED_MS })
   readonly #waiting = new Map<string, number>()
   readonly #asks = new RateLimiter(ASKS_OF.length)
@@ -81,19 +84,19 @@ export class Prover implements Places {
     return this.#allWaiting
   }
 
-  /** Whose keys are had before they sign anything. */
+  /** Sets the agents whose keys are fetched in advance. */
   use(knowledge: Knowledge | null): void {
     this.#signers = new Set([...this.#settings.agents, ...(knowledge?.identities.signers ?? [])])
     this.#keys.list(this.#signers)
-    // Not before it is known of whom.
+    // Listens only now, because the key book needs the list of signers first.
     if (!this.#isListening) this.#parts.investigator.onFinding((finding) => this.#take(finding))
-    // At the start others are served first: fetching is loaded with the first question.
+    // The start delays the first fetch, which loads the fetching code, in favour of requests.
     if (this.#isListening) this.#refresh()
     else this.#beginning = setTimeout(() => this.#refresh(), START_MS).unref()
     this.#isListening = true
   }
 
-  /** At once for all requests that are not signed. `waitMs`: how long one may wait for the key of its signer. */
+  /** Immediate for unsigned requests. `waitMs`: how long a request may wait for the signer's key. */
   prove(
     connection: Connection,
     head: ReceivedHead,
@@ -115,7 +118,7 @@ export class Prover implements Places {
   }
 
   of(address: string, { reverseDns }: Pick<Verification, 'reverseDns'>): PlaceFinding | null {
-    // Of who can be told by his network alone, it says something where there is a file of them.
+    // An agent that is verified by network alone needs the file of networks.
     if (reverseDns.length === 0 && !this.#settings.areNetworksKnown) return null
     const known = this.#known.of(address, this.#parts.clock.nowMs)
     if (known === null) this.#ask({ kind: 'place', address }, address, 'place')
@@ -132,7 +135,7 @@ export class Prover implements Places {
     else this.#known.take(finding)
   }
 
-  /** Keys of those who are listed are there before they end. */
+  /** Fetches the keys of listed agents before they expire. */
   #refresh(): void {
     if (!this.#settings.isSignatureChecked) return
     const soonMs = this.#parts.clock.nowMs + 2 * REFRESH_MS
@@ -162,7 +165,7 @@ export class Prover implements Places {
     const { use, isStale } = checked
     const { agentId } = checked.finding
     const { isListed } = use
-    // It may have been taken back.
+    // The key may have been revoked.
     if (isStale)
       this.#ask(
         { kind: 'keys', agentId, thumbprint: null, isListed },
@@ -185,7 +188,7 @@ export class Prover implements Places {
       key,
       isListed ? 'listed' : 'stranger',
     )
-    // Who names many agents that nobody knows makes us ask for each.
+    // A client that names many unknown agents causes a fetch for each.
     if (isNew && !isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
     const others = this.#waiting.get(asked.network) ?? 0
     if (waitMs === 0 || this.#allWaiting >= WAITING_MAX || others >= WAITING_PER_NETWORK_MAX)
@@ -193,7 +196,7 @@ export class Prover implements Places {
     return this.#afterKey(asked, agentId, finding, waitMs)
   }
 
-  /** Once something has come of it, or the time is up: a second time nobody waits. */
+  /** Continues when the keys arrive or the time is up. A request waits only once. */
   #afterKey(asked: Asked, agentId: string, otherwise: SignatureFinding, waitMs: number): PendingProofs {
     const { promise, resolve } = Promise.withResolvers<'come' | 'left'>()
     const timer = setTimeout(resolve, waitMs, 'come')
@@ -203,7 +206,7 @@ export class Prover implements Places {
       this.#count(asked.network, -1)
       clearTimeout(timer)
       callOff()
-      // Of who has left nothing is used up.
+      // The signature of a client that has disconnected is not used up.
       const checked = why === 'left' ? null : this.#check.check(asked, this.#parts.clock.nowMs)
       if (checked?.kind === 'use') return this.#claimed(asked, checked)
       return this.#found(checked?.finding ?? otherwise)
@@ -218,7 +221,7 @@ export class Prover implements Places {
     else this.#waiting.set(network, count)
   }
 
-  /** `false`: it was a moment ago, or there are too many. */
+  /** `false`: the same inquiry was made recently, or there are too many. */
   #ask(inquiry: Inquiry, key: string, of: (typeof ASKS_OF)[number]): boolean {
     if (this.#asked.has(key) || this.#asks.take(of, ASKS, this.#parts.clock.nowMs) > 0) return false
     this.#asked.set(key, true)
@@ -232,17 +235,17 @@ export class Prover implements Places {
   }
 }
 
-/** The answer comes soon enough. */
+/** Does nothing: a claim is answered soon enough. */
 const STAYS = () => undefined
 const START_MS = 500
 const REFRESH_MS = 30_000
-/** What did not come to anything may be asked again then. */
+/** After this time a failed inquiry may be repeated. */
 const ASKED_MS = 1_000
 const ASKED_MAX = 4_096
-/** Who makes up names is in nobody's way who has one. */
+/** Separate limits, so that made-up agent names do not use up the limit of listed ones. */
 const ASKS_OF = ['listed', 'stranger', 'place'] as const
 /** Each is a message to another process. */
 const ASKS: RateLimit = { requests: 200, windowMs: 1_000, burst: 200 }
-/** Each holds a request; who has more signs the next one anyway. */
+/** Each waiting signature holds a request. Beyond the limit, the key is there for the next request. */
 const WAITING_MAX = 1_000
 const WAITING_PER_NETWORK_MAX = 50

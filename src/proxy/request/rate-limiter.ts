@@ -1,17 +1,17 @@
 export interface RateLimit {
   readonly requests: number
   readonly windowMs: number
-  /** How many may come at once; `requests` where the rule says nothing. */
+  /** How many requests may come at once. `requests` if the rule does not set it. */
   readonly burst: number
 }
 
 /**
- * Counts requests by key, evenly over time (GCRA): one number a key, no timer. It holds for this process. The keys
- * seen longest ago are forgotten first, half of all at once, which only ever lets more through. (A cache that is made
- * for all of them takes 20 ms of the start.)
+ * Counts requests by key, evenly over time (GCRA): one number per key, no timer. Limits are per process. The
+ * least recently seen keys are forgotten first, half of all at once, which can only let more requests
+ * through. (A preallocated cache for all keys takes 20 ms of the start.)
  */
 export class RateLimiter {
-  /** By key: the time at which the requests so far will have been worked off. */
+  /** By key: the time at which the earlier requests are worked off. */
   #newer = new Map<string, number>()
   #older = new Map<string, number>()
   readonly #half: number
@@ -20,11 +20,11 @@ export class RateLimiter {
     this.#half = keysMax >> 1
   }
 
-  /** 0 when the request is within the limit, else the milliseconds until one will be. */
+  /** 0 if the request is within the limit. Otherwise the milliseconds until one will be. */
   take(key: string, { requests, windowMs, burst }: RateLimit, nowMs: number): number {
     const interval = windowMs / requests
     const dueMs = this.#newer.get(key) ?? this.#older.get(key) ?? 0
-    // No more than a burst can be due: more is from before the clock went back, or the limit became another.
+    // At most a burst can be due. A higher value predates a change of the limit or of the clock.
     const aheadMs = Math.min(Math.max(dueMs - nowMs, 0), burst * interval)
     const earlyMs = aheadMs - (burst - 1) * interval
     const isEarly = earlyMs > ROUNDING_MS
@@ -41,7 +41,7 @@ export class RateLimiter {
   }
 }
 
-/** 100,000 keys of 80 characters are some 20 MB. */
+/** 100,000 keys of 80 characters take some 20 MB. */
 const KEYS_MAX = 100_000
-/** Times of day have some 0.0002 ms of it. */
+/** Times of day have a rounding error of some 0.0002 ms. */
 const ROUNDING_MS = 0.01

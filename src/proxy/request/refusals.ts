@@ -19,7 +19,7 @@ export function barred({ id }: Judged, bar: Bar): Refusal {
   }
 }
 
-/** `retryMs` is how long a client over its limit has to wait; 0 where there is no limit. */
+/** `retryMs`: how long a client over its limit has to wait. 0 without a limit. */
 export function blocked({ id }: Judged, action: BlockAction | TarpitAction, retryMs: number): Refusal {
   const headers = retryMs > 0 ? ['Retry-After', String(Math.ceil(retryMs / 1000))] : []
   if (retryMs > 0 && action.kind === 'tarpit') {
@@ -36,7 +36,7 @@ export function redirected({ id }: Judged, { status, to }: RedirectAction): Refu
   return { ...own(id, status, 'redirected', 'Go on there.'), headers: ['Location', to] }
 }
 
-/** The app could not be reached, or did not answer with what HTTP has for it. */
+/** The app was unreachable, or its answer was not valid HTTP. */
 export function unserved(
   { id }: Judged,
   { status, reason }: Extract<ForwardOutcome, { kind: 'failed' }>,

@@ -2,22 +2,22 @@ import type { DecisionId } from '../connection/decision-id.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
-/** An answer of our own, in place of the app's. */
+/** An answer by the proxy instead of the app. */
 export interface Refusal {
   readonly status: number
-  /** One short sentence for whoever reads it. */
+  /** One short sentence for people. */
   readonly detail: string
-  /** Stable, for programs. */
+  /** A stable code for programs. */
   readonly code: string
   readonly decisionId: DecisionId
-  /** More headers: Retry-After, Location. */
+  /** Additional headers: Retry-After, Location. */
   readonly headers?: readonly string[]
-  /** The operator's own words, in place of the page; plain text, or JSON where it is JSON. */
+  /** The operator's own text instead of the page: plain text or JSON. */
   readonly body?: string | null
   readonly title?: string | null
 }
 
-/** Answers a request: a page for people, problem+json (RFC 9457) for programs. */
+/** Answers a request: with a page for browsers, with problem+json (RFC 9457) for programs. */
 export function refuse(exchange: Exchange, refusal: Refusal): void {
   if (exchange.answered) return exchange.abort()
   const { type, body } = refusalBody(acceptOf(exchange.head.rawHeaders), refusal)
@@ -33,7 +33,7 @@ export function refuse(exchange: Exchange, refusal: Refusal): void {
   exchange.end([])
 }
 
-/** The same for a connection that asked to become something else and has no Exchange. */
+/** The same for an upgrade request, which has no Exchange. */
 export function refusalText(rawHeaders: readonly string[], refusal: Refusal): string {
   const { type, body } = refusalBody(acceptOf(rawHeaders), refusal)
   const lines = [
@@ -86,7 +86,7 @@ function isJson(body: string): boolean {
   }
 }
 
-/** In lower case; a list may come in several headers. */
+/** All Accept headers, joined, in lower case. */
 function acceptOf(rawHeaders: readonly string[]): string {
   let accept = ''
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -96,7 +96,7 @@ function acceptOf(rawHeaders: readonly string[]): string {
   return accept
 }
 
-/** RFC 9110 §12.5.1: whether HTML is asked for by its name, and JSON is not preferred to it. */
+/** RFC 9110 §12.5.1: whether HTML is accepted explicitly and JSON is not preferred. */
 function wantsPage(accept: string): boolean {
   let page = 0
   let json = 0

@@ -14,7 +14,7 @@ import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 import type { Visit } from './visit.ts'
 
-/** A request that is answered by the app, or in its place. */
+/** A request that the app or the proxy answers. */
 export class RequestVisit implements Visit {
   readonly connection: Connection
   readonly head: ReceivedHead
@@ -22,9 +22,9 @@ export class RequestVisit implements Visit {
   readonly #proxy: ProxyContext
   readonly #exchange: Exchange
   readonly #startedMs = performance.now()
-  /** `null`: it is not traced, or not yet. */
+  /** `null`: not traced, or not yet. */
   #trace: Trace | null = null
-  /** When the app was asked, where that is written down. */
+  /** When the app was asked. Set only with an access log. */
   #askedMs = 0
 
   constructor(proxy: ProxyContext, exchange: Exchange) {

@@ -3,27 +3,27 @@ import type { Log } from '../../shared/log.ts'
 export interface SpanExporterSettings {
   /** OTLP over HTTP: https://opentelemetry.io/docs/specs/otlp/#otlphttp */
   readonly endpoint: string
-  /** Sent with it; `null`: nothing is. */
+  /** The bearer token. `null`: none is sent. */
   readonly token: string | null
-  /** What spans are said to come from. */
+  /** The resource attributes of the spans. */
   readonly resource: readonly Attribute[]
   readonly everyMs?: number
   readonly timeoutMs?: number
 }
 
-/** What stands in an OTLP message (JSON Protobuf encoding). */
+/** A span in an OTLP message (JSON Protobuf encoding). */
 export interface Span {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string
   readonly name: string
-  /** 2: it serves, 3: it asks. */
+  /** 2: server, 3: client. */
   readonly kind: 2 | 3
   readonly startTimeUnixNano: string
   readonly endTimeUnixNano: string
   readonly attributes: readonly Attribute[]
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[]
-  /** 0: nothing is said, 2: an error. */
+  /** 0: unset, 2: error. */
   readonly status: { readonly code: 0 | 2 }
 }
 
@@ -40,15 +40,15 @@ type AttributeValue =
 
 export interface SpanCounts {
   exported: number
-  /** There was no room for them, or the end came first. */
+  /** There was no room, or the process ended first. */
   dropped: number
-  /** The collector did not want them. */
+  /** The collector rejected them. */
   refused: number
 }
 
 /**
- * Hands spans on, in batches on a beat of its own. While the collector is away they wait; when there is no more room the
- * newest are dropped, and counted. A request never waits for it.
+ * Exports spans in batches at intervals. While the collector is unavailable they wait. If the buffer is full,
+ * the newest are dropped and counted. Requests never wait for it.
  */
 export class SpanExporter {
   readonly counts: SpanCounts = { exported: 0, dropped: 0, refused: 0 }
@@ -70,7 +70,7 @@ export class SpanExporter {
     else this.#waiting.push(span)
   }
 
-  /** Sends what waits, as far as the deadline lets it. */
+  /** Sends the waiting spans until the deadline. */
   async close(deadlineMs: number): Promise<void> {
     clearInterval(this.#beat)
     const deadline = Promise.withResolvers<void>()
@@ -83,7 +83,7 @@ export class SpanExporter {
       const before = this.#waiting.length
       this.#flush()
       await Promise.race([this.#sending, deadline.promise])
-      if (this.#waiting.length === before) break // nobody takes them
+      if (this.#waiting.length === before) break // the collector does not take them
     }
     clearTimeout(timer)
     this.counts.dropped += this.#waiting.length
@@ -130,7 +130,7 @@ export class SpanExporter {
     }
   }
 
-  /** Said once until it changes. */
+  /** Logs once, until the state changes. */
   #told<Outcome>(why: string | null, outcome: Outcome): Outcome {
     if (why !== null && !this.#isAway) this.#log.warn('traces are not taken', { why })
     if (why === null && this.#isAway) this.#log.info('traces are taken again')
@@ -141,8 +141,8 @@ export class SpanExporter {
 
 const EVERY_MS = 2_000
 const TIMEOUT_MS = 10_000
-/** At some 1.5 KB each, 6 MB. */
+/** 6 MB at some 1.5 KB each. */
 const WAITING_MAX = 4_096
 const BATCH_MAX = 512
-/** "Retryable response codes" of the specification. */
+/** "Retryable response codes" in the specification. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])

@@ -1,19 +1,21 @@
 import { createHmac } from 'node:crypto'
 import { type SigningKey, signBase } from '../../identity/keys/signing-key.ts'
 
-/** What a signature is for, beside the headers: nobody shall use it again for another request. */
+/** What a signature covers besides the headers, so that it cannot be reused for another request. */
 export interface SignedRequest {
   readonly method: string
-  /** `null` where the app does not see the one the client sent. */
+  /** `null` if the app does not see the client's authority. */
   readonly authority: string | null
-  /** As the app sees it: `https`, or anything else for plain HTTP. */
+  /** The scheme as the app sees it: `https`, or anything else for plain HTTP. */
   readonly scheme: string
   readonly target: string
 }
 
 /**
- * Signs what we tell the app, so that it can tell our headers from anybody's: an HTTP Message Signature (RFC 9421), with a
- * secret that the app has, too (HMAC-SHA256), or with a key of which it has the public half, over method, authority, path, query and every header we set, parameters and signature in one header.
+ * Signs the proxy's headers for the app, so that it can tell them from forged ones. The header contains the
+ * parameters and the signature of an HTTP Message Signature (RFC 9421) over method, authority, path, query
+ * and all headers that the proxy sets. The key is a secret shared with the app (HMAC-SHA256), or a private
+ * key whose public half the app has.
  */
 export class TagSigner {
   readonly #sign: (base: string) => string
@@ -28,7 +30,7 @@ export class TagSigner {
       : (base) => signBase(key, base).toString('base64')
   }
 
-  /** The value of X-Agent-Signature. `tags` is the flat list of the headers to vouch for. */
+  /** The value of X-Agent-Signature. `tags` is the flat list of headers to sign. */
   sign(request: SignedRequest, tags: readonly string[], nowS: number): string {
     const parts = derivedParts(request)
     for (let i = 0; i < tags.length; i += 2) {
@@ -46,7 +48,7 @@ export class TagSigner {
   }
 }
 
-/** RFC 9421 §2.2. The names of fields are in lower case, and none begins with an @. */
+/** RFC 9421 §2.2. Field names are in lower case, and none begins with @. */
 function derivedParts({ method, authority, scheme, target }: SignedRequest): Map<string, string> {
   const [, path = '', query = ''] = TARGET.exec(target) ?? []
   const parts = new Map([['@method', method]])
@@ -54,7 +56,7 @@ function derivedParts({ method, authority, scheme, target }: SignedRequest): Map
   return parts.set('@path', path === '' ? '/' : path).set('@query', query === '' ? '?' : query)
 }
 
-/** RFC 9110 §4.2.3: lower case, without the port that goes without saying. */
+/** RFC 9110 §4.2.3: lower case, without a default port. */
 function normalAuthority(authority: string, scheme: string): string {
   return authority.toLowerCase().replace(scheme === 'https' ? /:443$/ : /:80$/, '')
 }
@@ -70,7 +72,7 @@ function fieldValue(text: string): string {
   )
 }
 
-/** At its ends. No pattern: of a text that is all blanks but its end, one would begin at each of them. */
+/** Trims blanks. Not a regular expression, which would be slow on a long run of blanks in the middle. */
 function withoutBlanks(text: string): string {
   let [from, to] = [0, text.length]
   while (from < to && isBlank(text.charCodeAt(from))) from++
@@ -82,5 +84,5 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-/** The path and the query of a target, which a proxy may be sent as a whole URL. */
+/** The path and query of a target, which may be a whole URL. */
 const TARGET = /^(?:[a-z]+:\/\/[^/?]*)?([^?]*)(.*)$/is

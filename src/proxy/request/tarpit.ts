@@ -1,6 +1,6 @@
 import type { TarpitAction } from '../../policy/action.ts'
 
-/** Holds clients that are to be slowed down; so many at a time, for each costs us a connection too. */
+/** Delays clients. Their number is limited, because each also costs the proxy a connection. */
 export class Tarpit {
   #held = 0
 
@@ -9,8 +9,8 @@ export class Tarpit {
   }
 
   /**
-   * Calls `then` after the delay. Returns what lets go of a client that does not wait for it; `null` where too many are
-   * held already, and this one is not.
+   * Calls `then` after the delay. Returns a function that releases a client which disconnects earlier. `null`
+   * if too many are held already; this client is then not held.
    */
   hold(action: TarpitAction, then: () => void): (() => void) | null {
     if (this.#held >= action.connectionsMax) return null

@@ -1,12 +1,12 @@
-/** Which trace a request belongs to, as W3C Trace Context has it. */
+/** The trace of a request (W3C Trace Context). */
 export interface TraceContext {
   readonly traceId: string
-  /** Of the span that asked. */
+  /** The id of the caller's span. */
   readonly spanId: string
   readonly isSampled: boolean
 }
 
-/** `null`: there is none, or none that may be taken (§3.2: then a new trace begins). */
+/** `null` if there is no valid one. A new trace then begins (§3.2). */
 export function traceContextIn(headers: readonly string[]): TraceContext | null {
   let said: string | null = null
   for (let i = 0; i < headers.length; i += 2) {
@@ -17,7 +17,7 @@ export function traceContextIn(headers: readonly string[]): TraceContext | null 
   return said === null ? null : parseTraceparent(said)
 }
 
-/** A later version may have more behind it, which is not looked at (§4.3). */
+/** A later version may have more fields, which are ignored (§4.3). */
 export function parseTraceparent(text: string): TraceContext | null {
   const [, version, traceId, spanId, flags, more] = FORM.exec(text) ?? []
   if (version === undefined || traceId === undefined || spanId === undefined || flags === undefined)
@@ -27,7 +27,7 @@ export function parseTraceparent(text: string): TraceContext | null {
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 }
 }
 
-/** Ours, in the place of what a client said; a `tracestate` stays where the trace goes on. */
+/** Replaces the client's trace context by ours. Keeps `tracestate` only if the trace goes on. */
 export function putTraceContext(
   headers: string[],
   { traceId, spanId, isSampled }: TraceContext,

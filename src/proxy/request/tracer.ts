@@ -14,14 +14,14 @@ import { putTraceContext, type TraceContext, traceContextIn } from './trace-cont
 export interface Trace {
   readonly traceId: string
   readonly isSampled: boolean
-  /** Of the span of a trusted hop that goes on here; `null`: a trace begins here. */
+  /** The span of a trusted hop that continues here. `null`: the trace begins here. */
   readonly parentId: string | null
-  /** What a client said, whom nobody need believe. */
+  /** The trace context that an untrusted client sent. */
   readonly link: TraceContext | null
   readonly spanId: string
-  /** Of the app's part, which it is told. */
+  /** The span of the app's part, which is sent to the app. */
   readonly appSpanId: string
-  /** When the app was asked; `null`: it was not. */
+  /** When the app was asked. `null`: it was not. */
   askedMs: number | null
 }
 
@@ -31,7 +31,7 @@ export interface TracedRequest {
   readonly authority: string | null
 }
 
-/** What was made of it. */
+/** The decision on the request. */
 export interface TracedDecision {
   readonly id: DecisionId
   readonly received: ReceivedHeaders
@@ -41,20 +41,23 @@ export interface TracedDecision {
   readonly decision: Decision
 }
 
-/** Begins and ends traces. Whoever is no trusted hop begins no trace of ours, and has none recorded. */
+/**
+ * Begins and ends traces. The trace context of an untrusted client neither continues a trace nor causes a
+ * recording.
+ */
 export class Tracer {
   readonly #share: number
   readonly #exporter: { add(span: Span): void }
   readonly #spanPrefix = randomBytes(4).toString('hex')
   #spans = 0
 
-  /** `share`: of the requests that no trusted hop has decided on, how many are recorded. */
+  /** `share`: the share of requests to record if no trusted hop has decided it. */
   constructor(share: number, exporter: { add(span: Span): void }) {
     this.#share = share
     this.#exporter = exporter
   }
 
-  /** Also for the others: what the app records hangs on it. */
+  /** Begins a trace even if it is not recorded, because the app's spans may refer to it. */
   begin(connection: Connection, { id, received }: TracedDecision): Trace {
     const said = traceContextIn(received.kept)
     const parent = connection.isTrusted ? said : null
@@ -69,7 +72,7 @@ export class Tracer {
     }
   }
 
-  /** To be told the app. */
+  /** Adds the trace context to the headers for the app. */
   tell(trace: Trace, headers: string[]): void {
     const { traceId, appSpanId, isSampled } = trace
     trace.askedMs = performance.now()
@@ -106,7 +109,7 @@ export class Tracer {
   }
 }
 
-/** As the semantic conventions for HTTP have it. The query is nobody's business. */
+/** Attributes by the semantic conventions for HTTP. The query is omitted. */
 function ofRequest(
   { connection, head, authority }: TracedRequest,
   { address, received }: TracedDecision,
@@ -157,7 +160,7 @@ function ofStatus(status: number): readonly Attribute[] {
   return status === 0 ? [] : [{ key: 'http.response.status_code', value: { intValue: String(status) } }]
 }
 
-/** What a client has sent need be no UTF-8. */
+/** Text from a client may not be valid Unicode. */
 function text(key: string, value: string): Attribute {
   return { key, value: { stringValue: value.slice(0, TEXT_LENGTH_MAX).toWellFormed() } }
 }
@@ -166,7 +169,7 @@ function texts(key: string, values: readonly string[]): Attribute {
   return { key, value: { arrayValue: { values: values.map((stringValue) => ({ stringValue })) } } }
 }
 
-/** To the microsecond, which is as exact as a number of JavaScript is by now. */
+/** With microsecond precision, the limit of a JavaScript number today. */
 function nanosOf(atMs: number): string {
   return String(Math.round((performance.timeOrigin + atMs) * 1e6))
 }

@@ -5,8 +5,8 @@ import { SMALL_PIECE_BYTES_MAX } from '../http/piece-gatherer.ts'
 import { startReading, stopReading } from '../http/socket-reading.ts'
 
 /**
- * Of the small pieces that are piped from one socket to another, those behind the first one in a turn of the event loop leave
- * with one write at its end, and too many in one turn stop the reading until a later one. Call it after `pipe`.
+ * Limits the small pieces piped from one socket to another. In each event loop turn, those after the first
+ * are joined into one write, and too many stop the reading until a later turn. Call it after `pipe`.
  */
 export function limitPieces(from: Socket, to: Socket): void {
   const intake = new Intake(
@@ -15,10 +15,10 @@ export function limitPieces(from: Socket, to: Socket): void {
       stopReading(from)
     },
     () => {
-      // What has been read since is one piece. To read it has it come as `data`.
+      // This read delivers everything buffered since as one piece of `data`.
       if (from.readableLength > 0) from.read(from.readableLength)
       startReading(from)
-      // Else `pipe` does so when there is room.
+      // Otherwise `pipe` resumes when there is room.
       if (!to.writableNeedDrain) from.resume()
     },
   )

@@ -17,7 +17,7 @@ import type { UpstreamGroup, UpstreamTarget } from '../upstream/upstream.ts'
 import type { UpstreamFailure } from '../upstream/upstream-stream.ts'
 import type { Visit } from './visit.ts'
 
-/** A WebSocket, or whatever else HTTP/1 can become: judged like a request, and then carried. */
+/** A WebSocket or another HTTP/1 upgrade: judged like a request, then carried. */
 export class UpgradeVisit implements Visit {
   readonly connection: Connection
   readonly head: ReceivedHead
@@ -25,10 +25,10 @@ export class UpgradeVisit implements Visit {
   readonly #proxy: ProxyContext
   readonly #upgrade: Upgrade
   readonly #startedMs = performance.now()
-  /** `null`: it is not traced, or not yet. */
+  /** `null`: not traced, or not yet. */
   #trace: Trace | null = null
   #onGone: (() => void) | null = null
-  /** When the app was asked, where that is written down. */
+  /** When the app was asked. Set only with an access log. */
   #askedMs = 0
 
   constructor(proxy: ProxyContext, upgrade: Upgrade) {
@@ -82,7 +82,7 @@ export class UpgradeVisit implements Visit {
       letGo()
       this.#done(judged, 0)
     }
-    // Who closes only its own side before there is an answer has lost interest in it.
+    // A client that closes even only its own side before an answer no longer wants it.
     socket.once('end', this.#onGone).once('close', this.#onGone)
   }
 
@@ -164,7 +164,7 @@ function withHost(headers: readonly string[], host: string): string[] {
   return headers.map((text, i) => (i % 2 === 1 && headers[i - 1]!.toLowerCase() === 'host' ? host : text))
 }
 
-/** What is asked of an upstream, and of which of its targets so far. */
+/** A request to an upstream, with the targets tried so far. */
 interface Passing {
   readonly judged: Judged
   readonly upstream: UpstreamGroup

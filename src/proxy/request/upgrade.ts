@@ -7,65 +7,67 @@ import { failureOf, type UpstreamAddress } from '../upstream/upstream-dial.ts'
 import type { UpstreamFailure } from '../upstream/upstream-stream.ts'
 
 export type UpgradeOutcome =
-  /** The app agreed, and the connection has ended since. */
+  /** The app agreed, and the connection has ended. */
   | { readonly kind: 'ended' }
   /** The app answered with an ordinary response, which was passed on. */
   | { readonly kind: 'declined'; readonly status: number }
   | { readonly kind: 'client-gone' }
-  /** Nothing has been sent to the client: the answer is the caller's. */
+  /** Nothing was sent to the client: the caller must answer. */
   | { readonly kind: 'failed'; readonly reason: UpstreamFailure }
 
 export interface Upgrading {
   readonly socket: Socket
-  /** What the client sent behind its request. */
+  /** The bytes that the client sent after its request. */
   readonly head: Buffer
   /** In origin form. */
   readonly path: string
-  /** What the connection is to become: the Upgrade header. */
+  /** The value of the Upgrade header. */
   readonly protocol: string
-  /** The complete list for the app, but for Connection and Upgrade. */
+  /** All headers for the app, except Connection and Upgrade. */
   readonly headers: readonly string[]
   readonly target: Pick<UpstreamAddress, 'tls' | 'host' | 'port' | 'socketPath'>
-  /** 0 is for ever. */
+  /** 0: no limit. */
   readonly times: {
     readonly connectTimeoutMs: number
     readonly headTimeoutMs: number
     readonly idleTimeoutMs: number
   }
-  /** How long both sides may be silent; 0 is for ever. */
+  /** How long both sides may be silent. 0: no limit. */
   readonly idleMs: number
-  /** They were. */
+  /** Called if they were silent for too long. */
   idled(): void
-  /** The app declines: what goes to the client now is an answer like any other. */
+  /** Called if the app declines: an ordinary answer follows. */
   declined(): void
   /** Called once. */
   done(outcome: UpgradeOutcome): void
 }
 
 /**
- * WebSockets and other upgrades, carried by http-proxy: once the app agrees, bytes pass both ways until one side ends.
- * What http-proxy leaves open is seen to here: the request is written as it was judged, each side's end is the other's,
- * also before the app has answered, and an answer that is no upgrade is written with framing of its own.
+ * Carries WebSockets and other upgrades with http-proxy: once the app agrees, bytes pass both ways until one
+ * side ends. This class adds what http-proxy lacks. The request is written as it was judged. The end of one
+ * side ends the other, also before the app has answered. A response that is not an upgrade gets framing of
+ * its own.
  */
 export class Upgrades {
   readonly #proxy = httpProxy.createProxyServer({})
   readonly #underway = new Map<IncomingMessage, Carried>()
 
   constructor() {
-    // http-proxy destroys what is no WebSocket; whether something may be upgraded is for the app to say.
+    // http-proxy rejects everything except WebSocket. Here the app decides on upgrades.
     const passes = this.#proxy as unknown as { wsPasses: { readonly name: string }[] }
     passes.wsPasses = passes.wsPasses.filter((pass) => pass.name !== 'checkMethodAndHeader')
     this.#proxy.on('proxyReqWs', (outgoing, request) => this.#underway.get(request)?.ask(outgoing))
   }
 
-  /** How many are going on. */
+  /** The number of current upgrades. */
   get count(): number {
     return this.#underway.size
   }
 
   carry(upgrading: Upgrading): void {
     const { socket, target } = upgrading
-    // Not the client's own: http-proxy would read its path and headers anew, and otherwise than they were judged.
+    // Not the client's request: http-proxy would parse its path and headers again, with a different result
+    // than was judged.
     const request = { method: 'GET', url: '/', headers: {} } as IncomingMessage
     const carried = new Carried(upgrading, () => this.#underway.delete(request))
     this.#underway.set(request, carried)
@@ -79,13 +81,13 @@ export class Upgrades {
     }
   }
 
-  /** Ends what is still going on. */
+  /** Ends all current upgrades. */
   close(): void {
     for (const carried of this.#underway.values()) carried.end()
   }
 }
 
-/** One of them, from the request to the end of both connections. */
+/** One upgrade, from the request to the end of both connections. */
 class Carried {
   readonly #upgrading: Upgrading
   readonly #forget: () => void
@@ -103,7 +105,7 @@ class Carried {
     this.#forget = forget
   }
 
-  /** Called before the request goes out, and before http-proxy listens for what becomes of it. */
+  /** Called before the request is sent, and before http-proxy adds its listeners. */
   ask(outgoing: ClientRequest): void {
     const { socket, headers, path, protocol, target, times } = this.#upgrading
     this.#outgoing = outgoing
@@ -118,14 +120,15 @@ class Carried {
     outgoing.once('socket', (appSocket) => {
       appSocket.once(target.tls === null ? 'connect' : 'secureConnect', () => this.#connected())
     })
-    // Who closes only its own side before there is an answer has lost interest in it.
+    // A client that closes even only its own side before an answer no longer wants it.
     socket.once('end', this.#clientGone).once('close', this.#clientGone)
     outgoing.once('upgrade', (response, appSocket) => this.#agreed(response, appSocket))
   }
 
   /**
-   * Called after that. http-proxy would end the client's socket on any error, where there may be an answer to be written
-   * or one to be cut off, and pass on an ordinary response without framing.
+   * Called after that. Replaces listeners of http-proxy, which would end the client's socket on any error,
+   * although an answer may have to be written or cut off, and would pass on an ordinary response without
+   * framing.
    */
   asked(): void {
     this.#outgoing
@@ -142,7 +145,7 @@ class Carried {
     this.#finish({ kind: 'failed', reason })
   }
 
-  /** Node has refused to write the request. */
+  /** Called if Node refused to write the request. */
   unwritable(): void {
     this.#finish({ kind: 'failed', reason: 'bad-request' })
     this.#outgoing?.on('error', () => {}).destroy()
@@ -167,18 +170,18 @@ class Carried {
     }, timeoutMs)
   }
 
-  /** http-proxy writes the head of the answer after this, and passes bytes on. */
+  /** http-proxy then writes the head of the answer and passes bytes on. */
   #agreed(response: IncomingMessage, app: Socket): void {
     const { socket, head, idleMs } = this.#upgrading
     this.#answered()
-    // Not before: a socket that has something to be read does not tell that the client has closed its side.
+    // Not earlier: a socket with unread data does not report that the client has closed its side.
     if (head.length > 0) socket.unshift(head)
     response.headers = headersAsSent(response.rawHeaders)
     socket.setDefaultEncoding('latin1')
     if (idleMs > 0) socket.setTimeout(idleMs, () => this.#idled())
     socket.once('pipe', () => limitPieces(app, socket))
     app.once('pipe', () => limitPieces(socket, app))
-    // A side that is gone, however it went, takes the other with it.
+    // When one side ends, for any reason, the other ends too.
     app.on('error', () => app.destroy())
     app.once('close', () => socket.destroySoon())
     socket.once('close', () => {
@@ -192,7 +195,7 @@ class Carried {
     this.#upgrading.socket.destroy()
   }
 
-  /** The app's own answer, whose body http has already freed of its chunks: it ends with the connection. */
+  /** The app's own answer. Node has decoded its chunks, so its end is the end of the connection. */
   #declined(response: IncomingMessage): void {
     const { socket } = this.#upgrading
     this.#answered()
@@ -212,7 +215,7 @@ class Carried {
     socket.once('close', () => response.destroy())
   }
 
-  /** From here on the client hears the app. */
+  /** From here on the app answers the client. */
   #answered(): void {
     this.#stage = 'answered'
     clearTimeout(this.#timer)
@@ -229,7 +232,7 @@ class Carried {
   }
 }
 
-/** Ends our side of a connection that has left HTTP, and for a moment goes on reading what the client still sends. */
+/** Ends our side of an upgraded connection, and reads on for a moment what the client still sends. */
 export function endSoftly(socket: Socket): void {
   socket.end(() => {
     const timer = setTimeout(() => socket.destroy(), LINGER_MS)
@@ -238,7 +241,7 @@ export function endSoftly(socket: Socket): void {
   socket.once('end', () => socket.destroySoon()).resume()
 }
 
-/** In the spelling of the app, and each as often as it sent it; http-proxy writes the values of a list one by one. */
+/** The headers as the app spelled and repeated them. http-proxy writes the values of a list one by one. */
 function headersAsSent(rawHeaders: readonly string[]): Record<string, string[]> {
   const headers: Record<string, string[]> = Object.create(null)
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -253,14 +256,14 @@ function optionsFor({ tls, host, port, socketPath }: Upgrading['target']): httpP
   const place = socketPath === null ? { protocol, host, port } : { protocol, host, port, socketPath }
   if (tls === null) return { target: place }
   const name = tls.serverName ?? host
-  // An address is no server name (RFC 6066 §3); said nothing, Node would take the client's Host for it.
+  // An address is not a server name (RFC 6066 §3). Without one, Node would use the client's Host instead.
   const ssl = { servername: isIP(name) === 0 ? name : '' }
   return { target: { ...place, ...(tls.ca !== null && { ca: tls.ca }) }, secure: tls.verify, ssl }
 }
 
 /**
- * http-proxy (1.18.1) copies objects by `util._extend`. At the first upgrade Node would tell whoever runs us that this is
- * deprecated (DEP0060), about which they can do nothing; what else is deprecated they shall still hear.
+ * http-proxy (1.18.1) uses `util._extend`. Without this, Node would print a deprecation warning (DEP0060) at
+ * the first upgrade, which the operator cannot fix. Other warnings must still appear.
  */
 function hushed(work: () => void): void {
   const { noDeprecation = false } = process
@@ -274,7 +277,7 @@ function hushed(work: () => void): void {
 
 const NOTHING = Buffer.alloc(0)
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|upgrade)$/i
-/** Announces trailers behind a body, and there is none: Node would throw. */
+/** Announces trailers of a body. There is no body here, so Node would throw. */
 const TRAILER = /^trailer$/i
 /** How long a client that has its answer may take to close the connection. */
 const LINGER_MS = 2000

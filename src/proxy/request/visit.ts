@@ -6,19 +6,21 @@ import type { ReceivedHead } from '../connection/received-head.ts'
 import type { Refusal } from './refuse.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
-/** A request, or a connection that asks to become something else. Exactly one of the doors is taken. */
+/** A request or an upgrade request. Exactly one of `left`, `pass`, `answer` and `hold` is called. */
 export interface Visit {
   readonly connection: Connection
   readonly head: ReceivedHead
-  /** The host it is for: as sent, or as we supply it (`suppliedHost`). */
+  /** The host of the request: as sent, or supplied by the proxy (`suppliedHost`). */
   readonly authority: string
-  /** `go` follows when they are there: once, also where the client leaves before that. */
+  /** `go` is called once when the proofs are known, also if the client disconnected meanwhile. */
   wait(pending: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void
-  /** Nobody is there any more to be answered. */
+  /** The client has disconnected. */
   left(judged: Judged): void
-  /** To the app: with all that is known and the rule's own headers, or with `null` untagged. */
+  /**
+   * Forwards to the app. `ruleHeaders` are the rule's own headers, sent with all tags. `null`: without tags.
+   */
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void
   answer(judged: Judged, refusal: Refusal): void
-  /** `answer` comes later: `letGo` is called if the client leaves before that. */
+  /** `answer` follows later. `letGo` is called if the client disconnects before. */
   hold(judged: Judged, letGo: () => void): void
 }
