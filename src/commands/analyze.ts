@@ -59,7 +59,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   }
   await task.keyLogFile?.refresh()
   if (following) return interruptible((interrupted) => analyzeFiles(given.operands, task, interrupted))
-  keys.end() // nobody is writing a line that is only half there
+  keys.end() // nothing is appending to the key log, so its last line is complete
   if (keylog !== null && keys.size === 0)
     io.stderr.write(`gatehouse analyze: --keylog ${keylog}: has no secrets to decrypt with\n`)
   return analyzeFiles(given.operands, task, null)
@@ -68,14 +68,14 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
 interface Task {
   readonly json: boolean
   readonly ja4plus: boolean
-  /** Findings then say which file they are from. */
+  /** Findings then name their file. */
   readonly several: boolean
   readonly keys: KeyLog
   readonly keyLogFile: KeyLogFile | null
   readonly io: Io
 }
 
-/** An interrupt ends the following, not the program: what is waiting for more is still said. */
+/** With --follow, an interrupt ends following, not the program: pending findings are still printed. */
 async function interruptible(follow: (interrupted: AbortSignal) => Promise<ExitCode>): Promise<ExitCode> {
   const controller = new AbortController()
   const interrupt = () => controller.abort()
@@ -105,7 +105,7 @@ async function analyzeFiles(
   return exitCode
 }
 
-/** Throws a Fault after everything that could be read has been said. */
+/** Throws a Fault after everything readable has been reported. */
 async function analyzeFile(file: string, task: Task, interrupted: AbortSignal | null): Promise<void> {
   const { keys, keyLogFile, io } = task
   const source = await openCapture(file, io, interrupted)
@@ -136,7 +136,7 @@ async function analyzeFile(file: string, task: Task, interrupted: AbortSignal | 
   if (broken !== null) throw new Fault('CAPTURE_BROKEN', `${broken}, after ${counted(reader.frames)}`)
 }
 
-/** Keys that a pcapng carries may stand behind the packets they open: they are collected first. */
+/** Reads the keys first: in a pcapng they may follow the packets that they decrypt. */
 async function readSecrets(file: string, keys: KeyLog, io: Io): Promise<void> {
   const reader = new CaptureReader({ packet: () => undefined, secrets: (text) => keys.add(`${text}\n`) })
   const source = await openCapture(file, io, null)
@@ -146,7 +146,7 @@ async function readSecrets(file: string, keys: KeyLog, io: Io): Promise<void> {
       if (reader.fault !== null || reader.format === 'pcap') return
     }
   } catch (error) {
-    if (!(error instanceof Fault)) throw error // said when the file is read for good
+    if (!(error instanceof Fault)) throw error // reported by the main read
   }
 }
 
@@ -154,7 +154,7 @@ function faultText({ kind, offset, detail }: CaptureFault): string {
   return `${kind} at byte ${offset}: ${detail}`
 }
 
-/** Collects what is found and prints it, as JSON lines or as a table, when the reader pauses. */
+/** Prints findings as JSON lines or as a table; output is flushed when the reader pauses. */
 class Report implements FindingSink {
   readonly ja4plus: boolean
   readonly #io: Io

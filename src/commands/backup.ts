@@ -66,7 +66,7 @@ async function runRestore(given: Arguments, io: Io): Promise<ExitCode> {
   try {
     const change = { action: 'restoreBackup', subject: null, detail: {} }
     await changed(store, COMMAND_LINE, change, Date.now(), async (queries) => {
-      // Gateways that run see to what they have in memory.
+      // Running gateways see this and refresh their caches.
       await store.settings.put(RESTORED, randomUUID(), null, Date.now(), queries)
     })
   } finally {

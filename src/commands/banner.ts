@@ -5,7 +5,7 @@ import { DASHBOARD_PATH } from '../manage/http/dashboard-path.ts'
 import type { Gateway, GatewaySettings } from '../runtime/gateway.ts'
 import { type Io, paint } from '../terminal/io.ts'
 
-/** What somebody at a terminal wants to know once it runs: where it is, what is behind it, and whom to trust. */
+/** The start message on a terminal: addresses, upstreams, and the CA to trust. */
 export function banner(gateway: Gateway, io: Io): string {
   const { settings, addresses } = gateway
   const manage = `http://${authority(gateway.manageAddress)}`
@@ -45,7 +45,7 @@ function certificateRows(gateway: Gateway): (readonly [string, string])[] {
   ]
 }
 
-/** Where the dashboard is, and how to make the key that opens it. */
+/** The dashboard's address, and how to create a key for it. */
 function managementRows(
   { management, dataFolder }: GatewaySettings,
   manage: string,
@@ -80,13 +80,13 @@ function workersText(workers: number | null): string {
   return workers === 1 ? 'with 1 worker' : `with ${workers} workers`
 }
 
-/** As it is typed into a browser: all addresses are reached by this machine's own name. */
+/** The address as typed into a browser: a wildcard address is shown as localhost. */
 function authority({ host, port }: ListenAddress): string {
   const name = ['0.0.0.0', '::', '127.0.0.1', '::1'].includes(host) ? 'localhost' : host
   return name.includes(':') ? `[${name}]:${port}` : `${name}:${port}`
 }
 
-/** For a shell. */
+/** Quotes for a shell. */
 function quoted(path: string): string {
   return /^[\w./@:+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

@@ -6,7 +6,7 @@ import type { Action, Command, CommandEntry, ExitCode, Option } from '../termina
 import { commandHelp, programHelp } from '../terminal/help.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Runs what was typed after `gatehouse`. Never throws: whatever goes wrong becomes a line and an exit code. */
+/** Runs the arguments after `gatehouse`. Never throws: each failure becomes a line and an exit code. */
 export function runCli(entries: readonly CommandEntry[], argv: readonly string[], io: Io): Promise<ExitCode> {
   return reported(PROGRAM, io, async () => {
     const [first, ...rest] = argv
@@ -57,7 +57,7 @@ async function runAction(path: string, action: Action, argv: readonly string[], 
   return given === 'help' ? show(commandHelp(path, action, io), io.stdout) : action.run(given, io)
 }
 
-/** Says what went wrong as `path: …`, in one line where it is not a bug of ours. */
+/** Prints failures as `path: …`, on one line unless it is a bug in Gatehouse. */
 async function reported(path: string, io: Io, run: () => Promise<ExitCode>): Promise<ExitCode> {
   try {
     return await run()

@@ -1,6 +1,6 @@
 import type { CommandEntry } from '../terminal/command.ts'
 
-/** Every command. A command's file is loaded only when it is run, so that help and the rest start fast. */
+/** Every command. Each file is loaded only when its command runs, so that the program starts fast. */
 export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'up',

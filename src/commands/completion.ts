@@ -1,7 +1,7 @@
 import { HELP, VERSION } from '../terminal/arguments.ts'
 import type { Action, Command, CommandEntry, Operand, Option } from '../terminal/command.ts'
 
-/** `gatehouse completion SHELL`: a script made from the same table that the commands are run from. */
+/** `gatehouse completion SHELL`: a script generated from the command table. */
 export function completion(entries: readonly CommandEntry[]): Action {
   return {
     name: 'completion',
@@ -25,7 +25,7 @@ export function completion(entries: readonly CommandEntry[]): Action {
   }
 }
 
-/** A place on the command line, reached by typing `path`, and what may come next. */
+/** A position on the command line, reached by typing `path`, and the words that may follow. */
 interface Place {
   readonly path: readonly string[]
   readonly words: readonly { readonly name: string; readonly summary: string }[]
@@ -47,7 +47,7 @@ function placeOf(path: readonly string[], { options, operands }: Action): Place 
   return { path, words: [], options: [...options, HELP], operands }
 }
 
-/** Files, or one of these words; none where anything may be typed. */
+/** Files, or one of these words; empty if any text is allowed. */
 type Candidates = 'files' | readonly string[]
 
 function candidates(name: string, choices: readonly string[] | undefined): Candidates {
@@ -94,7 +94,7 @@ complete -F _gatehouse gatehouse
 `
 }
 
-/** Right after an option that takes a value: only the value. */
+/** Directly after an option that takes a value: only values. */
 function bashValues({ path, options }: Place): string[] {
   return options.flatMap((option) => {
     if (option.value === undefined) return []
@@ -103,7 +103,7 @@ function bashValues({ path, options }: Place): string[] {
   })
 }
 
-/** Anywhere else: an option when a dash has been typed, otherwise a subcommand or an operand. */
+/** Elsewhere: an option after a dash, otherwise a subcommand or an operand. */
 function bashWords({ path, words, options, operands }: Place): string[] {
   const place = quote(`${spaced(path)}:`)
   const offered = [

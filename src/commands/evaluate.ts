@@ -19,7 +19,7 @@ import { writeWhole } from './signatures/signatures-feed.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
-/** `gatehouse evaluate`: how good the verdicts are, on connections of clients that are known. */
+/** `gatehouse evaluate`: measures verdict quality on connections of known clients. */
 export const evaluate: Action = {
   name: 'evaluate',
   summary: 'Measure the verdicts on recorded connections of known clients',
@@ -147,7 +147,7 @@ function report(evaluation: Evaluation): string {
   return parts.join('\n')
 }
 
-/** The shares that the table does not have in one line. */
+/** Shares that do not fit into one line of the table. */
 function shares(labels: Evaluation['labels']): string {
   const named = SELF_NAMING.map((name) => labels[name]).filter((counts) => counts !== undefined)
   const says = sum(named.map(({ self_named }) => self_named))
@@ -170,12 +170,12 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }
 
-/** The first column is words, the others are numbers. */
+/** The first column is text, the others are numbers. */
 function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const columns = titles.map((title, index): Column => (index === 0 ? { title } : { title, align: 'right' }))
   return `${renderTable(columns, rows, Number.POSITIVE_INFINITY).join('\n')}\n`
 }
 
-/** Programs that act on their own and mostly say whose they are. */
+/** Labels of programs that act on their own and usually name themselves. */
 const SELF_NAMING = ['llm-sdk', 'orchestrator', 'mcp-client', 'crawler'] as const
 const MISSES_SAID_MAX = 100

@@ -1,6 +1,6 @@
 import { EventStreamReader } from '../wire/event-stream.ts'
 
-/** What the events of an event stream have in `data`, one after the other. Throws at one that is longer than it may be. */
+/** Yields the `data` of each event of an event stream. Throws if one is longer than allowed. */
 export async function* eventsIn(
   stream: AsyncIterable<Uint8Array>,
   lengthMax: number,

@@ -62,7 +62,7 @@ export const fingerprint: Command = {
 
 type Answer = (input: Readonly<Record<string, unknown>>) => object
 
-/** JA4+ has a licence of its own, and one setting turns it off. */
+/** JA4+ has its own licence, so one setting disables it. */
 function ja4plus(
   named: Pick<Action, 'name' | 'summary'> & { description: string[]; answer: Answer },
 ): Action {
@@ -135,7 +135,7 @@ function ja4hAnswer(input: Readonly<Record<string, unknown>>): object {
   return { ja4h: ja4h(head), ja4h_r: Buffer.from(ja4hRaw(head), 'latin1').toString('utf8') }
 }
 
-/** The handshake message given, or the first one of the stream given. */
+/** The given handshake message, or the first one of the given stream. */
 function messageOf(input: Readonly<Record<string, unknown>>, transport: Transport, type: number): Uint8Array {
   if (input['handshake_hex'] !== undefined) return parseHex(input, 'handshake_hex')
   const stream = input['stream_hex']
@@ -197,12 +197,12 @@ function parseHead(input: Readonly<Record<string, unknown>>): RequestHead {
   return { method: asSent(method), target: '', version: version as HttpVersion, rawHeaders }
 }
 
-/** Text as its UTF-8 bytes, a character each, as it would come from a socket. */
+/** Text as its UTF-8 bytes, one character each, as it comes from a socket. */
 function asSent(text: string): string {
   return Buffer.byteLength(text) === text.length ? text : Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** What is wrong with a line: the next one may be right. */
+/** A problem of one line: the next line may be valid. */
 class InputFault extends Error {
   readonly code: string
 
@@ -214,5 +214,5 @@ class InputFault extends Error {
 
 const HEX = /^[0-9a-f]*$/i
 const VERSIONS: ReadonlySet<string> = new Set(['10', '11', '20', '30'])
-/** The largest hello is 128 KiB in hex; a certificate may be larger. */
+/** The largest hello takes 128 KiB in hex; a certificate may be larger. */
 const LINE_BYTES_MAX = 16 * 1024 * 1024

@@ -8,7 +8,7 @@ import type { Software } from '../classify/known/software.ts'
 import { addUp, CLASSES, type Class, type Weights } from '../classify/known/weights.ts'
 import { knowledgeOf } from '../runtime/signatures/knowledge-files.ts'
 
-/** Weights for all rows, with the temperature at which held back clients come out right. */
+/** Weights for all rows, with the temperature that gives correct confidences on held-out clients. */
 export function fitTo(list: readonly Software[], rows: readonly CorpusRow[]): Weights {
   const examples = examplesOf(list, rows)
   const weights = fitWeights(
@@ -19,8 +19,8 @@ export function fitTo(list: readonly Software[], rows: readonly CorpusRow[]): We
 }
 
 /**
- * Each group of clients judged with weights fitted to the others, and without what was measured on its own. `begun` is
- * told before each how many there are, and have been.
+ * Judges each group of clients with weights fitted to the other groups, and without signatures measured on
+ * it. `begun` is called before each group with the number of groups in total and so far.
  */
 export function crossValidate(
   list: readonly Software[],
@@ -38,7 +38,7 @@ export function crossValidate(
   })
 }
 
-/** What `parseWeights` reads. */
+/** A document that `parseWeights` reads. */
 export function weightsDocument(
   { bias, kinds, temperature, calibration }: Weights,
   rows: readonly CorpusRow[],
@@ -62,7 +62,7 @@ export function weightsDocument(
   ].join('\n')
 }
 
-/** An object as the formatter would have it. */
+/** An object in the formatter's style. */
 function oneLine(entries: readonly (readonly [string, number])[]): string {
   return `{ ${entries.map(([name, value]) => `${JSON.stringify(name)}: ${value}`).join(', ')} }`
 }
@@ -73,8 +73,8 @@ interface LabelledExample {
 }
 
 /**
- * Most clients that a site meets are not among those that were recorded. So each connection counts as it is seen with all
- * that is known, as if nobody had recorded its client, and as if nobody had ever heard of it.
+ * Most clients of a site are not among the recorded ones. So each connection counts three times: with all
+ * knowledge, as if its client had not been recorded, and as if its software were unknown.
  */
 function examplesOf(list: readonly Software[], rows: readonly CorpusRow[]): readonly LabelledExample[] {
   const examples = [...examplesWith(list, rows, KNOWN_SHARE), ...EXAMPLES_OF_FACTS]
@@ -86,10 +86,10 @@ function examplesOf(list: readonly Software[], rows: readonly CorpusRow[]): read
   return examples
 }
 
-/** As much as so many connections. */
+/** Weight of a fact, in connections. */
 const FACT_WEIGHT = 4
 
-/** What is published of clients, as if each had been recorded: those that name themselves are what they say. */
+/** Published facts, as if each client had been recorded: clients that name themselves are what they claim. */
 const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
   ...(['stack-of-libraries', 'stack-unknown', 'stack-shared'] as const).flatMap((stack) => [
     factExample('agent', 'names-agent', stack),
@@ -97,10 +97,10 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     factExample('agent', 'declares-bot', stack),
     factExample('automation', 'names-tool', stack),
     factExample('automation', 'names-tool', 'runtime-fetch', stack),
-    // Nutch, Heritrix and Scrapy do, and what others make with a library to read pages.
+    // Nutch, Heritrix, Scrapy, and programs that use a library to read pages.
     factExample('agent', 'names-tool', 'accepts-pages', stack),
     factExample('agent', 'names-tool', 'crawls', stack),
-    // Monitors, and whoever looks at his own.
+    // Monitors, and site owners who check their own site.
     factExample('automation', 'names-tool', 'asks-sitemap', stack),
     factExample('automation', 'names-tool', 'runtime-fetch', 'asks-sitemap', stack),
     factExample('human', 'names-plain-browser', stack),
@@ -117,7 +117,9 @@ function factExample(truth: Class, ...kinds: readonly EvidenceKind[]): LabelledE
   return { client: 'facts', example: { marks, truth, weight: FACT_WEIGHT } }
 }
 
-/** Each request of a connection says what was known then; together they count as one connection. */
+/**
+ * Each request yields the evidence known at that time; all requests of a connection count as one connection.
+ */
 function* examplesWith(
   list: readonly Software[],
   rows: readonly CorpusRow[],
@@ -190,7 +192,7 @@ function sumsOf(weights: Weights, marks: readonly number[]): readonly number[] {
   return [...sums]
 }
 
-/** What would be known had nobody recorded these clients: published facts stay. */
+/** The list as if these clients had not been recorded: published facts stay. */
 function withoutMeasured(list: readonly Software[], clients: ReadonlySet<string>): readonly Software[] {
   return list.map((software) => {
     if (!isOne(software, clients)) return software
@@ -199,7 +201,7 @@ function withoutMeasured(list: readonly Software[], clients: ReadonlySet<string>
   })
 }
 
-/** Browsers stay: there is nobody who has never heard of one. */
+/** Browsers stay, because every installation knows them. */
 function withoutSoftware(list: readonly Software[], clients: ReadonlySet<string>): readonly Software[] {
   const rest = list.filter((software) => software.kind === 'browser' || !isOne(software, clients))
   return withoutMeasured(rest, clients)
@@ -209,7 +211,7 @@ function isOne({ id, aliases }: Software, clients: ReadonlySet<string>): boolean
   return clients.has(id) || aliases.some((alias) => clients.has(alias))
 }
 
-/** By the order of their names, so that siblings fall into different groups, and always the same. */
+/** Groups in order of client names: similar clients get into different groups, and the result is stable. */
 function groupsOf(rows: readonly CorpusRow[], count: number): readonly ReadonlySet<string>[] {
   const clients = [...new Set(rows.map(({ client }) => client))].sort()
   const groups = Array.from({ length: Math.min(count, clients.length) }, () => new Set<string>())

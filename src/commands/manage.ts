@@ -56,7 +56,7 @@ async function serveManager(
       sayReady: () => sayReady(manager, log, io),
       reload: () => void manager.reload(),
       stop: (graceMs) => manager.stop(graceMs),
-      kill: () => undefined, // all it holds is in the database
+      kill: () => undefined, // all state is in the database
     }
   }
   return serve(start, warnings, log)

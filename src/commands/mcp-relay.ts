@@ -1,25 +1,25 @@
 import { eventsIn } from './event-stream.ts'
 
 export interface RelaySettings {
-  /** Where a Gatehouse takes MCP over HTTP. */
+  /** The MCP endpoint of a Gatehouse, over HTTP. */
   readonly endpoint: URL
   readonly key: string
-  /** Resolves when it is on its way. */
+  /** Resolves when the line is written. */
   write(line: string): Promise<void>
-  /** Told what the client cannot be told. */
+  /** Reports problems that cannot be sent to the client. */
   warn(text: string): void
 }
 
 /**
- * MCP over standard input and output on one side, over HTTP on the other. It reads of a message only what the other side
- * wants to have in headers: what a message means is the server's business.
+ * Relays MCP between standard input and output and HTTP. It reads only the parts of a message that HTTP needs
+ * in headers. The server interprets the rest.
  */
 export class McpRelay {
   readonly #settings: RelaySettings
-  /** By the id, as JSON. */
+  /** Keyed by the request id, as JSON. */
   readonly #open = new Map<string, Exchange>()
   readonly #under = new Set<Promise<void>>()
-  /** What `initialize` has agreed on, for who speaks a protocol that has it. */
+  /** The version negotiated by `initialize`, for protocols that use it. */
   #version: string | null = null
   #isEnding = false
 
@@ -27,7 +27,7 @@ export class McpRelay {
     this.#settings = settings
   }
 
-  /** A line from the client. Its answers come when they come. */
+  /** Handles a line from the client. Answers are written when they arrive. */
   take(line: string): void {
     const work = this.#handle(line).finally(() => this.#under.delete(work))
     this.#under.add(work)
@@ -37,7 +37,7 @@ export class McpRelay {
     return this.#say(null, INVALID_REQUEST, `a message may have ${bytesMax} bytes`)
   }
 
-  /** Nothing more comes: what has been asked is answered, and who only listens is let go. */
+  /** The input has ended: waits for pending answers and ends subscriptions. */
   async end(): Promise<void> {
     this.#isEnding = true
     for (const { isListening, stop } of this.#open.values()) if (isListening) stop.abort()
@@ -51,7 +51,7 @@ export class McpRelay {
   async #handle(line: string): Promise<void> {
     const message = messageIn(line)
     if (message === null) return this.#say(null, PARSE_ERROR, 'this is no message of JSON-RPC')
-    // An answer: the server has asked nothing.
+    // A response, but the server sends no requests: ignore it.
     if (message.method === null) return
     if (message.cancels !== null && this.#cancel(message.cancels)) return
     if (message.id === null) return this.#exchange(message, line, new AbortController().signal)
@@ -68,7 +68,9 @@ export class McpRelay {
     }
   }
 
-  /** `false`: the server has to be told. Today it is told by leaving. */
+  /**
+   * `false`: the server must get the notification. Modern requests are cancelled by closing the connection.
+   */
   #cancel(id: Id): boolean {
     const found = this.#open.get(JSON.stringify(id))
     if (found === undefined || !found.isModern) return false
@@ -115,14 +117,14 @@ export class McpRelay {
     await this.#pass(message, await response.text(), response.status)
   }
 
-  /** What the server says, in one line, to whoever asked. */
+  /** Writes the server's message to the client, as one line. */
   async #pass({ id, method }: Message, text: string, status = 200): Promise<void> {
     const said = objectIn(text)
     if (said?.['jsonrpc'] !== '2.0') {
       if (id !== null) await this.#say(id, SERVER_ERROR, `the server has answered ${status}, and no message`)
       return
     }
-    // What is refused before it is read has no id there.
+    // An error for an unreadable request has no id.
     const isNameless = 'error' in said && (said['id'] ?? null) === null
     if (isNameless && id === null) return this.#settings.warn(`refused: ${JSON.stringify(said['error'])}`)
     const { protocolVersion } = (objectOf(said['result']) ?? {}) as { protocolVersion?: unknown }
@@ -143,20 +145,20 @@ interface Exchange {
   readonly isModern: boolean
 }
 
-/** What is looked at of what the client says. */
+/** The parts of a client message that the relay reads. */
 interface Message {
   readonly id: Id
-  /** `null`: it is an answer. */
+  /** `null`: the message is a response. */
   readonly method: string | null
-  /** Of the protocol, where each message says it: from 2026-07-28 on. */
+  /** The protocol version in the message: since 2026-07-28. */
   readonly version: string | null
-  /** What is called or read. */
+  /** The tool, prompt or resource. */
   readonly name: string | null
-  /** The id of what is not wanted any more. */
+  /** The id of the request to cancel. */
   readonly cancels: Id
 }
 
-/** `null`: it is none. */
+/** `null`: not a message. */
 function messageIn(line: string): Message | null {
   const said = objectIn(line)
   if (said === null) return null
@@ -194,20 +196,20 @@ function idOf(value: unknown): Id {
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
-/** As the protocol writes what is no plain text of a header. */
+/** The protocol's encoding for values that are not plain header text. */
 function inHeader(text: string): string {
   const isPlain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
   return isPlain ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`
 }
 
-/** fetch keeps what happened for its cause. */
+/** fetch puts the real error into `cause`. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error & { cause?: Error }
   return cause?.message || message
 }
 
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
-/** Where each method has what `Mcp-Name` says. */
+/** The parameter that `Mcp-Name` repeats, by method. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
@@ -216,7 +218,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
 const SERVER_ERROR = -32_000
-/** Results are long; what is longer is none. */
+/** Results can be long; a longer answer is treated as invalid. */
 const ANSWER_LENGTH_MAX = 64 * 1_048_576
-/** Clients wait for no longer before they end what does not end. */
+/** Clients wait about this long before they kill the process. */
 const ENDING_MS = 5_000

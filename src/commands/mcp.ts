@@ -40,11 +40,11 @@ async function runMcp(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-/** Whoever has the address of the endpoint itself may give that one. */
+/** Also accepts the URL of the endpoint itself. */
 function endpointOf(url: URL): URL {
   if (!url.pathname.endsWith(MCP_PATH)) url.pathname = url.pathname.replace(/\/$/, '') + MCP_PATH
   return url
 }
 
-/** What the endpoint takes, and some room for what is around it. */
+/** The limit of the endpoint, plus room for the envelope. */
 const LINE_BYTES_MAX = 9 * 1_048_576

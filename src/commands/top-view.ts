@@ -1,14 +1,14 @@
 import { type Seconds, sumOf, type Traffic } from '../manage/intake/traffic.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 
-/** What is known when a screen is drawn. */
+/** The data for one screen. */
 export interface TopState {
-  /** Of the gateway. */
+  /** URL of the gateway. */
   readonly url: string
   readonly seconds: Seconds
-  /** Of the last hour, those with the most requests first. */
+  /** Agents of the last hour, those with the most requests first. */
   readonly hour: readonly AgentOfHour[]
-  /** Why nothing is heard now; `null`: all is well. */
+  /** Why no events arrive; `null`: all is well. */
   readonly trouble: string | null
 }
 
@@ -20,7 +20,7 @@ export interface AgentOfHour {
   readonly blocked: number
 }
 
-/** The lines of a screen that is so wide and so high. */
+/** The lines of a screen of this size. */
 export function topLines(state: TopState, columns: number, rows: number): readonly string[] {
   const minute = sumOf(state.seconds, MINUTE)
   const head = headOf(state, minute)
@@ -66,7 +66,7 @@ function agentRows({ seconds, hour }: TopState, minute: Traffic): readonly (read
     ])
 }
 
-/** How many of the newest seconds are known. */
+/** How many of the newest seconds have data. */
 function heardOf({ traffic }: Seconds): number {
   return Math.max(1, traffic.slice(-NOW).filter((second) => second !== null).length)
 }
@@ -79,6 +79,6 @@ const COLUMNS: readonly Column[] = [
   { title: 'HOUR', align: 'right' },
   { title: 'BLOCKED', align: 'right' },
 ]
-/** Seconds that "a second" is the mean of: one alone would jump. */
+/** Rates are averages over this many seconds: a single second would fluctuate. */
 const NOW = 5
 const MINUTE = 60

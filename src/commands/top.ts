@@ -57,7 +57,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
 
 type Shown = (state: TopState, second: z.output<typeof told> | null) => void
 
-/** Until `stop`, or so many seconds were told of. */
+/** Runs until `stop`, or for this many seconds with data. */
 async function watch(
   given: Arguments,
   io: Io,
@@ -82,7 +82,7 @@ async function watch(
         if (--left === 0) return
       }
     } catch (error) {
-      // Who was never heard is somebody else, or wants another key.
+      // A first connection that fails is probably a wrong URL or key, so give up.
       if (!(error instanceof Fault) || !wasHeard || error.code === 'REFUSED') throw error
       state = { ...state, trouble: error.message }
       shown(state, null)
@@ -117,6 +117,6 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const TRAFFIC = '/v1/events?types=traffic'
 const PLACES = 60
 const PLAIN_ROWS = 24
-/** Told seconds between two looks at the last hour. */
+/** Number of seconds between two requests for the last hour. */
 const HOUR_EVERY = 5
 const AGAIN_MS = 2_000

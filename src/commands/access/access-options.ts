@@ -4,9 +4,9 @@ import { ACCESS, type Access, SCOPES, type Scope } from '../../manage/http/acces
 import { USAGE } from '../../terminal/arguments.ts'
 import type { Arguments } from '../../terminal/command.ts'
 
-// What those take alike that say who may do what: keys, clients, users, trust.
+// Options that the commands for keys, clients, users and trust share.
 
-/** What `--access` or, in its place, `--scopes` says. */
+/** The scopes given by `--access` or `--scopes`. */
 export function accessIn(given: Arguments): readonly Scope[] {
   const [access, listed] = [given.value('access'), given.value('scopes')]
   if ((access === null) === (listed === null)) throw new Fault(USAGE, 'give --access or --scopes')
@@ -19,7 +19,7 @@ export function scopesIn(given: Arguments): readonly Scope[] {
   return wordsIn(listed, '--scopes', SCOPES)
 }
 
-/** Each once. */
+/** Parses a list of words without duplicates. */
 export function wordsIn<Word extends string>(
   text: string,
   option: string,

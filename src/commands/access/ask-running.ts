@@ -6,7 +6,7 @@ import type { Io } from '../../terminal/io.ts'
 import { keyGiven, urlGiven } from '../../runtime/running.ts'
 import { visible } from '../../terminal/table.ts'
 
-/** What is said there, or a Fault with what is wrong. `body`: `null` only reads. */
+/** Calls the API of the running gateway. Returns the answer, or throws a Fault. `body`: `null` for a read. */
 export async function asked<Schema extends z.ZodType>(
   given: Arguments,
   io: Io,
@@ -34,7 +34,7 @@ export async function asked<Schema extends z.ZodType>(
   return answer.data
 }
 
-/** What is told there from now on, each the `data` of an event; ends with the stream, or with `stop`. */
+/** Yields the `data` of each event from now on; ends with the stream, or with `stop`. */
 export async function* heard(
   given: Arguments,
   io: Io,
@@ -77,6 +77,6 @@ const problemAnswer = z.object({
   detail: z.string(),
   errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
 })
-/** As long as the management port lets a request take. */
+/** The request timeout of the management port. */
 const TIMEOUT_MS = 60_000
 const EVENT_LENGTH_MAX = 1_048_576

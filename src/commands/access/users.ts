@@ -278,7 +278,7 @@ function changesIn(given: Arguments): UserChanges {
   return changes
 }
 
-/** Throws a Fault where there is no such user, or `work` says that there is none any more. */
+/** Throws a Fault if the user does not exist, or if `work` finds that the user was deleted meanwhile. */
 async function withUser(
   given: Arguments,
   io: Io,
@@ -302,7 +302,7 @@ async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
   return { email, scopes, password: given.flag('without-password') ? null : await newPassword(io) }
 }
 
-/** Asked for twice where somebody types it. Throws a Fault. */
+/** Reads a new password; asks twice if it is typed. Throws a Fault. */
 async function newPassword(io: Io): Promise<string> {
   const text = await readHidden(io, 'Password: ')
   const problem = passwordProblem(text)

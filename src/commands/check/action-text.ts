@@ -5,11 +5,13 @@ import { pushTags } from '../../proxy/connection/request-headers.ts'
 import type { DecisionId } from '../../proxy/connection/decision-id.ts'
 import type { DescribedRequest } from '../../policy/written-request.ts'
 
-/** What comes of an action: for whom, and the lines that he gets. */
+/** The effect of an action on the app or the client. */
 export interface Effect {
   /** One sentence. */
   readonly text: string
-  /** Headers for the app, or the head of the client's answer, then its body where that is no page. */
+  /**
+   * Headers for the app, or the head of the client's response, followed by its body unless that is a page.
+   */
   readonly lines: readonly string[]
 }
 
@@ -77,5 +79,5 @@ function answer(
   return isPage ? [...lines, '', '(a page)'] : [...lines, '', body.trimEnd()]
 }
 
-/** Each decision has its own; this one is none. */
+/** Placeholder: real decisions have unique ids. */
 const DECISION_ID = '00000000-0000-7000-8000-000000000000' as DecisionId

@@ -13,13 +13,13 @@ import { givenKnowledge } from '../../runtime/signatures/knowledge-source.ts'
 import { givenPolicy, sayWarnings, textIn } from '../../runtime/policy-source.ts'
 import { visible } from '../../terminal/table.ts'
 
-/** `gatehouse check --explain`: what a policy does to one request, rule by rule. */
+/** `gatehouse check --explain`: shows what a policy does to one request, rule by rule. */
 export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
   const knowledge = await givenKnowledge(given, io)
   const named = await givenPolicy(given, io, knowledge.names)
   const { name, policy } = named
   sayWarnings(io, named)
-  // JSON is YAML, too.
+  // JSON is valid YAML.
   const source = readSource(await textIn(file), file)
   const written = placed(source, () => readWrittenRequest(source.value))
   const request = describedRequest(
@@ -96,7 +96,7 @@ function lines(
   ]
 }
 
-/** What becomes of a signed request before all this, where nobody knows the key yet. */
+/** What happens first to a signed request if the signer's key is unknown. */
 interface UnknownSigner {
   readonly action: 'pass' | { readonly wait_ms: number }
   readonly text: string
@@ -123,7 +123,10 @@ function proofText({ method, agent }: Proof): string {
   return method === 'web-bot-auth' ? `verified by ${method}: ${agent}` : `verified by ${method}`
 }
 
-/** The weight is how much more it speaks for what is believed than for what is believed next. A file gives kinds alone. */
+/**
+ * A weight is how much the evidence favours the chosen class over the next one. A request file gives kinds
+ * only.
+ */
 function evidenceLines({ evidence }: Verdict): readonly string[] {
   const width = Math.max(0, ...evidence.map(({ kind }) => kind.length))
   return evidence.map(({ kind, weight, detail }) => {

@@ -10,7 +10,7 @@ import { givenPolicy, policyIn, sayWarnings } from '../../runtime/policy-source.
 import { renderTable } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-/** `gatehouse check --replay`: what a policy would have done to what was seen. */
+/** `gatehouse check --replay`: shows what a policy would have done to recorded requests. */
 export async function replaySightings(file: string, given: Arguments, io: Io): Promise<ExitCode> {
   const { names: called } = await givenKnowledge(given, io)
   const after = await givenPolicy(given, io, called)
@@ -35,7 +35,7 @@ interface BadLines {
   readonly first: { readonly line: number; readonly what: string }[]
 }
 
-/** A line that is no Sighting is left out, and said: a file may end in the middle of one. */
+/** Skips and reports invalid lines: a file may end in the middle of a line. */
 async function read(file: string, replay: Replay): Promise<BadLines> {
   const bad: BadLines = { count: 0, first: [] }
   let number = 0
@@ -117,7 +117,7 @@ function shareRow({ name, from, to, count }: ReplayReport['agents'][number]): re
   return [name, from, to, String(count)]
 }
 
-/** Nothing where there are no rows. A title with `>` stands on the right. */
+/** Empty without rows. A title with `>` is right-aligned. */
 function table(
   io: Io,
   title: string,

@@ -86,7 +86,7 @@ function json({ problems, warnings, parsed }: ConfigReport): object {
   }
 }
 
-/** What is in force, as a file that says the same, with who said it behind each value. */
+/** The effective settings as an equivalent file, with the source of each value in a comment. */
 function effectiveYaml({ effective }: ParsedConfig): string {
   const document = new Document({})
   for (const { pointer, value, from } of effective) {

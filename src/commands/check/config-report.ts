@@ -16,15 +16,15 @@ import { TicketKeyPart } from '../../runtime/live-parts.ts'
 import { loadContent } from '../../runtime/signatures/signature-content.ts'
 import { signingKeysIn } from '../../runtime/signing-key-file.ts'
 
-/** What is to be said of a configuration, and of the files that it names. */
+/** Findings about a configuration and the files it names. */
 export interface ConfigReport {
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
-  /** `null`: it cannot be read. */
+  /** `null`: unreadable. */
   readonly parsed: ParsedConfig | null
 }
 
-/** All of it, whatever is wrong with the first. */
+/** Checks everything, even if the first part has problems. */
 export async function configReport(given: Arguments, io: Io, role?: ConfigRole): Promise<ConfigReport> {
   try {
     const more = role === undefined ? {} : { role }
@@ -36,7 +36,7 @@ export async function configReport(given: Arguments, io: Io, role?: ConfigRole):
   }
 }
 
-/** What the files that are named hold. All of them are looked at, whatever is wrong with the first. */
+/** Checks every named file, even if the first one has problems. */
 async function checkFiles(
   config: StartupConfig,
   role: ConfigRole | undefined,
@@ -100,7 +100,7 @@ async function checkPolicy(
   const { policy, warnings } = parsePolicyText(text, file, upstreams)
   const ofHosts = servesAnyHost && policy.asked.host ? [ANY_HOST] : []
   if (policy.ids.length === 0) return [...warnings, ...ofHosts]
-  // Signatures that cannot be read are a problem of their own.
+  // Unreadable signatures are reported separately.
   const names = await configuredNames(config).catch(() => null)
   return [...parsePolicyText(text, file, upstreams, names).warnings, ...ofHosts]
 }

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type Seen, seenIn, seenText } from './seen.ts'
 
-/** Told of each request: of which client it is, as its path says, and what the gate said of it. */
+/** Called for each request with the client that its path names, and the gate's headers. */
 export type Told = (client: string | null, seen: Seen) => void
 
-/** An app that knows nothing of fingerprints: what it shows of its visitors, the gate has told it in headers. */
+/** An app without fingerprinting: everything it shows about clients comes from the gate's headers. */
 export class DemoApp {
   readonly url: string
   readonly #server: Server
@@ -30,7 +30,7 @@ export class DemoApp {
   }
 }
 
-/** Where a client asks, so that it is known which one it was. */
+/** The path for a client, so that requests can be assigned to it. */
 export function pathOf(client: string): string {
   return `/from/${client}`
 }
@@ -51,7 +51,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, told: 
     if (wantsText) return say(response, 'text/plain', `Hello. The gate says: ${seenText(seen)}.\n`)
     say(response, 'text/html', page(seen))
   } catch {
-    // Whoever asked has gone.
+    // The client has disconnected.
     response.destroy()
   }
 }
@@ -60,14 +60,14 @@ function say(response: ServerResponse, type: string, body: string): void {
   response.writeHead(200, { 'Content-Type': `${type}; charset=utf-8` }).end(body)
 }
 
-/** A stream that goes on, as apps have them. */
+/** An endless stream, as some apps have. */
 function tell(response: ServerResponse): void {
   response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
   const timer = setInterval(() => response.write(`data: ${new Date().toISOString()}\n\n`), 1_000)
   response.on('close', () => clearInterval(timer))
 }
 
-/** As much of MCP as a client needs to begin, and to find that there are no tools. */
+/** The part of MCP that a client needs to connect and to find no tools. */
 function mcpAnswer(body: string): string {
   const { id = null, method } = JSON.parse(body) as { id?: unknown; method?: string }
   const result =

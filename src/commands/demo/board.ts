@@ -6,11 +6,11 @@ export interface BoardRow {
   readonly client: DemoClient
   readonly isRunning: boolean
   readonly requests: number
-  /** What the gate said of it last. */
+  /** The latest headers of the gate. */
   readonly seen: Seen | null
 }
 
-/** Everything that somebody sees who has started the demo. */
+/** The whole screen of the demo. */
 export function boardLines(
   head: readonly string[],
   rows: readonly BoardRow[],
@@ -25,7 +25,7 @@ export function boardLines(
   ])
   const table = renderTable(COLUMNS, cells, columns)
   const keys = 'Keys: 1 to 8 start and stop a client, a all of them, q or Ctrl-C ends everything.'
-  // A link that is cut off leads nowhere: what is too long goes on in the next line, as the terminal does it.
+  // Links are not truncated, because a truncated link is useless: the terminal wraps them.
   return [...head, '', ...[...table, '', keys].map((line) => line.slice(0, columns))]
 }
 

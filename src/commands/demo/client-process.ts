@@ -4,8 +4,8 @@ import { signAsAgent } from '../../identity/keys/request-signer.ts'
 import { readSigningKeys } from '../../identity/keys/signing-key.ts'
 
 /**
- * One of the demo's clients, in a process of its own, as it would be elsewhere: asks again and again, until whoever has
- * started it is gone. What it has to say for itself is what its library sends.
+ * One of the demo's clients, in its own process like a real client. It sends requests until its parent is
+ * gone. Its headers are those of its library.
  */
 type Ask = () => Promise<unknown>
 
@@ -27,7 +27,7 @@ const KINDS: Readonly<Record<string, () => Promise<Ask> | Ask>> = {
   },
 }
 
-/** What Chrome sends; what this process says in TLS is another thing. */
+/** Chrome's headers. The TLS fingerprint of this process differs from Chrome's. */
 const CHROME = {
   'User-Agent':
     'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
@@ -49,7 +49,7 @@ function signed(key: Parameters<typeof signAsAgent>[2]): Record<string, string> 
 }
 
 async function main(): Promise<void> {
-  // Closed when the demo is gone, however that came about.
+  // stdin closes when the demo ends for any reason.
   process.stdin.on('end', () => process.exit()).resume()
   const ask = await KINDS[kind]!()
   for (;;) {

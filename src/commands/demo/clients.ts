@@ -5,12 +5,12 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pathOf } from './app.ts'
 
-/** Where the demo's clients find the gate, and what they show. */
+/** The gate's address and the clients' credentials. */
 export interface DemoPlace {
   /** `https://localhost:8443`. */
   readonly url: string
   readonly caFile: string
-  /** Of the crawler that signs: who it is, and with which key. */
+  /** Id and key of the crawler that signs its requests. */
   readonly agent: string
   readonly keyFile: string
   readonly folder: string
@@ -27,11 +27,11 @@ export interface DemoClient {
 }
 
 export interface RunningClient {
-  /** Resolves when nothing of it is left. */
+  /** Resolves when the client has ended completely. */
   stop(): Promise<void>
 }
 
-/** Programs that are really there: nothing about them is made up, but what the pretender says. */
+/** Real programs. Nothing about them is simulated, except for the false headers of the pretender. */
 export function demoClients(env: NodeJS.ProcessEnv): readonly DemoClient[] {
   return [
     ofNode('node', "Node's own fetch, as scripts use it", null),
@@ -61,7 +61,7 @@ export function demoClients(env: NodeJS.ProcessEnv): readonly DemoClient[] {
   ]
 }
 
-/** One process for as long as it runs. */
+/** A client with one long-running process. */
 function ofNode(name: string, about: string, absent: string | null): DemoClient {
   return {
     ...{ name, about, isUsual: true, absent },
@@ -75,7 +75,7 @@ function ofNode(name: string, about: string, absent: string | null): DemoClient 
   }
 }
 
-/** A process for each request. */
+/** A client that starts one process per request. */
 function ofProgram(
   env: NodeJS.ProcessEnv,
   name: string,
@@ -115,7 +115,7 @@ function ended(child: ChildProcess): Promise<void> {
   })
 }
 
-/** No proxies, and nothing that is meant for the gateway. */
+/** Without proxy settings and without the gateway's variables. */
 function plain({ PATH, HOME, LANG, TMPDIR, NODE_COMPILE_CACHE }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { PATH, HOME, LANG, TMPDIR, NODE_COMPILE_CACHE }
 }
@@ -131,7 +131,7 @@ function isThere({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
   })
 }
 
-/** It is there where the sources are, and not where the package alone is. */
+/** The package is a development dependency: it is missing in an installed package. */
 function absentPackage(name: string): string | null {
   try {
     findPackageJSON(name, import.meta.url)

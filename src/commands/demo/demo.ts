@@ -41,16 +41,16 @@ export const demo: Action = {
 
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const folder = join(tmpdir(), `gatehouse-demo-${randomBytes(6).toString('hex')}`)
-  // Last of all, and however it ends: what is still starting then may write there until then.
+  // At exit, however the demo ends: processes that are still starting may write there until then.
   process.once('exit', () => {
     for (let tries = 0; tries < 10; tries++) {
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-      // Another process that was just told to end may have had a file in its hands.
+      // A process that is ending may still hold a file open.
       Atomics.wait(NEVER, 0, 0, PAUSE_MS)
       if (!existsSync(folder)) return
     }
   })
-  // Not among what people look at: `serve` says when it begins and ends, which they see.
+  // Errors only: `serve` already announces start and end on the screen.
   const log = createLogTo('error', { write: (line) => void io.stderr.write(line) })
   const settings = {
     ...{ folder, adminKey: `ghk_${randomBytes(32).toString('base64url')}` },

@@ -21,16 +21,16 @@ import { type DemoClient, demoClients, type DemoPlace, type RunningClient } from
 import { type Seen, seenText } from './seen.ts'
 
 export interface DemoSettings {
-  /** Is made, and removed by whoever has named it. */
+  /** Created here, removed by the caller. */
   readonly folder: string
   readonly adminKey: string
-  /** Ports; `null`: the usual one, or the next that is free. */
+  /** Ports; `null`: the default port or the next free one. */
   readonly listen: string | null
   readonly manage: string | null
   readonly hasClients: boolean
 }
 
-/** All of the demo. What has been started is stopped in the opposite order. */
+/** The whole demo. Parts are stopped in reverse order of their start. */
 export class Demo implements Running {
   readonly graceMs = 0
   readonly #io: Io
@@ -41,7 +41,7 @@ export class Demo implements Running {
   #place: DemoPlace | null = null
   #screen: Screen | null = null
 
-  /** Rejects with a Fault that says what to do, and leaves nothing behind. */
+  /** Rejects with a Fault that says what to do, and cleans up. */
   static async start(settings: DemoSettings, io: Io): Promise<Demo> {
     const demo = new Demo(settings, io)
     try {
@@ -90,7 +90,7 @@ export class Demo implements Running {
     this.#place = { url, caFile: development!.caFile, agent, keyFile, folder }
   }
 
-  /** Where the crawler's key is looked up; its address is who it is. */
+  /** Serves the crawler's key directory; its URL is the crawler's agent id. */
   async #serveDirectory(key: SigningKey): Promise<string> {
     const server = createServer(({ url, headers }, response) => {
       if (url !== DIRECTORY) return void response.writeHead(404).end()
@@ -143,7 +143,7 @@ export class Demo implements Running {
     state?.told(seen)
     if (this.#screen !== null || this.#gateway === null) return
     const text = seenText(seen)
-    // Where nobody watches a board: who comes the first time, and what is said of him anew.
+    // Without a board, print a client's first request and each change in its verdict.
     if (state === undefined || before === null || seenText(before) !== text)
       this.#io.stdout.write(`${name ?? 'somebody else'}: ${text}\n`)
   }
@@ -186,7 +186,7 @@ export class Demo implements Running {
   }
 }
 
-/** One client, and what has come of it. */
+/** A client and its results. */
 class ClientState implements BoardRow {
   readonly client: DemoClient
   requests = 0
@@ -217,7 +217,7 @@ class ClientState implements BoardRow {
   }
 }
 
-/** On this machine alone: the port that is asked for, or the first that is free from the usual one on. */
+/** A local port: the requested one, or the first free port from the default on. */
 async function placeAt(option: string, asked: string | null, usual: number): Promise<string> {
   if (asked !== null) {
     if (!/^\d{1,5}$/.test(asked) || Number(asked) > 65_535)
@@ -241,7 +241,7 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** As it is typed where this is: in a checkout, or where the package is installed. */
+/** How to type the command: in a checkout, or with an installed package. */
 const COMMAND = import.meta.url.endsWith('.ts') ? 'npm run -s gatehouse --' : 'npx gatehouse'
 const LISTEN = 8_443
 const MANAGE = 9_080

@@ -1,20 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** What the gate told the app about one request. */
+/** What the gate told the app about a request. */
 export interface Seen {
   readonly verdict: string
-  /** Of its software, or where its keys are. */
+  /** Name of the software, or the URL of its keys. */
   readonly name: string | null
   readonly category: string | null
   readonly confidence: string | null
-  /** How its identity was proven. */
+  /** How the identity was proven. */
   readonly verified: string | null
-  /** What does not go together. */
+  /** Contradictory evidence. */
   readonly conflict: string | null
   readonly ja4: string | null
 }
 
-/** Of headers that only the gate can have set: it takes them from whoever sends such. */
+/** Reads headers that only the gate sets: it removes such headers from client requests. */
 export function seenIn(headers: IncomingHttpHeaders): Seen {
   const told = (name: string) => {
     const value = headers[name]

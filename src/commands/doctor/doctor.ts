@@ -53,7 +53,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   return findings.some(({ state }) => state === 'bad') ? 1 : 0
 }
 
-/** At the same time: what does not answer takes its time. */
+/** Runs all checks in parallel, because targets that do not answer take time. */
 async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly Finding[]> {
   const isProxy = role !== 'manage'
   const hasStore = role !== 'proxy'
@@ -91,7 +91,7 @@ function print(findings: readonly Finding[], io: Io): void {
   io.stdout.write(`\n${count('good')} good, ${count('warning')} to look at, ${count('bad')} bad\n`)
 }
 
-/** Lines as wide as the terminal, all but the first that far in. */
+/** Wraps lines to the terminal's width; all but the first are indented. */
 function hanging(text: string, indent: number, columns: number): string {
   return wrap(text, Math.max(40, columns - indent)).join(`\n${' '.repeat(indent)}`)
 }

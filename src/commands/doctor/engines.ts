@@ -14,7 +14,7 @@ import { busSettings } from '../../runtime/startup.ts'
 import { storePlace } from '../../runtime/store-place.ts'
 import { bad, type Finding, good, skipped, warning } from './finding.ts'
 
-/** Opened as it is: tables that are missing are made by a start, and not by this. */
+/** Opens the database unchanged: missing tables are created at a start, not here. */
 export async function lookAtStore(config: StartupConfig): Promise<readonly Finding[]> {
   const { storeUrl, storeLogin } = storePlace(config)
   const file = sqliteFile(storeUrl)
@@ -67,7 +67,7 @@ async function ofClock(about: string, db: Queries): Promise<Finding> {
   return clockFinding(about, Number(rows[0]!.ms), beforeMs, Date.now())
 }
 
-/** What another machine says the time is, asked between these two moments. */
+/** Compares the clocks: `saidMs` is the other machine's time, read between the two moments. */
 export function clockFinding(about: string, saidMs: number, beforeMs: number, afterMs: number): Finding {
   const offMs = saidMs < beforeMs ? beforeMs - saidMs : Math.max(0, saidMs - afterMs)
   if (offMs <= CLOCKS_APART_MS) return good(about, 'its clock agrees with this one')
@@ -83,7 +83,7 @@ async function ofPages(about: string, db: Queries): Promise<Finding> {
     : bad(about, `is damaged: ${said}`, 'stop the gateway, and restore a backup: gatehouse restore FILE')
 }
 
-/** NATS can be reached, has JetStream, and what is kept in it. */
+/** Checks whether NATS is reachable and has JetStream, and what is stored in it. */
 export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<readonly Finding[]> {
   const settings = busSettings(config)
   const about = `bus ${settings.urls.map(withoutUser).join(', ')}`

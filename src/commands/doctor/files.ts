@@ -7,7 +7,7 @@ import { loadKeyPairs } from '../../proxy/tls/key-pair.ts'
 import { keyPairSource } from '../../runtime/startup.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 
-/** For whom the certificates are, and for how long. What else is wrong with them is of the configuration. */
+/** Checks names and expiry of certificates. Other certificate problems are found with the configuration. */
 export async function lookAtCertificates(
   { proxy }: Pick<StartupConfig, 'proxy'>,
   nowMs = Date.now(),
@@ -66,7 +66,7 @@ export async function lookAtDataFolder({ data }: Pick<StartupConfig, 'data'>): P
   ]
 }
 
-/** The folder itself, or what it would be made in. */
+/** The folder itself, or its nearest existing parent. */
 async function nearest(folder: string): Promise<string> {
   for (let each = folder; ; each = dirname(each)) {
     if (await stat(each).catch(() => null)) return each

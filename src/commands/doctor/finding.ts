@@ -1,14 +1,14 @@
-/** What was found of one thing, and what to do about it. */
+/** The result of one check, and how to fix it. */
 export interface Finding {
-  /** `port 8443`, `database`: what it is about. */
+  /** The subject: `port 8443`, `database`. */
   readonly about: string
   readonly state: State
   readonly what: string
-  /** Where it is not good. */
+  /** How to fix it; `null`: nothing to fix. */
   readonly fix: string | null
 }
 
-/** `skipped`: it could not be looked at, or there is no such thing here. */
+/** `skipped`: the check was not possible or does not apply. */
 export type State = 'good' | 'warning' | 'bad' | 'skipped'
 
 export function good(about: string, what: string): Finding {

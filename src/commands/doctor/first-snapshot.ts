@@ -7,7 +7,7 @@ import { NEWEST_FILE } from '../../plane/snapshot-follower.ts'
 import { readSnapshotFile } from '../../plane/snapshot-file.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 
-/** What a proxy of a fleet starts with while NATS is unreachable. */
+/** The Snapshot that a fleet's proxy starts with while NATS is unreachable. */
 export async function lookAtFirstSnapshot({
   bus,
   data,

@@ -3,7 +3,7 @@ import { constrainedMemory } from 'node:process'
 import { version } from '../../shared/package-files.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 
-/** The versions, the clock, and what the system lets one process have. */
+/** Checks versions, the clock, and process limits. */
 export function lookAtMachine(role: string, nowMs = Date.now()): readonly Finding[] {
   return [versions(), clock(nowMs), ...(role === 'manage' ? [] : openFiles()), ...memory()]
 }
@@ -27,7 +27,7 @@ function clock(nowMs: number): Finding {
     : good('clock', `says ${now}`)
 }
 
-/** Each connection has one, and one to the upstream. */
+/** Each client connection needs a file descriptor, and another one to the upstream. */
 function openFiles(): readonly Finding[] {
   const limit = softLimit()
   if (limit === null) return []
@@ -42,7 +42,7 @@ function softLimit(): number | null {
     const [, limit] = /^Max open files\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
     return limit === undefined || limit === 'unlimited' ? null : Number(limit)
   } catch {
-    // Not Linux.
+    // Not on Linux.
     return null
   }
 }
@@ -56,11 +56,11 @@ function memory(): readonly Finding[] {
 }
 
 const NODE = 24
-/** Nobody had this version before. */
+/** The clock is wrong if it shows an earlier time: this version did not exist then. */
 const BUILT_MS = Date.UTC(2026, 0, 1)
 const FILES_MIN = 8_192
 const FILES_WANTED = 65_536
-/** Of a process that serves nobody. */
+/** Used by a process without clients. */
 const FILES_OWN = 64
 const MEBIBYTE = 1_048_576
 const MEMORY_WANTED = 256 * MEBIBYTE

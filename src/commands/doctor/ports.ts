@@ -2,7 +2,7 @@ import type { StartupConfig } from '../../config/config.ts'
 import { type ListenPlace, listenFailure } from '../../runtime/listen-check.ts'
 import { bad, type Finding, good, skipped } from './finding.ts'
 
-/** Whether the ports can be had; whether a gateway has them already. */
+/** Checks whether the ports are free, or used by a running gateway. */
 export async function lookAtPorts(
   { proxy, manage }: Pick<StartupConfig, 'proxy' | 'manage'>,
   role: string,
@@ -43,9 +43,9 @@ async function lookAtPort(name: string, { host, port }: ListenPlace, isRunning: 
   return bad(about, `cannot be had (${code})`, `set ${name} to HOST:PORT of this machine`)
 }
 
-/** What a gateway that runs says of itself; `null`: none does. */
+/** The health report of a running gateway; `null`: no gateway answers. */
 async function healthOf({ host, port }: ListenPlace, hasTls: boolean): Promise<Finding | null> {
-  // Its certificate is for others: who it is does not matter here.
+  // The port's certificate need not be valid for a local address, so a TLS port is not asked.
   if (hasTls || port === 0) return null
   const local = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
   try {
@@ -60,7 +60,7 @@ async function healthOf({ host, port }: ListenPlace, hasTls: boolean): Promise<F
   }
 }
 
-/** Earlier versions say a text only. */
+/** Earlier versions report a text only. */
 function reasonText(reason: unknown): string {
   if (typeof reason === 'string') return reason
   const { code, detail } = (reason ?? {}) as { readonly code?: unknown; readonly detail?: unknown }

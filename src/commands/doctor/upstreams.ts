@@ -6,7 +6,7 @@ import { upstreamSettings } from '../../runtime/startup.ts'
 import { clockFinding } from './engines.ts'
 import { bad, type Finding, good, warning } from './finding.ts'
 
-/** Whether they can be reached, and say what the time is. */
+/** Checks whether upstreams are reachable, and their clocks. */
 export async function lookAtUpstreams({ proxy }: Pick<StartupConfig, 'proxy'>): Promise<readonly Finding[]> {
   const looks = proxy.upstreams.map(async (upstream) => {
     const { urls, tls } = await upstreamSettings(upstream)
@@ -53,7 +53,7 @@ function notReached(about: string, { code = '', message }: NodeJS.ErrnoException
   return bad(about, `cannot be reached: ${message}`, 'look at the app and its log')
 }
 
-/** By HEAD /, which changes nothing in any app that follows RFC 9110. */
+/** Sends HEAD /, which changes nothing in an app that follows RFC 9110. */
 async function clockOf(
   about: string,
   { authority }: UpstreamAddress,
@@ -70,7 +70,7 @@ async function clockOf(
       return [warning(about, 'does not speak HTTP/1.1', 'h2c:// and h2:// are for HTTP/2')]
     const [, date] = /\r\ndate: *([^\r]+)/i.exec(head) ?? []
     const saidMs = Date.parse(date ?? '')
-    // It says whole seconds.
+    // A Date header has whole seconds.
     return Number.isNaN(saidMs) ? [] : [clockFinding(about, saidMs, beforeMs - 1_000, Date.now())]
   } catch {
     return [warning(about, 'does not answer HEAD /', 'it may be slow, or busy: look at its log')]

@@ -6,16 +6,19 @@ import { Fault } from '../../shared/fault.ts'
 import type { Io } from '../../terminal/io.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-/** Where a capture comes from. A chunk is valid until the next one is asked for. */
+/** The bytes of a capture. A chunk is valid until the next one is requested. */
 export interface CaptureSource {
   readonly chunks: AsyncIterable<Buffer>
-  /** Whether it can be opened again and holds the same: a pipe cannot. */
+  /** Whether it can be read a second time: a pipe cannot. */
   readonly isFile: boolean
-  /** How much has been read and how much there is, in bytes; `null` where nobody knows the end. */
+  /** Bytes read and total bytes; `null` if the total is unknown. */
   progress(): { readonly read: number; readonly size: number } | null
 }
 
-/** A file, or standard input for `-`; gzip and zstd are unpacked. With `following` it goes on at the end until aborted. */
+/**
+ * Opens a file, or standard input for `-`; unpacks gzip and zstd. With `following`, reading continues at the
+ * end of the file until aborted.
+ */
 export async function openCapture(
   file: string,
   io: Io,
@@ -45,7 +48,9 @@ async function openFile(file: string): Promise<{ handle: FileHandle; isFile: boo
   throw new Fault('UNREADABLE', 'is a folder')
 }
 
-/** An interrupt does not wait for a stream that says nothing; the writer of a pipe gets a moment to end it. */
+/**
+ * After an interrupt, a silent stream is closed after a short time in which the writer of a pipe may end it.
+ */
 async function* streamChunks(stream: Readable, following: AbortSignal | null): AsyncGenerator<Buffer> {
   const giveUp = () => setTimeout(() => stream.destroy(), LAST_WORDS_MS).unref()
   following?.addEventListener('abort', giveUp, { once: true })
@@ -58,7 +63,7 @@ async function* streamChunks(stream: Readable, following: AbortSignal | null): A
   }
 }
 
-/** While one chunk is worked on, the next is being read into the other buffer. */
+/** Double buffering: while one chunk is processed, the next is read into the other buffer. */
 async function* fileChunks(
   handle: FileHandle,
   place: { read: number },
@@ -86,7 +91,7 @@ async function* fileChunks(
   }
 }
 
-/** A failure is a value here: it may come while nobody waits for it yet. */
+/** Returns a failure as a value, because it may occur before it is awaited. */
 function readInto(buffer: Buffer, handle: FileHandle): Promise<Buffer | Fault> {
   return handle
     .read(buffer, 0, buffer.length, null)
@@ -120,7 +125,7 @@ async function* unpack(
 ): AsyncGenerator<Buffer> {
   const packed = Readable.from(copies(head, chunks), { objectMode: false })
   const plain = packing.create()
-  pipeline(packed, plain, () => undefined) // its errors are those of `plain`
+  pipeline(packed, plain, () => undefined) // `plain` reports its errors
   try {
     yield* plain as AsyncIterable<Buffer>
   } catch (error) {
@@ -132,7 +137,7 @@ async function* unpack(
   }
 }
 
-/** A stream reads ahead, and by then the chunk would hold other bytes. */
+/** Copies chunks: a stream reads ahead, which would overwrite the chunk. */
 async function* copies(head: Buffer, chunks: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   yield head
   for await (const chunk of chunks) yield Buffer.from(chunk)
@@ -144,7 +149,7 @@ interface Packing {
   create(): NodeJS.ReadWriteStream
 }
 
-/** Large enough that the system calls do not count, small enough to stay in the cache. */
+/** Large enough to make system calls negligible, small enough to stay in the CPU cache. */
 const CHUNK_BYTES = 1024 * 1024
 const PACKINGS: readonly Packing[] = [
   { name: 'gzip', magic: Buffer.of(0x1f, 0x8b), create: () => createGunzip({ chunkSize: CHUNK_BYTES }) },

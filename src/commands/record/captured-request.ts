@@ -1,14 +1,15 @@
 import { Fault } from '../../shared/fault.ts'
 import { fieldValue, type SignedRequest } from '../../identity/signature/signature-base.ts'
 
-/** A request that somebody has kept. */
+/** A captured request. */
 export interface CapturedRequest extends SignedRequest {
   readonly body: Buffer
 }
 
 /**
- * Of HTTP/1 as it was sent, or of JSON: {method, url, headers}, with headers as an object or as a list of [name, value].
- * `base`: where it was sent to, `https://gate.example`; `null`: what it says itself, by https. Throws a Fault.
+ * Parses HTTP/1 text, or JSON: {method, url, headers}, with headers as an object or as a list of [name,
+ * value]. `base`: the origin, `https://gate.example`; `null`: https and the request's own Host. Throws a
+ * Fault.
  */
 export function capturedRequest(bytes: Buffer, base: string | null): CapturedRequest {
   if (bytes.length > BYTES_MAX) throw invalid(`is longer than ${BYTES_MAX} bytes`)
@@ -27,7 +28,7 @@ function ofHttp(bytes: Buffer, base: string | null): CapturedRequest {
   const rawHeaders: string[] = []
   for (const each of lines) {
     if (each === '') continue
-    // What is folded belongs to the line before, as it was sent.
+    // A folded line belongs to the previous line, unchanged.
     if (/^[ \t]/.test(each) && rawHeaders.length > 0) {
       rawHeaders.push(`${rawHeaders.pop()}\r\n${each}`)
       continue
@@ -37,7 +38,7 @@ function ofHttp(bytes: Buffer, base: string | null): CapturedRequest {
       throw invalid(`has a line that is no header: ${each.slice(0, 40)}`)
     rawHeaders.push(name, value)
   }
-  // As it was sent: a URL would be written anew.
+  // Kept as sent: the URL class would normalize it.
   const [, origin, path] = ABSOLUTE.exec(target) ?? []
   const rest = end === null ? Buffer.alloc(0) : bytes.subarray(end.index + end[0].length)
   const body = isChunked(rawHeaders) ? joined(rest) : rest
@@ -52,7 +53,7 @@ function isChunked(rawHeaders: readonly string[]): boolean {
   return /(?:^|,)[ \t]*chunked[ \t]*$/i.test(fieldValue(rawHeaders, 'transfer-encoding') ?? '')
 }
 
-/** The body that was sent in chunks (RFC 9112 §7.1): its digest is of all of them, without what is between. */
+/** Joins a chunked body (RFC 9112 §7.1): its digest covers the data without chunk sizes. */
 function joined(bytes: Buffer): Buffer {
   const pieces: Buffer[] = []
   for (let at = 0; ; ) {
@@ -102,7 +103,7 @@ function headersIn(value: unknown): string[] {
   })
 }
 
-/** What it was sent to, by its Host. */
+/** The origin, from the Host header. */
 function baseOf(rawHeaders: readonly string[]): string {
   const at = rawHeaders.findIndex((text, i) => i % 2 === 0 && /^(?:host|:authority)$/i.test(text))
   if (at === -1) throw invalid('does not say where it was sent to: it has no Host; say so with --url')

@@ -3,15 +3,15 @@ import { type CorpusRow, parseCorpusRow } from '../../classify/known/corpus.ts'
 import { Fault } from '../../shared/fault.ts'
 import { type Line, lines } from '../../terminal/lines.ts'
 
-/** A row and where it stands, counted from 1. */
+/** A row and its line number, counted from 1. */
 export interface NumberedRow {
   readonly number: number
   readonly row: CorpusRow
 }
 
 /**
- * The rows of a corpus, which has one JSON object a line; empty lines are none. `refused` is told of each line that is
- * no row, and reading goes on; if it throws, reading ends. `ja4plus`: whether JA4H is computed.
+ * The rows of a corpus file: one JSON object a line, empty lines are skipped. `refused` is called for each
+ * invalid line, and reading continues; if it throws, reading ends. `ja4plus`: whether to compute JA4H.
  */
 export async function* readCorpus(
   stream: Readable,
@@ -42,5 +42,5 @@ function rowIn({ text }: Line, ja4plus: boolean): CorpusRow | Fault | null {
   }
 }
 
-/** A connection with ten thousand requests of a browser. */
+/** Enough for a connection with ten thousand requests of a browser. */
 const LINE_BYTES_MAX = 16 * 1024 * 1024

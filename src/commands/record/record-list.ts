@@ -5,16 +5,16 @@ import type { Io } from '../../terminal/io.ts'
 import { withStore } from '../../runtime/store-given.ts'
 import { type Column, renderTable } from '../../terminal/table.ts'
 
-/** A list of the store, as its command prints it. */
+/** A list in the store and how its command prints it. */
 export interface RecordList<Kept, Shown> {
   readonly columns: readonly Column[]
   page(store: Store, page: Page): Promise<PageOf<Kept>>
-  /** For a program. */
+  /** The JSON form. */
   shown(record: Kept): Shown
   row(shown: Shown): readonly string[]
 }
 
-/** All there is of it, as a table or as JSON. */
+/** Prints the whole list, as a table or as JSON. */
 export async function printRecords<Kept, Shown>(
   given: Arguments,
   io: Io,

@@ -8,12 +8,12 @@ export interface RecordSite {
   close(): void
 }
 
-/** A small site for clients to do what they do: browse, follow links, call an API, a model or a tool. */
+/** A small site on which clients can act: browse, follow links, call an API, a model or a tool. */
 export async function startRecordSite(): Promise<RecordSite> {
   const server: Server = createServer((request, response) => {
     text(request).then(
       (body) => answer(request, body, response),
-      () => response.destroy(), // the client has left in the middle of it
+      () => response.destroy(), // the client has disconnected
     )
   })
   server.listen(0, '127.0.0.1')
@@ -50,7 +50,7 @@ function posted(path: string, body: string): Content | null {
   return path === '/mcp' ? mcpAnswer(body) : (POSTED.get(path) ?? null)
 }
 
-/** As much of MCP as lets a client come to calling a tool. What needs no answer gets none. */
+/** The part of MCP that a client needs to call a tool. Notifications get no answer. */
 function mcpAnswer(body: string): Content {
   const call = parseCall(body)
   if (call === null) return { type: 'text/plain', body: 'no JSON-RPC\n', status: 400 }
@@ -69,7 +69,7 @@ function parseCall(body: string): { readonly id: unknown; readonly method: strin
   }
 }
 
-/** What is below /api and not named is a JSON answer all the same: every client library has paths of its own. */
+/** Unknown paths below /api get a JSON answer, because every client library has its own paths. */
 function notFound(path: string): Content {
   if (/^\/(?:api|v\d)\//.test(path)) return json({ ok: true, path })
   return { ...page('Not found', '<p><a href="/">Home</a></p>'), status: 404 }

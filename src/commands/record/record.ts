@@ -123,7 +123,10 @@ async function startWorker(worker: SingleWorker, settings: GatewaySettings, log:
   io.stdout.write(ca === undefined ? '\n' : ` (CA of its certificate: ${ca})\n`)
 }
 
-/** Whatever comes first: enough requests, enough time, or a signal. A second signal ends the process at once. */
+/**
+ * Ends the recording after enough requests, enough time, or a signal. A second signal ends the process at
+ * once.
+ */
 class Stop {
   readonly reached: Promise<void>
   readonly #timer: NodeJS.Timeout | null
@@ -173,7 +176,7 @@ function countOf(given: Arguments, option: string): number | null {
   throw new Fault(USAGE, `--${option} takes a whole number from 1 to 9999999, not "${value}"`)
 }
 
-/** What was recorded before stays; nobody else may read it. */
+/** Appends to an existing file; only its owner can read it. */
 async function openFile(file: string): Promise<WriteStream> {
   const stream = createWriteStream(file, { flags: 'a', mode: 0o600 })
   try {
@@ -185,9 +188,9 @@ async function openFile(file: string): Promise<WriteStream> {
   }
 }
 
-/** Nothing is blocked or held up. */
+/** Blocks and delays nothing. */
 const PASS_ALL = { rules: [] }
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
-/** For the answers under way; connections that wait for another request are closed at once. */
+/** For responses in progress; idle connections are closed at once. */
 const DRAIN_MS = 2000
 const TICKET_KEY_BYTES = 48

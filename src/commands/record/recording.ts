@@ -13,7 +13,7 @@ import { HandshakeReader, RECORD_HEADER_BYTES, RecordReader } from '../../wire/r
 import type { RequestHead } from '../../wire/request-head.ts'
 import { redactHead } from './redaction.ts'
 
-/** What whoever records says of the client. */
+/** The operator's description of the client. */
 export interface RecordedClient {
   readonly client: string
   readonly version: string | null
@@ -21,18 +21,18 @@ export interface RecordedClient {
   readonly situation: string | null
 }
 
-/** Writes down each connection that is seen through the tap, as a line of JSON, once it is over. */
+/** Writes each connection seen by the tap as a line of JSON once it ends. */
 export class Recording implements Tap {
   connections = 0
   requests = 0
   /** Called after each request. */
   onRequest: () => void = () => undefined
-  /** Rejects when nothing more can be written. */
+  /** Rejects when writing fails. */
   readonly failed: Promise<never>
   readonly #client: RecordedClient
   readonly #keepsQueries: boolean
   readonly #out: Writable
-  /** Tells the connections of one recording from those of another in the same file. */
+  /** Distinguishes recordings in one file. */
   readonly #prefix = randomBytes(3).toString('hex')
   readonly #open = new Map<number, OpenRow>()
 
@@ -41,7 +41,7 @@ export class Recording implements Tap {
     this.#keepsQueries = keepsQueries
     this.#out = out
     this.failed = new Promise((_, reject) => out.on('error', (error) => reject(writeFault(error))))
-    this.failed.catch(() => undefined) // whoever finishes it hears of it
+    this.failed.catch(() => undefined) // finish() reports it
   }
 
   opened({ id }: Connection, records: Uint8Array): void {
@@ -86,7 +86,7 @@ export class Recording implements Tap {
     this.#write(id)
   }
 
-  /** With those that are still open. */
+  /** Also writes connections that are still open. */
   async finish(): Promise<void> {
     for (const id of [...this.#open.keys()]) this.#write(id)
     this.#out.end()
@@ -127,7 +127,7 @@ interface OpenRow {
   readonly requests: SeenRequest[]
 }
 
-/** What was agreed on. */
+/** The negotiated TLS parameters. */
 interface TlsFacts {
   readonly alpn: string | null
   readonly tls_version: string | null
@@ -142,7 +142,7 @@ interface SeenRequest {
   readonly atMs: number
 }
 
-/** How many of the bytes are records of the hello. All, where none can be read. */
+/** The number of bytes that are records of the hello; all bytes if they cannot be parsed. */
 function helloLength(bytes: Uint8Array): number {
   const records = new RecordReader()
   const messages = new HandshakeReader(HELLO_BYTES_MAX)

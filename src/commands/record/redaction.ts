@@ -2,8 +2,9 @@ import { REDACTED } from '../../shared/secret.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 
 /**
- * A request without its secrets. Header names, their order, cookie names and authentication schemes stay; what is
- * nobody's business goes. Rather too much than too little: fingerprints need none of it, but for JA4H's last part.
+ * Removes secrets from a request. Header names, their order, cookie names and authentication schemes stay;
+ * private values are removed. When in doubt, it removes: fingerprints need no values, except for the last
+ * part of JA4H.
  */
 export function redactHead(head: RequestHead, keepsQueries: boolean): RequestHead {
   const { method, version } = head
@@ -23,7 +24,7 @@ export function redactHeader(name: string, value: string, keepsQueries: boolean)
   return SECRET_NAME.test(name) ? REDACTED : redactTokens(value)
 }
 
-/** The values of its query go, and their names stay. */
+/** Removes the values of the query and keeps their names. */
 export function redactUrl(url: string, keepsQueries: boolean): string {
   const at = url.indexOf('?')
   if (at === -1 || keepsQueries) return redactTokens(url)
@@ -31,7 +32,7 @@ export function redactUrl(url: string, keepsQueries: boolean): string {
   return redactTokens(`${url.slice(0, at)}?${fields.map((field) => field.replace(VALUE, '=')).join('&')}`)
 }
 
-/** A crumb without a name is a value (RFC 6265bis §5.6). */
+/** A cookie without a name is a value (RFC 6265bis §5.6). */
 function redactCookie(crumb: string): string {
   const pair = crumb.trimStart()
   if (pair === '') return crumb
@@ -46,25 +47,31 @@ function redactTokens(text: string): string {
     .replace(LONG_RUN, (run) => (isRandom(run) ? REDACTED : run))
 }
 
-/** `fine-grained-tool-streaming-2025-05-14` is made of words and numbers; what is random mixes them. */
+/**
+ * Random text mixes letters and digits. `fine-grained-tool-streaming-2025-05-14` consists of words and
+ * numbers.
+ */
 function isRandom(run: string): boolean {
   return run.split(/[-_]/).some((piece) => piece.length >= 8 && /\d/.test(piece) && /[a-z]/i.test(piece))
 }
 
-/** By their words: `x-portkey-runtime` names no key. */
+/** Matches whole words: `x-portkey-runtime` contains no key. */
 const SECRET_NAME =
   /(?<![a-z])(?:auth(?!ority)[a-z]*|[a-z]*(?:auth|token|secret|apikey|password|session|csrf|xsrf)|keys?|credentials?|passwd|signature|jwt)(?![a-z])/
-/** Names that look like secrets and are none; and what clients are known by, whatever it looks like. */
+/** Names that look like secrets but are harmless, and headers that identify clients. */
 const HARMLESS_NAMES: ReadonlySet<string> = new Set([
   ...['host', ':authority', 'user-agent', 'accept', 'content-type', 'sec-websocket-key', 'sec-ch-ua'],
 ])
-/** Of Authorization, in whatever header it stands: only known ones, for the first word of a secret is no scheme. */
+/**
+ * Schemes of Authorization values, in any header. Known schemes only: otherwise the first word of a secret
+ * could pass as a scheme.
+ */
 const SCHEME =
   /^(bearer|basic|digest|token|api-?key|negotiate|ntlm|dpop|gnap|hawk|hmac|signature|aws4-hmac-sha256) +\S/i
 const VALUE = /=.*$/s
-/** As OpenAI, Anthropic, GitHub, Google, Slack, AWS and all who issue JWTs write them. */
+/** Key formats of OpenAI, Anthropic, GitHub, Google, Slack and AWS, and JWTs. */
 const KEY =
   /(?<![\w-])(?:[spr]k[-_][\w-]{8,}|gh[pousr]_\w{16,}|github_pat_\w+|AIza[\w-]{20,}|ya29\.[\w-]+|xox[abprs]-[\w-]+|AKIA\w{12,}|hf_\w{16,}|eyJ[\w-]+(?:\.[\w-]+){0,4})/g
-/** Of a URL, with the password: `https://user:password@`. */
+/** User information in a URL: `https://user:password@`. */
 const USER = /(?<=:\/\/)[^/?#\s]{1,1000}(?=@)/g
 const LONG_RUN = /[\w-]{32,}/g

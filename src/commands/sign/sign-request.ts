@@ -90,7 +90,7 @@ export const signOne: Action = {
 interface Made {
   readonly url: URL
   readonly method: string
-  /** Flat. */
+  /** Names and values alternate. */
   readonly headers: readonly string[]
   readonly body: Buffer | null
 }
@@ -214,7 +214,7 @@ function pairs(flat: readonly string[]): [name: string, value: string][] {
   return found
 }
 
-/** For a shell. */
+/** Quotes for a shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -135,7 +135,7 @@ class Verifier {
   }
 }
 
-/** Where the signature covers a digest of the body: whether it is that of the body. */
+/** If the signature covers a digest of the body: whether the digest matches. */
 function bodyStep({ rawHeaders, body }: CapturedRequest, { signature }: Explained): Step | null {
   if (signature === null || !isCovered(signature, 'content-digest')) return null
   const digests = readContentDigest(rawHeaders)
@@ -163,7 +163,7 @@ async function reading(file: string): Promise<FindKeys> {
   } catch {
     throw new Fault('DIRECTORY_UNREADABLE', `${file} is no JSON`)
   }
-  // Who brings the keys answers for them.
+  // The caller supplies the keys, so keys from specifications are allowed.
   const keys = readKeySet(value, { allowPrivate: true })
   return async () => ({ keys, from: file })
 }

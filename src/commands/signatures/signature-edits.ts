@@ -20,7 +20,7 @@ import { Fault } from '../../shared/fault.ts'
 import type { TextFile } from '../../runtime/signatures/signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'
 
-/** A file of signatures with what is new in it. */
+/** A signature file with its additions. */
 export interface Edited {
   readonly text: string
   readonly changes: readonly Change[]
@@ -34,9 +34,9 @@ export interface Change {
 }
 
 /**
- * Puts `measured` into a file: what it has from the same source is replaced, all else added; `newcomers` come at its
- * end. Every other character stays as its author wrote it. Throws a Fault where that would say something else: there are ways
- * to write YAML in which a line more is a part of what stands above it.
+ * Adds `measured` to a file: replaces signatures of the same source, adds the others, and appends
+ * `newcomers`. Every other character stays as its author wrote it. Throws a Fault if the edit would change
+ * the meaning: in some YAML styles a new line becomes part of the text above it.
  */
 export function edited(
   file: TextFile,
@@ -63,7 +63,7 @@ export function edited(
   throw new Fault(UNEDITABLE, `${file.path}: ${what}`)
 }
 
-/** Of a text that was just put together; `null`: it has become unreadable. */
+/** Parses an edited text; `null`: it is no longer readable. */
 function listIn(text: string, path: string): readonly Software[] | null {
   try {
     const source = readSource(text, path)
@@ -101,13 +101,13 @@ function merged(
   return { change, signatures: [...signatures, ...added] }
 }
 
-/** Where things stand in a text, and what is to stand there. */
+/** Collects edits of a text. */
 class Editor {
   readonly #file: TextFile
   readonly #root: Node | null
   readonly #lineEnd: string
   readonly #edits: { readonly at: number; readonly to: number; readonly text: string }[] = []
-  /** Software that comes at the end. */
+  /** Software to append at the end. */
   readonly #newcomers: Software[] = []
 
   constructor(file: TextFile) {
@@ -131,12 +131,12 @@ class Editor {
     this.#edits.push({ at: node.range![0], to: node.range![1], text })
   }
 
-  /** Behind an item of a collection in brackets. */
+  /** After an item of a collection in brackets. */
   insertBehind(node: Node, text: string): void {
     this.#edits.push({ at: node.range![1], to: node.range![1], text: `, ${text}` })
   }
 
-  /** Lines of their own, behind the last line of an item. */
+  /** As separate lines, after the last line of an item. */
   insertLines(node: Node, column: number, text: string): void {
     const end = endOf(node)
     const lineEnd = this.#file.text[end - 1] === '\n' ? end - 1 : this.#file.text.indexOf('\n', end)
@@ -150,7 +150,7 @@ class Editor {
 
   text(): string {
     if (this.#newcomers.length > 0) this.#insertNewcomers(this.#newcomers)
-    // From the end, so that the places before stay; of two at one place, the first comes first.
+    // From the end, so that earlier offsets stay valid; of two edits at one place, the first comes first.
     const edits = [...this.#edits].reverse().sort((a, b) => b.at - a.at)
     return edits.reduce(
       (text, { at, to, text: put }) => text.slice(0, at) + put + text.slice(to),
@@ -179,7 +179,7 @@ class Editor {
   }
 }
 
-/** One Software of a text. */
+/** Edits one Software of a text. */
 class SoftwareEditor {
   readonly #editor: Editor
   readonly #node: unknown
@@ -199,7 +199,7 @@ class SoftwareEditor {
     const list = this.#list(signatures)
     const last = this.#map(list.items.at(-1))
     if (list.flow === true) return this.#editor.insertBehind(last, documents.map(flowOf).join(', '))
-    // One line each, unless the one before has more.
+    // One line each, unless the previous item has several.
     const text =
       last.flow === true ? documents.map((each) => `- ${flowOf(each)}`).join('\n') : yamlOf(documents)
     this.#editor.insertLines(last, this.#editor.column(list), text)
@@ -237,14 +237,14 @@ class SoftwareEditor {
     throw this.#uneditable()
   }
 
-  /** What another place refers to would change there, too. */
+  /** Refuses a node with an anchor: the edit would also change the places that refer to it. */
   #unshared<Of extends Node>(node: Of): Of {
     if (!isAlias(node) && (node as { anchor?: string }).anchor !== undefined) throw this.#uneditable()
     return node
   }
 }
 
-/** YAML as it is written here: lists of words, like the names of headers, on one line each. */
+/** YAML in the style of the bundled files: lists of words, such as header names, on one line each. */
 export function yamlOf(value: unknown): string {
   const document = new Document(value, { version: '1.2', schema: 'core', aliasDuplicateObjects: false })
   visit(document, {
@@ -261,7 +261,7 @@ function flowOf(value: unknown): string {
   return document.toString(ONE_LINE).trimEnd()
 }
 
-/** Behind the last character of a node that is not blank or a comment. */
+/** The offset behind the last character of a node, without trailing blanks and comments. */
 function endOf(node: Node): number {
   const last = (isMap(node) || isSeq(node)) && node.flow !== true ? node.items.at(-1) : undefined
   if (last === undefined) return node.range![1]

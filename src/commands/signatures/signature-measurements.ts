@@ -10,7 +10,7 @@ import { readCorpus } from '../record/corpus-file.ts'
 import { hasSignatureLines } from '../../runtime/signatures/signature-lines.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-/** What has been measured of software that is known, and who else was there. */
+/** Measurements of known software, and names of unknown clients. */
 export class Measurements {
   readonly #signatures = new Map<SoftwareId, Map<string, Signature>>()
   readonly #strangers = new Map<string, number>()
@@ -20,12 +20,12 @@ export class Measurements {
     this.#known = byName(known)
   }
 
-  /** `null` for what goes by a name that nobody has, or several have. */
+  /** `null` if the name is unknown or ambiguous. */
   software(name: string): Software | null {
     return this.#known.get(name) ?? null
   }
 
-  /** In an order that does not depend on that of the files. */
+  /** In an order that does not depend on the order of the files. */
   of(id: SoftwareId): readonly Signature[] {
     const signatures = [...(this.#signatures.get(id) ?? [])]
     const rank = ({ type }: Signature) => ORDER.indexOf(type)
@@ -36,12 +36,12 @@ export class Measurements {
       .map(([, signature]) => signature)
   }
 
-  /** Connections of clients that nobody knows, by name. */
+  /** Number of connections of unknown clients, by name. */
   get strangers(): ReadonlyMap<string, number> {
     return this.#strangers
   }
 
-  /** Of one pattern from one source, observations are summed up. False when there are too many patterns. */
+  /** Sums the observations of one pattern from one source. False if there are too many patterns. */
   add(id: SoftwareId, signature: Signature): boolean {
     let signatures = this.#signatures.get(id)
     if (signatures === undefined) {
@@ -64,20 +64,23 @@ export class Measurements {
   }
 }
 
-/** Two signatures of one Software with the same key are the same, measured again. */
+/** Two signatures of one Software with the same key are repeated measurements. */
 export function signatureKey(signature: Signature): string {
   const { date: _date, observations: _observations, ...pattern } = signature
   return JSON.stringify(Object.entries(pattern).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 export interface CorpusReading {
-  /** What signatures are to name as their source. */
+  /** The source to record in signatures. */
   readonly source: string
-  /** Whether JA4H is computed at all. */
+  /** Whether to compute JA4H. */
   readonly ja4plus: boolean
 }
 
-/** Adds what a file of recorded connections says, one a line. Throws a ConfigFault that names each bad line. */
+/**
+ * Adds the measurements in a file of recorded connections, one a line. Throws a ConfigFault that names each
+ * invalid line.
+ */
 export async function measureCorpus(file: string, reading: CorpusReading, into: Measurements): Promise<void> {
   const problems: Problem[] = []
   const refuse = (line: number, { message }: Fault) => {
@@ -85,7 +88,7 @@ export async function measureCorpus(file: string, reading: CorpusReading, into: 
     if (problems.length >= PROBLEMS_MAX) throw new ConfigFault(problems, 'CORPUS_INVALID')
   }
   try {
-    // For rows that do not say when they were recorded. The day of the import would change with every import.
+    // For rows without a time. The day of the import would differ with every import.
     const day = (await stat(file)).mtime.toISOString().slice(0, 10)
     for await (const { number, row } of readCorpus(createReadStream(file), refuse, reading.ja4plus)) {
       const fault = measure(row, day, reading.source, into)
@@ -125,14 +128,14 @@ type HeaderOrderPattern = Pick<Signature & { type: 'header-order' }, 'type' | 'p
 function patternsOf({ print, requests }: CorpusRow, { kind }: Software): readonly Pattern[] {
   const patterns: Pattern[] = []
   const add = (type: FingerprintType, value: string | null) => {
-    // A peer can make one that no signature can be written for.
+    // A client can produce a fingerprint for which no signature can be written.
     if (value !== null && isFingerprint(type, value)) patterns.push({ type, value, isDecisive: false })
   }
   add('ja4', print.ja4)
   add('stable', print.stable)
   add('http2', print.http2)
   for (const request of requests) {
-    // Cookies, in the last two parts, are the site's and the visitor's.
+    // The last two parts depend on cookies, which belong to the site and the visitor.
     if (request.ja4h !== null) add('ja4h', `${request.ja4h.split('_', 2).join('_')}_*_*`)
     const order = kind === 'browser' && isNavigation(request) ? headerOrder(request) : null
     if (order !== null) patterns.push(order)
@@ -140,7 +143,7 @@ function patternsOf({ print, requests }: CorpusRow, { kind }: Software): readonl
   return patterns
 }
 
-/** What a browser sends for a page; older ones do not say so but by what they accept. */
+/** Whether a browser requests a page; older browsers show it only by their Accept header. */
 function isNavigation({ head }: CorpusRequest): boolean {
   if (head.method !== 'GET') return false
   const mode = headerOf(head.rawHeaders, 'sec-fetch-mode')
@@ -163,7 +166,7 @@ function headerOf(rawHeaders: readonly string[], name: string): string | null {
   return at === -1 ? null : rawHeaders[at + 1]!
 }
 
-/** An id is its owner's; an alias that two have is nobody's. */
+/** Ids take precedence; ambiguous aliases are dropped. */
 function byName(list: readonly Software[]): ReadonlyMap<string, Software> {
   const byAlias = new Map<string, Software>()
   const shared = new Set<string>()
@@ -179,10 +182,10 @@ function byName(list: readonly Software[]): ReadonlyMap<string, Software> {
 const ORDER: readonly Signature['type'][] = [
   ...(['user-agent', 'header', 'ja4', 'stable', 'ja4s', 'ja4x', 'http2', 'ja4h', 'header-order'] as const),
 ]
-/** Of one Software from one import. The most varied browsers have some hundred. */
+/** For one Software and one import. The most varied browsers have some hundred. */
 const SIGNATURES_MAX = 1000
 const STRANGERS_MAX = 1000
-/** With more bad lines it is another file that was meant. */
+/** With more invalid lines, the file is probably the wrong one. */
 const PROBLEMS_MAX = 100
 const DAY_AND_TIME = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]{1,256}$/

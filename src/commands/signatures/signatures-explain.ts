@@ -58,15 +58,15 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-/** Of what is known. */
+/** One part of the explanation. */
 interface Part {
-  /** Sentences before it. */
+  /** Sentences before the table. */
   readonly said: readonly string[]
   readonly facts: readonly (readonly [name: string, value: string])[]
-  /** `>` before a title is a column of numbers. */
+  /** A title that starts with `>` marks a column of numbers. */
   readonly titles: readonly string[]
   readonly rows: readonly (readonly string[])[]
-  /** Where there are no rows. */
+  /** Text if there are no rows. */
   readonly none: string
 }
 
@@ -90,7 +90,7 @@ function linesOf({ said, facts, titles, rows, none }: Part, at: number): readonl
   ]
 }
 
-/** Of long lists only what will be said. */
+/** Reads only the needed entries of long lists. */
 function keepsFor(text: string): Keeps {
   const types = typesOf(text)
   if (types.length === 0) return ({ id, aliases }) => id === text || aliases.includes(text)
@@ -101,7 +101,7 @@ function keepsFor(text: string): Keeps {
   }
 }
 
-/** With `*` for some of its parts it may be of several. */
+/** With `*` for some parts, a text may match several types. */
 function typesOf(text: string): readonly FingerprintType[] {
   return FINGERPRINT_TYPES.filter((type) => isFingerprint(type, text))
 }
@@ -231,9 +231,9 @@ function fingerprintParts(list: readonly Software[], wanted: FingerprintPattern)
 interface Compared {
   readonly software: Software
   readonly signature: FingerprintSignature
-  /** No part differs; `*` is any part. */
+  /** All parts match; `*` matches any part. */
   readonly isWhole: boolean
-  /** The parts that are equal and say something, by name. */
+  /** Names of the equal, informative parts. */
   readonly shared: readonly string[]
 }
 
@@ -281,7 +281,7 @@ function userAgentPart(list: readonly Software[], text: string): Part {
   }
 }
 
-/** Where it may be an id or alias that was mistyped. */
+/** Suggestions if the text may be a mistyped id or alias. */
 function nearLines(list: readonly Software[], text: string): readonly string[] {
   const near = didYouMean(
     text.toLowerCase(),
@@ -290,7 +290,7 @@ function nearLines(list: readonly Software[], text: string): readonly string[] {
   return near === '' ? [] : [`No software has this id or alias${near}.`]
 }
 
-/** Nothing is cut, however wide: this is all there is to know. */
+/** A table without truncation. */
 function table(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
@@ -320,7 +320,7 @@ function measured({ date, source }: { readonly date: string; readonly source: st
   return `${date}, ${source}`
 }
 
-/** What is only published has been seen by nobody here. */
+/** Published fingerprints have no observations. */
 function seen(observations: number): string {
   return observations === 0 ? '-' : String(observations)
 }
@@ -360,5 +360,5 @@ const PARTS: Readonly<
   stable: { separator: '-', names: ['', 'a', 'b', 'c'] },
   http2: { separator: '|', names: ['settings', 'window', 'priority', 'pseudo-headers'] },
 }
-/** Parts that are equal and say nothing: any, none. */
+/** Parts that match without being informative. */
 const SILENT = /^(?:\*|0*)$/

@@ -32,7 +32,7 @@ export const feedKey: Action = {
   run: runFeedKey,
 }
 
-/** What `signatures export` takes beside the files, to make a feed of them. */
+/** Options of `signatures export` for making a feed. */
 export const FEED_OPTIONS: readonly Option[] = [
   {
     name: 'sign',
@@ -89,7 +89,7 @@ async function newPrivateKey(file: string): Promise<KeyObject> {
   return parseFeedPrivateKey(pem)
 }
 
-/** The list as a feed that the keys under `--sign` have signed. */
+/** The list as a feed, signed with the keys of `--sign`. */
 export async function signedFeed(
   list: readonly Software[],
   given: Arguments,
@@ -144,7 +144,7 @@ function needed(given: Arguments, option: string): string {
   throw new Fault(USAGE, `--${option} is missing`)
 }
 
-/** A duration counts from now; a time is held against its form where the feed is made. */
+/** A duration counts from now. A time is validated when the feed is made. */
 function expiryOf(text: string | null, nowMs: number): string | null {
   const durationMs = text === null ? null : parseDurationMs(text)
   if (durationMs === null) return text
@@ -165,7 +165,7 @@ async function privateKeyIn(file: string, io: Io): Promise<KeyObject> {
   }
 }
 
-/** Whole or not at all. */
+/** Writes the file atomically. */
 export async function writeWhole(file: string, text: string): Promise<void> {
   const draft = `${file}.${process.pid}`
   try {
@@ -189,8 +189,8 @@ function unwritable(file: string, error: unknown): Fault {
 
 const OWNER_ONLY = 0o600
 const READABLE_BY_OTHERS = 0o004
-/** As settings have it. */
+/** The same rule as in settings. */
 const NAME = /^\w(?:[\w.-]{0,62}\w)?$/
-/** What `bytes_max` is by default. */
+/** The default of `bytes_max`. */
 const BYTES_USUAL = 4 * 1024 * 1024
 const DURATION_MS_MAX = 3650 * 86_400_000

@@ -86,12 +86,12 @@ interface Outcome {
   readonly changes: readonly Change[]
 }
 
-/** Software that is not known yet, by the name of the file it comes from. */
+/** Unknown software, by the name of its source file. */
 type Newcomers = ReadonlyMap<string, NewcomerFile>
 
 interface NewcomerFile {
   readonly list: Software[]
-  /** Of the file, where it holds nothing else. */
+  /** Text of the file, if it contains nothing else. */
   readonly text: string | null
 }
 
@@ -138,7 +138,7 @@ function readSignatures(
     else for (const signature of software.signatures) measurements.add(known.id, signature)
   }
   if (strangers.length === 0) return
-  // Hidden files are not read; what is added stands as a list.
+  // Hidden files are not read, so drop the leading dots. Additions are written as a YAML list.
   const name = basename(path)
     .replace(/^\.+/, '')
     .replace(/\.jsonl$/, '.yaml')
@@ -147,7 +147,7 @@ function readSignatures(
   newcomers.set(name, { list: [...others, ...strangers], text: isWhole ? text : null })
 }
 
-/** The files that change, and how. */
+/** The files to change, and their changes. */
 function outcomeOf(
   folder: string,
   files: readonly TextFile[],
@@ -178,12 +178,12 @@ async function checkFolder(folder: string): Promise<void> {
   throw new Fault('UNREADABLE', `${folder}: is no folder`)
 }
 
-/** Every text is written out beside its file before the first one takes its file's place. */
+/** Writes every text to a temporary file before it replaces the first file. */
 async function writeAll(texts: ReadonlyMap<string, string>): Promise<void> {
   const written: { file: string; temporary: string }[] = []
   try {
     for (const [path, text] of texts) {
-      // The file itself, not a link to it.
+      // Replace the target of a link, not the link.
       const file = await realpath(path).catch(() => path)
       const mode = (await stat(file).catch(() => null))?.mode ?? 0o644
       const temporary = join(dirname(file), `.${basename(file)}.${randomBytes(6).toString('hex')}.tmp`)

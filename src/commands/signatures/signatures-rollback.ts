@@ -120,7 +120,7 @@ async function runRollback(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-/** The next good one below the one in use. */
+/** The next valid version below the one in use. */
 async function olderOf(feed: FeedSettings, store: FeedStore): Promise<FeedFacts> {
   await store.load()
   const inUse = store.inUse(feed.name).feed?.version ?? Number.POSITIVE_INFINITY

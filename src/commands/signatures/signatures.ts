@@ -156,7 +156,7 @@ function summaryOf(
   return { id, name, kind, category, vendor, aliases, signatures: all, decisive }
 }
 
-/** What there is, without keeping a million of it. */
+/** Counts signatures without storing them: there may be a million. */
 class SignatureCount implements LineSink {
   readonly #kinds = new Map(SOFTWARE_KINDS.map((kind) => [kind, 0]))
   readonly #ids: Set<string>
@@ -164,7 +164,7 @@ class SignatureCount implements LineSink {
   #software = 0
   #signatures = 0
 
-  /** `ours`: what comes with Gatehouse, whose fingerprints may be in long lists. */
+  /** `ours`: the bundled software, whose fingerprints may be in long lists. */
   constructor({ lists, longLists }: SignatureReading, ours: readonly Software[]) {
     this.#ids = new Set(ours.map(({ id }) => id))
     this.#files = lists.length + longLists.length

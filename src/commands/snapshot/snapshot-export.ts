@@ -90,7 +90,7 @@ async function exported(given: Arguments, io: Io): Promise<Buffer> {
   }
 }
 
-/** Only its owner can read it: a policy may name what nobody else should know. */
+/** Writes atomically. Only the owner can read the file, because a policy may be confidential. */
 async function writeWhole(file: string, bytes: Buffer): Promise<void> {
   const draft = `${file}.${randomUUID()}.tmp`
   try {
