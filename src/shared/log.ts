@@ -17,7 +17,7 @@ export interface Log {
   error(message: string, fields?: LogFields): void
   /** The same log with fields added to every line. */
   with(fields: LogFields): Log
-  /** From now on, of this log; those that were made of it keep theirs. */
+  /** Applies to this log only; logs already derived from it keep their level. */
   setLevel(level: LogLevel): void
   /** Writes everything logged so far; call it before the process ends. */
   flush(): void

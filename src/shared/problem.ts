@@ -3,7 +3,7 @@ import { Fault } from './fault.ts'
 
 /** One problem of a document such as a policy or a signature file. */
 export interface DocumentProblem {
-  /** Where it is, as a JSON pointer (RFC 6901). */
+  /** JSON pointer to the value (RFC 6901). */
   readonly pointer: string
   /** The named item around it, such as `rule "api"`; `null`: the item has no name, or there is no item. */
   readonly within: string | null
