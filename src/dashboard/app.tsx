@@ -7,7 +7,7 @@ import { Crash } from './shell/crash.tsx'
 import { Shell } from './shell/shell.tsx'
 import { SignIn } from './shell/sign-in.tsx'
 
-/** `failure`: why signing in did not work. */
+/** `failure`: why signing in failed. */
 export function App({ failure }: { readonly failure: string | null }) {
   const [session, setSession] = useState(currentSession)
   const [error, setError] = useState<Error | null>(null)
@@ -41,9 +41,9 @@ function Nowhere() {
   )
 }
 
-/** Those that nobody has caught, wherever they come from. */
+/** Reports uncaught errors from any source. */
 function watchErrors(found: (error: Error) => void): () => void {
-  // Where there is none it is no program's: browsers say so of sizes that change too often.
+  // An event without an error is not from a program: browsers send one for resize loops.
   const onError = ({ error }: ErrorEvent) => error && found(asError(error))
   const onRejection = ({ reason }: PromiseRejectionEvent) => found(asError(reason))
   addEventListener('error', onError)

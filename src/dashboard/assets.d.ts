@@ -1,7 +1,7 @@
-// Vite gives the address of what is imported so.
+// Vite imports assets as their address.
 declare module '*.svg' {
   const address: string
-  // biome-ignore lint/style/noDefaultExport: it is how Vite gives it
+  // biome-ignore lint/style/noDefaultExport: Vite exports the address this way
   export default address
 }
 declare module '*.css'

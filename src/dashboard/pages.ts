@@ -2,7 +2,7 @@ import type { FunctionComponent } from 'preact'
 import { lazy } from 'preact-iso'
 import type { Scope } from './api/operations.ts'
 
-/** A page, and its own pages below it; each comes in a file of its own, that is loaded when it is first looked at. */
+/** A page and its subpages. Each is a separate file, loaded on the first visit. */
 export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
   {
     title: 'Live',
@@ -153,7 +153,7 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
 export interface PageEntry {
   readonly title: string
   readonly path: string
-  /** Without which there is nothing on it. */
+  /** Without this scope the page is empty. */
   readonly scope: Scope
   readonly routes: readonly { readonly path: string; readonly component: FunctionComponent }[]
 }

@@ -1,13 +1,13 @@
 import { defineConfig } from 'vite'
 
-// biome-ignore lint/style/noDefaultExport: it is how Vite reads it
+// biome-ignore lint/style/noDefaultExport: Vite reads the default export
 export default defineConfig({
   base: '/dashboard/',
   build: {
     outDir: '../../dist/dashboard',
     emptyOutDir: true,
     target: 'es2023',
-    // What is small goes into a file of its own all the same: the page may load nothing from `data:`.
+    // Small assets become files, too: the page's policy forbids `data:` URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

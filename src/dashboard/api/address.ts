@@ -1,6 +1,9 @@
 type Values = Readonly<Record<string, unknown>>
 
-/** `/v1/agents/curl?page=2`, of `/agents/{agent_id}`; what is undefined, or an empty text, is left out of the query. */
+/**
+ * Fills `/agents/{agent_id}` to `/v1/agents/curl?page=2`. Undefined and empty values are left out of the
+ * query.
+ */
 export function addressOf(template: string, path: Values = {}, query: Values = {}): string {
   const filled = template.replace(/\{([^}]+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])))
   const parameters = new URLSearchParams()

@@ -6,7 +6,7 @@ import { authorization, signedOut } from './session.ts'
 export type OperationId = keyof Operations
 export type Answer<Id extends OperationId> = Operations[Id]['answer']
 
-/** What an operation is asked with: what it must have cannot be left out. */
+/** The parameters of an operation; required ones cannot be left out. */
 export type Asked<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>
@@ -19,17 +19,17 @@ type Part<Name extends string, Value> = Value extends undefined
 
 export interface AskOptions {
   readonly signal?: AbortSignal
-  /** The entity tag of what is to be changed: somebody may have been faster. */
+  /** The entity tag of the version to change: fails if another client has changed it meanwhile. */
   readonly ifMatch?: string
 }
 
-/** An answer, and the entity tag of what was read. */
+/** An answer with the entity tag of the resource. */
 export interface Tagged<Value> {
   readonly value: Value
   readonly tag: string | null
 }
 
-/** Asks the API. Throws an ApiProblem; whoever was refused as a stranger has to sign in again. */
+/** Calls the API. Throws an ApiProblem. After a 401, the user has to sign in again. */
 export async function ask<Id extends OperationId>(
   id: Id,
   asked: Asked<Id>,
@@ -59,7 +59,7 @@ export async function askTagged<Id extends OperationId>(
   return { value: value as Answer<Id>, tag: response.headers.get('ETag') }
 }
 
-/** With who asks; the answer is a good one. */
+/** Sends a request with authorization. Resolves only if the answer is a success. */
 export async function send(address: string, init: RequestInit): Promise<Response> {
   const given = await authorization()
   const headers = { ...(init.headers as Record<string, string>), ...(given && { Authorization: given }) }

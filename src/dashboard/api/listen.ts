@@ -4,19 +4,19 @@ import { send } from './ask.ts'
 import { OPERATIONS, type Operations } from './operations.ts'
 import { ApiProblem } from './problem.ts'
 
-/** Operations that answer with a stream of events to who asks for one. */
+/** Operations that can answer with a stream of events. */
 export type StreamId = 'listEvents' | 'listRequests'
 
 export interface Listener {
   event(event: StreamEvent): void
-  /** Whether something is heard now; else, why not. */
+  /** Whether the stream is connected; if not, why. */
   state(isOpen: boolean, problem: ApiProblem | null): void
 }
 
 /**
- * Hears what happens until `signal` is aborted: goes on behind what was heard last when a stream ends or breaks. By fetch,
- * as EventSource cannot say who asks. Not while nobody sees the page: a browser has six connections to a server, for all
- * of its tabs.
+ * Listens until `signal` is aborted. After a stream ends or breaks, it resumes behind the last event. Uses
+ * fetch, because EventSource cannot send an Authorization header. Disconnects while the page is hidden: a
+ * browser has six connections to a server for all tabs.
  */
 export async function listen<Id extends StreamId>(
   id: Id,
@@ -45,7 +45,7 @@ export async function listen<Id extends StreamId>(
       if (connection.signal.aborted) continue
       const problem = error instanceof ApiProblem ? error : null
       listener.state(false, problem)
-      // Asked for what is not given, or by whom it is not given to: so it stays.
+      // The stream does not exist or the user lacks permission: a retry would not help.
       if (problem !== null && problem.status >= 400 && problem.status < 500 && problem.status !== 429) return
       failures++
     } finally {
@@ -56,7 +56,7 @@ export async function listen<Id extends StreamId>(
   }
 }
 
-/** Resolves when somebody sees the page, or `signal` is aborted. */
+/** Resolves when the page is visible, or `signal` is aborted. */
 function visible(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const look = () => {

@@ -1,19 +1,22 @@
-/** Of somebody who has signed in with an account. */
+/** Tokens of a user who signed in with an account. */
 export interface Tokens {
   readonly access: string
   readonly refresh: string | null
-  /** A little before the access token's time is over. */
+  /** Slightly before the access token expires. */
   readonly renewAtMs: number
 }
 
-/** Whether people can sign in here with an account; `at`: elsewhere, as that is where this gateway is to be reached. */
+/**
+ * Whether users can sign in with an account; `at`: only at that address, because the gateway expects to be
+ * reached there.
+ */
 export async function accountsOffered(): Promise<boolean | { readonly at: string }> {
   const { issuer, authorization_endpoint } = await metadata()
   if (authorization_endpoint === undefined) return false
   return new URL(issuer).origin === location.origin ? true : { at: `${issuer}${PAGE}` }
 }
 
-/** Goes to the page on which people sign in; `page`: where to come back to. */
+/** Opens the sign-in page; `page`: where to return to. */
 export async function beginSignIn(page: string): Promise<void> {
   const { authorization_endpoint } = await metadata()
   const [verifier, state] = [random(), random()]
@@ -27,7 +30,7 @@ export async function beginSignIn(page: string): Promise<void> {
   location.assign(`${authorization_endpoint}?${asked}`)
 }
 
-/** Throws with what is wrong, in words. */
+/** Throws an error with a readable message. */
 export async function finishSignIn(
   query: URLSearchParams,
 ): Promise<{ readonly tokens: Tokens; readonly page: string }> {
@@ -95,14 +98,14 @@ interface Metadata {
   readonly token_endpoint: string
 }
 
-/** What has to be known again on the way back. */
+/** State to keep until the browser returns from the sign-in page. */
 interface Begun {
   readonly verifier: string
   readonly state: string
   readonly page: string
 }
 
-/** As the management plane knows this page. */
+/** The id of this page at the management plane. */
 const CLIENT = 'dashboard'
 const PAGE = '/dashboard/'
 const SCOPE = 'read detect write admin mcp'

@@ -1,9 +1,9 @@
-/** Why the API did not do what it was asked to. */
+/** A failed API call. */
 export class ApiProblem extends Error {
-  /** 0: there was no answer. */
+  /** 0: no response. */
   readonly status: number
   readonly code: string
-  /** What is wrong with which part of what was sent. */
+  /** Problems in parts of the request. */
   readonly errors: readonly { readonly pointer: string; readonly detail: string }[]
   readonly requestId: string | null
 
@@ -25,7 +25,7 @@ interface Said {
   readonly requestId?: string | null
 }
 
-/** Of an answer that is none of the API's own, too: a proxy in between may have said it. */
+/** Also reads responses that are not from the API: a proxy in between may have sent them. */
 export function problemOf(status: number, body: unknown): ApiProblem {
   const { code, detail, title, errors, request_id } = (
     typeof body === 'object' && body !== null ? body : {}
@@ -39,12 +39,12 @@ export function problemOf(status: number, body: unknown): ApiProblem {
   })
 }
 
-/** Nothing was answered: the management plane is down, or the network is. */
+/** There was no response: the management plane or the network is down. */
 export function unreachable(): ApiProblem {
   return new ApiProblem({ status: 0, code: 'unreachable', detail: 'the management plane does not answer' })
 }
 
-/** What whoever reads it can do about it. */
+/** Advice for the reader. */
 export function adviceFor({ status, code }: Pick<ApiProblem, 'status' | 'code'>): string {
   if (status === 0)
     return 'It is asked again in a few seconds. Proxies go on without it: look at its process, its log and the network.'

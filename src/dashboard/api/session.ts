@@ -1,7 +1,7 @@
 import { finishSignIn, type Tokens, renewed } from './oauth.ts'
 import type { ApiProblem } from './problem.ts'
 
-/** With what the dashboard says who asks: as long as its tab is open, and in no other one. */
+/** The dashboard's credentials: kept as long as the tab is open, and only in this tab. */
 export type Session = { readonly key: string } | Tokens
 
 const PLACE = 'gatehouse.session'
@@ -14,12 +14,12 @@ export function currentSession(): Session | null {
   return session
 }
 
-/** Why nobody is signed in any more, where somebody was. */
+/** Why the user was signed out; `null`: they were not. */
 export function signOutReason(): string | null {
   return reason
 }
 
-/** Told whenever somebody signs in or out, until the answer is called. */
+/** Calls `watcher` at each sign-in and sign-out. Returns a function that stops it. */
 export function watchSession(watcher: () => void): () => void {
   watchers.add(watcher)
   return () => watchers.delete(watcher)
@@ -33,14 +33,14 @@ export function signOut(): void {
   keep(null)
 }
 
-/** The API knows them no more. */
+/** The API no longer accepts the credentials. */
 export function signedOut({ message }: Pick<ApiProblem, 'message'>): void {
   if (session !== null) keep(null, message)
 }
 
 /**
- * Takes what a link for signing in, or the page on which people sign in, has put into the address, and takes it out of
- * there: it would be in the history. Resolves with why that did not work, or with `null`.
+ * Takes a key or code that a sign-in link or page has put into the address, and removes it from there, so
+ * that it does not stay in the history. Resolves with why that failed, or with `null`.
  */
 export async function takeFromAddress(): Promise<string | null> {
   const { hash, pathname, search } = location
@@ -63,14 +63,14 @@ export async function takeFromAddress(): Promise<string | null> {
   }
 }
 
-/** The header that says who asks; `null`: nobody is signed in. */
+/** The Authorization header; `null`: not signed in. */
 export async function authorization(): Promise<string | null> {
   if (session !== null && 'access' in session && session.renewAtMs < Date.now()) await renew(session)
   if (session === null) return null
   return `Bearer ${'key' in session ? session.key : session.access}`
 }
 
-/** Once, however many ask at the same time: a token is renewed with another one that is good once. */
+/** Renews once for concurrent callers, because a refresh token is valid once. */
 async function renew(tokens: Tokens): Promise<void> {
   renewing ??= renewed(tokens)
     .then((fresh) => keep(fresh))

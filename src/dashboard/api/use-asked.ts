@@ -3,7 +3,7 @@ import { type Answer, type Asked, askTagged, type OperationId } from './ask.ts'
 import { ApiProblem } from './problem.ts'
 
 export interface UsedAnswer<Value> {
-  /** What was answered last: it stays while it is asked again. */
+  /** The last answer. It stays while a new one is loading. */
   readonly answer: Value | null
   readonly tag: string | null
   readonly problem: ApiProblem | null
@@ -11,7 +11,10 @@ export interface UsedAnswer<Value> {
   again(): void
 }
 
-/** An answer of the API for a component, asked again when what is asked changes and `everyMs`; not while nobody looks. */
+/**
+ * An API answer for a component. It reloads when the parameters change and every `everyMs`, but not while the
+ * page is hidden.
+ */
 export function useAsked<Id extends OperationId>(
   id: Id,
   asked: Asked<Id>,
@@ -23,7 +26,7 @@ export function useAsked<Id extends OperationId>(
   const key = JSON.stringify([id, asked])
   const current = useRef(asked)
   current.current = asked
-  // `key` says what is asked, `turn` that it is asked again.
+  // `key` stands for the parameters, `turn` for a reload.
   useEffect(() => {
     const stop = new AbortController()
     setState((before) => ({ ...before, isAsking: true }))
@@ -45,6 +48,6 @@ export function useAsked<Id extends OperationId>(
   return { ...state, again }
 }
 
-/** What was asked before is of no interest where something else is asked: give such a component a `key`. */
+/** For different parameters the old answer is useless: give such a component a `key`. */
 const NOTHING = { answer: null, tag: null, problem: null, isAsking: true }
 const RETRY_MS = 5_000

@@ -3,15 +3,15 @@ import { ApiProblem } from './problem.ts'
 
 export interface Doing {
   readonly isDoing: boolean
-  /** Why it was not done. */
+  /** Why it failed. */
   readonly problem: ApiProblem | null
-  /** What is wrong with this part of what was sent. */
+  /** The problem of this part of the request. */
   errorAt(pointer: string): string | null
-  /** One thing at a time. */
+  /** One action at a time. */
   run(work: () => Promise<void>): Promise<void>
 }
 
-/** Something that is changed by the API, for a component. */
+/** An API change for a component. */
 export function useDoing(): Doing {
   const [problem, setProblem] = useState<ApiProblem | null>(null)
   const [isDoing, setDoing] = useState(false)

@@ -4,7 +4,7 @@ const KNOWN = new Set([
   ...['good', 'warn', 'bad', 'low', 'medium', 'high', 'critical'],
 ])
 
-/** A word in the colour of what it says: never the colour alone. */
+/** A word in its colour. The colour alone never carries meaning. */
 export function Badge({ of, text = of }: { readonly of: string; readonly text?: string }) {
   return <span class={`badge ${KNOWN.has(of) ? of : 'plain'}`}>{text}</span>
 }

@@ -7,7 +7,7 @@ interface Props<Value extends string> {
   readonly error?: string | null
 }
 
-/** Any of some. */
+/** A group of checkboxes. */
 export function Choices<Value extends string>({
   legend,
   name,
@@ -33,7 +33,7 @@ export function Choices<Value extends string>({
   )
 }
 
-/** What a principal may do. */
+/** The scopes of a principal. */
 export const SCOPE_CHOICES = [
   { value: 'read', about: 'look things up' },
   { value: 'detect', about: 'ask who a request is of' },

@@ -1,4 +1,4 @@
-/** What paints on a canvas has to know how a colour of the style looks now: light or dark. */
+/** The current value of a style colour, light or dark, for canvas drawing. */
 export function painted(name: string): string {
   const probe = document.getElementById(PROBE) ?? made()
   probe.style.color = `var(--${name})`

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 interface Props {
   readonly title: string
-  /** What is done then, as the button says it. */
+  /** The text of the confirming button. */
   readonly doing: string
   readonly isBad?: boolean
   readonly children: ComponentChildren
@@ -11,7 +11,7 @@ interface Props {
   cancel(): void
 }
 
-/** Asks before what cannot be taken back. Escape cancels. */
+/** Asks before an irreversible action. Escape cancels. */
 export function Confirm({ title, doing, isBad = false, children, done, cancel }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current!.showModal(), [])

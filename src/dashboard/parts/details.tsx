@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { Facts } from './facts.tsx'
 import { FullTime } from './time.tsx'
 
-/** Any JSON object, as people read it: names in words, times in their zone. */
+/** Any JSON object for people: names as words, times in their zone. */
 export function Details({ of }: { readonly of: Readonly<Record<string, unknown>> }) {
   return <Facts of={Object.entries(of).map(([name, value]) => [words(name), shown(value)] as const)} />
 }

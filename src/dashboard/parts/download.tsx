@@ -1,14 +1,14 @@
 import { type Cell, csv } from './export.ts'
 
 interface Props {
-  /** Of the file, without its ending. */
+  /** The file name, without its extension. */
   readonly name: string
   readonly columns: readonly string[]
   rows(): readonly (readonly Cell[])[] | Promise<readonly (readonly Cell[])[]>
   json(): unknown
 }
 
-/** What is to be seen, as a file. */
+/** Downloads the visible data as a file. */
 export function Download({ name, columns, rows, json }: Props) {
   const asCsv = async () => save(`${name}.csv`, 'text/csv', csv(columns, await rows()))
   const asJson = async () => save(`${name}.json`, 'application/json', JSON.stringify(await json(), null, 2))

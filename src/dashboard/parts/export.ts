@@ -1,6 +1,6 @@
 export type Cell = string | number | boolean | null | undefined
 
-/** RFC 4180. What a spreadsheet would take for a formula is text in it (OWASP: CSV injection). */
+/** RFC 4180. Text that a spreadsheet would run as a formula is escaped (OWASP: CSV injection). */
 export function csv(columns: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return [columns, ...rows].map((row) => row.map(field).join(',')).join('\r\n') + '\r\n'
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** Names, and what there is to say of each; what is `null` is left out. */
+/** Names with values; `null` values are left out. */
 export function Facts({
   of,
 }: {

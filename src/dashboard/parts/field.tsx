@@ -4,9 +4,9 @@ import { useId } from 'preact/hooks'
 interface Props {
   readonly label: string
   readonly hint?: ComponentChildren
-  /** What is wrong with what was given. */
+  /** The problem of the entered value. */
   readonly error?: string | null
-  /** Gets what ties it to the label, the hint and the error. */
+  /** Receives the attributes that link the input to its label, hint and error. */
   readonly children: (tied: Tied) => ComponentChildren
 }
 
@@ -16,7 +16,7 @@ export interface Tied {
   readonly 'aria-invalid': boolean
 }
 
-/** Something to fill in. */
+/** A form field. */
 export function Field({ label, hint, error = null, children }: Props) {
   const id = useId()
   return (

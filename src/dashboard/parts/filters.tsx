@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 
-/** Filters of a list: what they hold is in the address, so that it can be shared. */
+/** Filters of a list. Their values are in the address, so that a link can be shared. */
 export function useFilters<Name extends string>(names: readonly Name[]) {
   const { query, path, route } = useLocation()
   const values = Object.fromEntries(names.map((name) => [name, query[name] ?? ''])) as Record<Name, string>
@@ -30,7 +30,7 @@ interface TextProps {
   set(value: string): void
 }
 
-/** Taken when somebody is done with it: a list is not asked for at each letter. */
+/** Applied when editing is finished: the list does not reload at each letter. */
 export function TextFilter({ label, value, set }: TextProps) {
   return (
     <Labelled label={label}>
@@ -46,7 +46,7 @@ export function TextFilter({ label, value, set }: TextProps) {
   )
 }
 
-/** In the reader's own time. */
+/** In the reader's local time. */
 export function TimeFilter({ label, value, set }: TextProps) {
   return (
     <Labelled label={label}>
@@ -66,7 +66,7 @@ interface ChoiceProps {
   readonly label: string
   readonly value: string
   readonly choices: readonly string[]
-  /** Of what it says where none is chosen. */
+  /** Text of the option for no choice. */
   readonly all?: string
   set(value: string): void
 }

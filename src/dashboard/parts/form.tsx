@@ -4,7 +4,7 @@ import { ProblemNote } from './states.tsx'
 
 interface Props {
   readonly doing: Doing
-  /** What its button says. */
+  /** The button text. */
   readonly submit: string
   readonly label: string
   readonly children: ComponentChildren
@@ -13,7 +13,7 @@ interface Props {
   cancel?(): void
 }
 
-/** Fields, a button, and what was wrong with them. */
+/** A form with fields, a button and error messages. */
 export function Form({ doing, submit, label, children, done, cancel }: Props) {
   return (
     <form
@@ -40,7 +40,7 @@ export function Form({ doing, submit, label, children, done, cancel }: Props) {
   )
 }
 
-/** What a field holds, without white space around it; `undefined`: nothing. */
+/** The trimmed value of a field; `undefined`: empty. */
 export function textOf(data: FormData, name: string): string | undefined {
   const text = String(data.get(name) ?? '').trim()
   return text === '' ? undefined : text

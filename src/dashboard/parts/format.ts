@@ -1,4 +1,4 @@
-/** `1,234`, `12.3k`, `4.5M`: as much as is read at a glance. */
+/** `1,234`, `12.3k`, `4.5M`: short enough to read at a glance. */
 export function short(count: number): string {
   return count < 10_000 ? WHOLE.format(count) : COMPACT.format(count)
 }
@@ -7,7 +7,7 @@ export function whole(count: number): string {
   return WHOLE.format(count)
 }
 
-/** `12 %`, of a share from 0 to 1; of what is little and not nothing: `< 1 %`. */
+/** `12 %`, for a share from 0 to 1; small shares above zero are `< 1 %`. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.01) return '< 1 %'
   return share < 1 && share > 0.99 ? '> 99 %' : `${Math.round(share * 100)} %`
@@ -20,12 +20,12 @@ export function ago(time: string, nowMs: number): string {
   return RELATIVE.format(Math.round(s / length), unit)
 }
 
-/** In the reader's zone, which is said. */
+/** In the reader's time zone, which is shown. */
 export function full(time: string): string {
   return FULL.format(new Date(time))
 }
 
-/** Of today: what the clock says. */
+/** Time of day. */
 export function clock(time: string | number): string {
   return CLOCK.format(new Date(time))
 }

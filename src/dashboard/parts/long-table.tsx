@@ -6,9 +6,9 @@ import { isScaled, rowWindow, scrollTopBy } from './window.ts'
 
 export interface Column<Row> {
   readonly title: string
-  /** As CSS grid takes it: `minmax(10rem, 2fr)`. */
+  /** A CSS grid size: `minmax(10rem, 2fr)`. */
   readonly width: string
-  /** Not to be seen where there is little room. */
+  /** Hidden on narrow screens. */
   readonly isExtra?: boolean
   readonly isNumber?: boolean
   cell(row: Row): ComponentChildren
@@ -22,19 +22,19 @@ export interface PartOfRows<Row> {
 interface Props<Row> {
   readonly label: string
   readonly columns: readonly Column<Row>[]
-  /** Another list has another one. */
+  /** A different key means a different list. */
   readonly listKey: string
   keyOf(row: Row): string
-  /** Of `PART_LENGTH` rows, counted from 1. */
+  /** Loads a page of `PART_LENGTH` rows; pages count from 1. */
   load(page: number, signal: AbortSignal): Promise<PartOfRows<Row>>
   readonly empty: ComponentChildren
-  /** Where a row leads to. */
+  /** The link of a row. */
   hrefOf?(row: Row): string
 }
 
 /**
- * A table of any length: what is to be seen of it is drawn, and asked for when it is. Its rows are placed by hand, which
- * those of a `<table>` cannot be: so it says by roles that it is one.
+ * A table of any length: only visible rows are loaded and drawn. Rows are positioned absolutely, which a
+ * `<table>` does not allow, so ARIA roles mark it as a table.
  */
 export function LongTable<Row>(props: Props<Row>) {
   return <Rows key={props.listKey} {...props} />
@@ -114,7 +114,7 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
   )
 }
 
-/** By how many rows a key goes on; `null`: it is none of these keys. */
+/** The number of rows that a key moves; `null`: another key. */
 function stepOf({ key, target, currentTarget }: KeyboardEvent, viewHeight: number): number | null {
   if (target !== currentTarget) return null
   const page = Math.max(1, Math.floor(viewHeight / ROW_HEIGHT) - 1)
@@ -125,7 +125,7 @@ function classOf<Row>({ isExtra = false, isNumber = false }: Column<Row>): strin
   return `${isExtra ? 'extra' : ''} ${isNumber ? 'number' : ''}`
 }
 
-/** Those parts of the list that were to be seen lately. */
+/** The recently visible parts of the list. */
 function useParts<Row>(load: Props<Row>['load']) {
   const [total, setTotal] = useState<number | null>(null)
   const [problem, setProblem] = useState<ApiProblem | null>(null)
@@ -159,10 +159,10 @@ function useParts<Row>(load: Props<Row>['load']) {
         Math.floor(first / PART_LENGTH) + 1,
         Math.floor(Math.max(first, end - 1) / PART_LENGTH) + 1,
       ]
-      // What was scrolled past before it came is not waited for.
+      // Cancel parts that were scrolled past before they arrived.
       for (const [page, stop] of underWay.current)
         if (page < from || page > to) {
-          // At once: it may be wanted again before anybody has noticed.
+          // Delete at once: the part may be wanted again before the abort is handled.
           underWay.current.delete(page)
           stop.abort()
         }
@@ -187,7 +187,7 @@ function useHeight(place: { readonly current: HTMLElement | null }): number {
     const element = place.current
     if (element === null) return
     const measure = () => setHeight(Math.max(0, element.clientHeight - HEAD_HEIGHT))
-    // Later, as what is drawn anew by it could be of another size.
+    // Deferred, because a redraw could change the size again.
     const observer = new ResizeObserver(() => requestAnimationFrame(measure))
     observer.observe(element)
     return () => observer.disconnect()
@@ -196,8 +196,8 @@ function useHeight(place: { readonly current: HTMLElement | null }): number {
 }
 
 export const PART_LENGTH = 100
-/** As the style has it. */
+/** The same value as in the style sheet. */
 const ROW_HEIGHT = 40
-/** With its line. */
+/** Including its border. */
 const HEAD_HEIGHT = 42
 const PARTS_MAX = 30

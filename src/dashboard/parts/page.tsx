@@ -3,13 +3,13 @@ import { useEffect, useRef } from 'preact/hooks'
 
 interface Props {
   readonly title: string
-  /** What it is for, for who sees it the first time. */
+  /** An introduction for first-time visitors. */
   readonly about?: ComponentChildren
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
 }
 
-/** A page: its heading has the focus when it is come to, so that a screen reader says where one is. */
+/** A page. Its heading gets the focus on arrival, so that a screen reader announces the page. */
 export function Page({ title, about, actions, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {

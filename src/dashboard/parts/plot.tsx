@@ -7,18 +7,18 @@ import { Table } from './table.tsx'
 
 interface Props {
   readonly title: string
-  /** Seconds since 1970, or any other numbers where `words` names them. */
+  /** Seconds since 1970, or any numbers if `words` labels them. */
   readonly at: readonly number[]
   readonly lines: readonly Line[]
-  /** What is on the horizontal axis, where that is no time. */
+  /** Labels of the horizontal axis, if it is not time. */
   readonly words?: readonly string[]
   readonly isStacked?: boolean
   readonly isBars?: boolean
-  /** In words, for who does not see it; else the sum of each line. */
+  /** A text alternative for people who cannot see the plot; the default is the sum of each line. */
   readonly summary?: string
 }
 
-/** A picture of numbers over time, or over some words; the same numbers as a table for who would rather read them. */
+/** A plot over time or over labels. The same numbers are available as a table. */
 export function Plot({ title, at, lines, words, isStacked = false, isBars = false, summary }: Props) {
   const [asTable, setAsTable] = useState(false)
   const data = dataOf(at, lines, isStacked)
@@ -82,7 +82,7 @@ function Numbers({ title, at, lines, words }: NumbersProps) {
   )
 }
 
-/** What is stacked is drawn as sums, the highest first, so that each covers those above it. */
+/** Stacked lines are drawn as sums, largest first, so that each covers the previous one. */
 function dataOf(at: readonly number[], lines: readonly Line[], isStacked: boolean): uPlot.AlignedData {
   const below = at.map(() => 0)
   const drawn = lines.map(({ values }) =>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Preformatted } from './preformatted.tsx'
 
-/** What is shown once, and has to be kept by who sees it. */
+/** A secret that is shown once, so the reader has to save it. */
 export function Secret({ label, value }: { readonly label: string; readonly value: string }) {
   const [isCopied, setCopied] = useState(false)
   const copy = () =>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { adviceFor, type ApiProblem } from '../api/problem.ts'
 import type { UsedAnswer } from '../api/use-asked.ts'
 
-/** What went wrong, and what to do about it. */
+/** A problem and advice. */
 export function ProblemNote({
   problem,
   again,
@@ -37,7 +37,7 @@ export function ProblemNote({
   )
 }
 
-/** Nothing is there, and what to do so that something is. */
+/** An empty state with advice on how to fill it. */
 export function Empty({
   title,
   children,
@@ -63,7 +63,7 @@ export function Waiting() {
   )
 }
 
-/** What was answered, else why not; an older answer stays to be seen below what is wrong now. */
+/** The answer or its problem; an older answer stays visible below the problem. */
 export function Answered<Value>({
   used,
   children,

@@ -3,24 +3,24 @@ import type { ComponentChildren } from 'preact'
 export interface TableColumn<Row> {
   readonly title: string
   readonly isNumber?: boolean
-  /** Left out where there is little room. */
+  /** Hidden on narrow screens. */
   readonly isExtra?: boolean
   cell(row: Row, at: number): ComponentChildren
 }
 
 interface Props<Row> {
-  /** What it has, for those who hear it: "…, as a table". */
+  /** The subject of the table, for screen readers: "…, as a table". */
   readonly label: string
   readonly rows: readonly Row[]
   keyOf(row: Row, at: number): string
-  /** The first one names the row. */
+  /** The first column names the row. */
   readonly columns: readonly TableColumn<Row>[]
 }
 
-/** As many rows as fit on a page; for more there is the long table. */
+/** A table that fits on a page; for longer lists there is LongTable. */
 export function Table<Row>({ label, rows, keyOf, columns }: Props<Row>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
     <section class="scrolled" tabIndex={0} aria-label={`${label}, as a table`}>
       <table>
         <thead>

@@ -1,4 +1,4 @@
-/** Pages side by side, each with an address of its own. */
+/** Tabs, each with its own address. */
 export function Tabs({
   label,
   tabs,

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ago, full } from './format.ts'
 
-/** How long ago; in full, in the reader's zone, for who points at it. */
+/** A relative time. Pointing at it shows the full time in the reader's zone. */
 export function Time({ at, none = 'never' }: { readonly at: string | null; readonly none?: string }) {
   useTicks(at === null ? null : 10_000)
   if (at === null) return <>{none}</>
@@ -12,12 +12,11 @@ export function Time({ at, none = 'never' }: { readonly at: string | null; reado
   )
 }
 
-/** The time in full. */
 export function FullTime({ at }: { readonly at: string }) {
   return <time dateTime={at}>{full(at)}</time>
 }
 
-/** Draws a component anew now and then. */
+/** Redraws a component periodically. */
 function useTicks(everyMs: number | null): void {
   const [, setTick] = useState(0)
   useEffect(() => {

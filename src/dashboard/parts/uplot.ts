@@ -5,7 +5,7 @@ import { short } from './format.ts'
 
 export interface Line {
   readonly label: string
-  /** Of the style. */
+  /** Name of a style colour. */
   readonly colour: string
   readonly values: readonly number[]
 }
@@ -17,7 +17,7 @@ export interface PlotShape {
   readonly isBars: boolean
 }
 
-/** In a file of its own, that is loaded where there is something to plot. */
+/** A separate file, loaded only if there is something to plot. */
 export function makePlot(shape: PlotShape, data: uPlot.AlignedData, element: HTMLElement): uPlot {
   const { lines, words, isStacked, isBars } = shape
   const drawn = isStacked ? [...lines].reverse() : lines
@@ -69,22 +69,22 @@ export function makePlot(shape: PlotShape, data: uPlot.AlignedData, element: HTM
 export interface Dot {
   readonly x: number
   readonly y: number
-  /** Of its radius, in pixels. */
+  /** Radius in pixels. */
   readonly size: number
-  /** Of the style. */
+  /** Name of a style colour. */
   readonly colour: string
 }
 
 export interface Dots {
   readonly x: string
   readonly y: string
-  /** Those that are drawn first are below. */
+  /** The first dots are drawn at the bottom. */
   readonly dots: readonly Dot[]
-  /** Somebody points at this one, or at none. */
+  /** Called with the dot under the pointer, or `null`. */
   pointed(index: number | null): void
 }
 
-/** Dots between two axes that both count something. */
+/** Dots between two numeric axes. */
 export function makeDots({ x, y, dots, pointed }: Dots, element: HTMLElement): uPlot {
   const near = (plot: uPlot, left: number, top: number): number | null => {
     let [best, distance] = [null as number | null, POINTED_AT]
@@ -139,10 +139,10 @@ function drawDots(plot: uPlot, dots: readonly Dot[]): void {
   ctx.restore()
 }
 
-/** Pixels beside a dot. */
+/** Tolerance around a dot, in pixels. */
 const POINTED_AT = 6
 
-/** As short as the step from one to the next lets them be, with the day where it changes. */
+/** Time labels, as short as the step allows, with the day where it changes. */
 function moments(splits: readonly number[], stepS: number): string[] {
   let day = ''
   return splits.map((atS) => {

@@ -5,7 +5,7 @@ import { THEME_CHANGED } from '../shell/theme.ts'
 
 type UPlotFile = typeof import('./uplot.ts')
 
-/** Keeps a plot in its place: as wide as that is, and in the colours of the moment. Another `shape` is another plot. */
+/** Keeps a plot at the width of its element and in the current colours. A new `shape` creates a new plot. */
 export function useCanvas(
   shape: string,
   make: (file: UPlotFile, element: HTMLElement) => uPlot,
@@ -14,7 +14,7 @@ export function useCanvas(
   const plot = useRef<uPlot | null>(null)
   const latest = useRef(make)
   latest.current = make
-  // `shape` has all that makes it another plot.
+  // `shape` covers everything that requires a new plot.
   useEffect(() => {
     const element = place.current
     if (element === null) return

@@ -1,11 +1,11 @@
-/** Which rows of a long list are to be seen, and where they are drawn. */
+/** The visible rows of a long list and their position. */
 export interface RowWindow {
-  /** Of the whole list, in pixels: browsers draw nothing beyond some millions. */
+  /** Height of the whole list in pixels, limited because browsers draw only some million pixels. */
   readonly height: number
   readonly first: number
-  /** One behind the last. */
+  /** One past the last row. */
   readonly end: number
-  /** Of the first one, from the top. */
+  /** Offset of the first row from the top. */
   readonly top: number
 }
 
@@ -17,8 +17,9 @@ export interface Scrolled {
 }
 
 /**
- * Where there are more rows than a browser has pixels for, each pixel that is scrolled stands for several: the first row
- * is at the top, the last one at the end. The keys that go on by a line or a page would pass rows over: see `scrollTopBy`.
+ * If there are more rows than a browser has pixels for, each scrolled pixel stands for several pixels: the
+ * first row is at the top, the last at the end. Keys that scroll by a line or page would then skip rows: see
+ * `scrollTopBy`.
  */
 export function rowWindow({ total, rowHeight, viewHeight, scrollTop }: Scrolled): RowWindow {
   const wanted = total * rowHeight
@@ -31,19 +32,19 @@ export function rowWindow({ total, rowHeight, viewHeight, scrollTop }: Scrolled)
   return { height, first, end, top: place - (offset - first * rowHeight) }
 }
 
-/** Whether a pixel stands for more than one. */
+/** Whether a scrolled pixel stands for several. */
 export function isScaled({ total, rowHeight }: Pick<Scrolled, 'total' | 'rowHeight'>): boolean {
   return total * rowHeight > HEIGHT_MAX
 }
 
-/** Where to scroll to, to go on by so many rows, or back. */
+/** The scroll position after moving by this many rows. */
 export function scrollTopBy(rows: number, { total, rowHeight, viewHeight, scrollTop }: Scrolled): number {
   const [scrollable, farthest] = [total * rowHeight - viewHeight, HEIGHT_MAX - viewHeight]
   const offset = (scrollTop / farthest) * scrollable + rows * rowHeight
   return (Math.min(Math.max(offset, 0), scrollable) / scrollable) * farthest
 }
 
-/** Where to scroll to, so that this row is the first one to be seen. */
+/** The scroll position at which this row is the first visible one. */
 export function scrollTopFor(
   row: number,
   { total, rowHeight, viewHeight }: Omit<Scrolled, 'scrollTop'>,
@@ -54,7 +55,7 @@ export function scrollTopFor(
   return Math.min(1, (row * rowHeight) / scrollable) * Math.max(0, height - viewHeight)
 }
 
-/** Chromium and Safari draw up to 33 million, Firefox up to 17. */
+/** Chromium and Safari draw up to 33 million pixels, Firefox up to 17 million. */
 const HEIGHT_MAX = 8_000_000
-/** Drawn above and below of what is seen. */
+/** Rows drawn above and below the visible ones. */
 const SPARE = 6

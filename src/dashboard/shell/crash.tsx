@@ -1,4 +1,4 @@
-/** A bug of the dashboard, said as one; a file that a newer version no longer has is none. */
+/** Reports a bug of the dashboard. A file that is missing after an update is not reported as a bug. */
 export function Crash({ error }: { readonly error: Error }) {
   return (
     <div class="note bad" role="alert">

@@ -6,7 +6,7 @@ import { PAGES } from '../pages.ts'
 import icon from '../icon.svg'
 import { ThemeChoice } from './theme-choice.tsx'
 
-/** What is around every page: where one can go, and who one is. */
+/** The frame of every page: navigation and the current user. */
 export function Shell({ children }: { readonly children: ComponentChildren }) {
   const { path } = useLocation()
   const { answer: me } = useAsked('getMe', {})

@@ -4,7 +4,7 @@ import { problemOf } from '../api/problem.ts'
 import { signIn } from '../api/session.ts'
 import { Field } from '../parts/field.tsx'
 
-/** `failure`: why nobody is signed in, where somebody tried or was. */
+/** `failure`: why a sign-in failed or a session ended. */
 export function SignIn({ failure }: { readonly failure: string | null }) {
   const [wrong, setWrong] = useState<string | null>(null)
   const [isAsking, setAsking] = useState(false)
@@ -71,7 +71,7 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
   )
 }
 
-/** Asked with the key itself, which is nowhere yet. */
+/** Tests the key directly, because it is not stored yet. */
 async function whyNot(key: string): Promise<string | null> {
   if (!/^[\x21-\x7e]+$/.test(key)) return 'That is no key: it has characters that no key has.'
   try {

@@ -12,12 +12,12 @@ export function chooseTheme(theme: Theme): void {
   applyTheme()
 }
 
-/** `auto` is as the reader's system has it. */
+/** `auto` follows the reader's system. */
 export function applyTheme(): void {
   document.documentElement.dataset['theme'] = currentTheme()
   dispatchEvent(new Event(THEME_CHANGED))
 }
 
-/** What is painted and not styled has to be painted again. */
+/** Canvas drawings do not follow style changes, so they listen to this event. */
 export const THEME_CHANGED = 'gatehouse-theme'
 const PLACE = 'gatehouse.theme'

@@ -68,7 +68,7 @@ function About({ agent }: { readonly agent: AgentDetail }) {
   )
 }
 
-/** What others have said is where something leads to. */
+/** A link from external data: only http and https URLs become links. */
 function Outside({ url }: { readonly url: string | null }) {
   if (url === null) return null
   if (!/^https?:\/\//i.test(url)) return <>{url}</>

@@ -9,7 +9,7 @@ import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
 import { categoryOf, CATEGORIES } from '../live/names.ts'
 
-/** The directory of those that are known. */
+/** The directory of known agents. */
 export function Agents() {
   const { values, set } = useFilters(['q', 'category', 'seen'])
   const { route } = useLocation()
@@ -82,7 +82,7 @@ function queryOf({ q, category, seen }: Readonly<Record<'q' | 'category' | 'seen
   return {
     ...(q !== '' && { q }),
     ...(category !== '' && { category: category as AgentCategory }),
-    // To the minute: it is the same list a moment later.
+    // Rounded to the minute, so that the query stays the same a moment later.
     ...(sinceMs !== undefined && {
       seen_since: new Date(Math.floor((Date.now() - sinceMs) / 60_000) * 60_000).toISOString(),
     }),
@@ -107,5 +107,5 @@ const SINCE_MS: Readonly<Record<string, number>> = {
   'within a week': 7 * DAY_MS,
   'within a month': 30 * DAY_MS,
 }
-/** As many as the API gives at once. */
+/** The API's maximum page size. */
 const EXPORTED_MAX = 200

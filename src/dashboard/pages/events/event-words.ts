@@ -1,13 +1,13 @@
 import type { Event } from '../../api/operations.ts'
 
-/** Each type of event, in words. */
+/** Titles of event types. */
 export const TITLES: Readonly<Record<Event['type'], string>> = {
   new_agent: 'New agent',
   new_signature: 'New signature',
   threat_detected: 'Threat',
 }
 
-/** What it is about, as short as it can be said. */
+/** A short description of the event's subject. */
 export function subjectOf({ data }: Pick<Event, 'data'>): string {
   const why = textAt(data, 'reason')?.replaceAll('_', ' ')
   const who = WHO.map((path) => textAt(data, ...path)).find((text) => text !== null)

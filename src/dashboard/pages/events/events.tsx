@@ -95,7 +95,7 @@ export function Events() {
 
 type Values = Readonly<Record<'types' | 'category' | 'agent' | 'min_severity' | 'since', string>>
 
-/** What the reader's clock says is a time for the API in UTC. */
+/** Converts the reader's local time to UTC for the API. */
 function queryOf({ since, min_severity, ...rest }: Values) {
   const at = new Date(since)
   const severity = SEVERITIES.find((each) => each === min_severity)
@@ -106,13 +106,13 @@ function queryOf({ since, min_severity, ...rest }: Values) {
   }
 }
 
-/** How many have come since the list was shown: it does not move under who reads it. */
+/** Number of events since the list was loaded: the list does not move while it is read. */
 function useFresh(query: ReturnType<typeof queryOf>, turn: number): number {
   const [count, setCount] = useState(0)
   const key = JSON.stringify([query, turn])
   const current = useRef(query)
   current.current = query
-  // `key` says what is listened to.
+  // `key` stands for the query.
   useEffect(() => {
     setCount(0)
     const stop = new AbortController()

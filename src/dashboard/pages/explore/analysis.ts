@@ -1,11 +1,11 @@
-/** What the task `analyze_capture` answers, as far as it is shown. */
+/** The shown part of an `analyze_capture` result. */
 export interface Analysis {
   readonly format: string | null
   readonly frames: number
   readonly fault: { readonly offset: number; readonly detail: string } | null
   readonly found: number
   readonly findings: readonly Finding[]
-  /** By fingerprint: who is known to have it. */
+  /** Known owner of each fingerprint. */
   readonly owners: ReadonlyMap<string, string>
 }
 
@@ -14,7 +14,7 @@ export interface Finding {
   readonly frame: number
   readonly from: string
   readonly to: string
-  /** The name or the path that was asked for. */
+  /** The requested name or path. */
   readonly asked: string
   readonly type: 'ja4' | 'ja4h'
   readonly fingerprint: string

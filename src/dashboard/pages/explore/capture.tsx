@@ -7,7 +7,7 @@ import { Empty, ProblemNote } from '../../parts/states.tsx'
 import { type Analysis, analysisIn } from './analysis.ts'
 import { AnalysisTables } from './analysis-tables.tsx'
 
-/** A capture of packets: who is in it. */
+/** Analyses a packet capture. */
 export function Capture() {
   const doing = useDoing()
   const file = useRef<HTMLInputElement>(null)
@@ -70,7 +70,7 @@ export function Capture() {
   )
 }
 
-/** Until it is done. */
+/** Shows a task until it is done. */
 function Followed({ id, name }: { readonly id: string; readonly name: string }) {
   const doing = useDoing()
   const [page, setPage] = useState<TaskPage | null>(null)
@@ -134,14 +134,14 @@ function Result({ name, analysis }: { readonly name: string; readonly analysis: 
 async function base64(file: File): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer())
   let text = ''
-  // As many at once as a call takes arguments.
+  // In pieces, because a call takes a limited number of arguments.
   for (let at = 0; at < bytes.length; at += PIECE)
     text += String.fromCharCode(...bytes.subarray(at, at + PIECE))
   return btoa(text)
 }
 
 const OVER = new Set(['completed', 'failed', 'cancelled'])
-/** In base64 it is a third larger; the API takes 6 MiB of that. */
+/** Base64 adds a third; the API accepts 6 MiB. */
 const BYTES_MAX = 4_718_592
 const PIECE = 8_192
 const LOOK_EVERY_MS = 500

@@ -9,10 +9,10 @@ import { ProblemNote, Waiting } from '../../parts/states.tsx'
 import { categoryOf } from '../live/names.ts'
 import { Table } from '../../parts/table.tsx'
 
-/** What the gate would say of it, and why. */
+/** The gate's verdict on a request, and the reasons. */
 export function Detection({ asked }: { readonly asked: DetectionRequest }) {
   const [result, setResult] = useState<DetectionResult | ApiProblem | null>(null)
-  // Another question is another component: see its `key`.
+  // Other input mounts another component: see its `key`.
   useEffect(() => {
     const stop = new AbortController()
     ask('detectAgent', { body: asked }, { signal: stop.signal }).then(setResult, (error: unknown) => {

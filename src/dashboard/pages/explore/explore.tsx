@@ -8,11 +8,11 @@ import { Capture } from './capture.tsx'
 import { Detection } from './detection.tsx'
 import { type Pasted, readPasted, typeOf } from './pasted.ts'
 
-/** Whose is this? Of anything that somebody has at hand. */
+/** Identifies the client behind pasted text. */
 export function Explore() {
   const { query, route } = useLocation()
   const given = query['fingerprint'] ?? ''
-  // A fingerprint may stand in an address; headers are nobody else's business.
+  // A fingerprint may be in the address; headers are private.
   const [pasted, setPasted] = useState<Pasted>(() => readPasted(typeOf(given) === null ? '' : given))
   const look = (text: string) => {
     const found = readPasted(text)

@@ -1,6 +1,6 @@
 import type { DetectionRequest, FingerprintType } from '../../api/operations.ts'
 
-/** What somebody has pasted, as far as it is understood. */
+/** Pasted text and what was recognised in it. */
 export type Pasted =
   | { readonly kind: 'empty' }
   | { readonly kind: 'fingerprint'; readonly type: FingerprintType; readonly fingerprint: string }
@@ -9,13 +9,16 @@ export type Pasted =
       /** `curl -v`, `a request`, `headers`, `JSON`. */
       readonly from: string
       readonly request: DetectionRequest
-      /** Names of headers whose values are left out: they are nobody else's business. */
+      /** Names of headers whose values are withheld because they are private. */
       readonly withheld: readonly string[]
     }
   | { readonly kind: 'user-agent'; readonly request: DetectionRequest }
   | { readonly kind: 'unknown'; readonly why: string }
 
-/** Takes a fingerprint, the head of a request, headers, JSON of them, what `curl -v` prints, or else a User-Agent. */
+/**
+ * Accepts a fingerprint, a request head, headers, headers as JSON, or output of `curl -v`. Other text is
+ * taken as a User-Agent.
+ */
 export function readPasted(given: string): Pasted {
   if (given.length > LENGTH_MAX) return { kind: 'unknown', why: `it has more than ${LENGTH_MAX} characters` }
   const text = given.trim()
@@ -34,7 +37,7 @@ export function readPasted(given: string): Pasted {
   return { kind: 'unknown', why: `line ${wrong} is no header: it has no name and colon` }
 }
 
-/** Of which fingerprint it has the form. */
+/** The fingerprint type whose form matches. */
 export function typeOf(text: string): FingerprintType | null {
   return (Object.keys(FORMS) as FingerprintType[]).find((type) => FORMS[type].test(text)) ?? null
 }
@@ -43,7 +46,7 @@ function ofHead(lines: readonly string[], from: string): Pasted {
   const [, method, target, version] = REQUEST_LINE.exec(lines[0] ?? '') ?? []
   const pairs: [string, string][] = []
   for (const line of method === undefined ? lines : lines.slice(1)) {
-    // What is behind is the body.
+    // The body follows.
     if (line === '') break
     const header = HEADER.exec(line)
     if (header !== null) pairs.push([header[1]!, header[2]!])
@@ -70,7 +73,7 @@ function ofJson(text: string): Pasted {
     : ofPairs(pairs, 'JSON', {})
 }
 
-/** `{name: value}`, `[[name, value]]`, or `[{name, value}]` as browsers have them in HAR. */
+/** `{name: value}`, `[[name, value]]`, or `[{name, value}]` as in a browser's HAR. */
 function pairsIn(value: unknown): [string, string][] | null {
   if (typeof value !== 'object' || value === null) return null
   const entries: unknown[] = Array.isArray(value) ? value : Object.entries(value)
@@ -102,7 +105,7 @@ function ofPairs(
   return { kind: 'request', from, request: { ...line, headers: { ...headers } }, withheld: [...withheld] }
 }
 
-/** JA4H goes by how many cookies there are and what they are called: both stay, their values do not. */
+/** JA4H uses the number and names of cookies, so these stay and their values go. */
 function withheldValue(name: string, value: string): string {
   if (name.toLowerCase() !== 'cookie') return 'withheld'
   return value
@@ -121,7 +124,7 @@ const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
 const REQUEST_LINE = /^([A-Z]{1,20}) (\S+) HTTP\/(\d(?:\.\d)?)$/
 const HEADER = /^(:?[\w!#$%&'*+.^`|~-]{1,100}):\s?(.*)$/
 const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
-/** By what such headers are called, as whoever makes one up calls it something with such a word. */
+/** Words that the names of secret headers usually contain. */
 const SECRET = /auth|cookie|credential|key|pass|secret|session|token/i
 const LENGTH_MAX = 100_000
 const HEADERS_MAX = 100

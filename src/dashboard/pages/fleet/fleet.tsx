@@ -101,7 +101,7 @@ function Workers({ instances }: { readonly instances: readonly Instance[] }) {
 
 interface ProxiesProps {
   readonly proxies: NonNullable<FleetAnswer['proxies']>
-  /** Of the newest Snapshot: with another one, other proxies are behind. */
+  /** Time of the newest Snapshot: it decides which proxies are behind. */
   readonly madeAt: string
 }
 
@@ -165,7 +165,7 @@ function Proxies({ proxies, madeAt }: ProxiesProps) {
   )
 }
 
-/** What can be done about each state that is not good. */
+/** Advice for each state that needs action. */
 function Advice({ proxies: { unready, stale, total, current } }: Pick<ProxiesProps, 'proxies'>) {
   const behind = total - current
   const advice = [

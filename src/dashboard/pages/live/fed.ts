@@ -1,6 +1,6 @@
 import type { Request } from '../../api/operations.ts'
 
-/** The newest requests, the newest first, and how many more there were. */
+/** The newest requests, newest first, and the number of skipped ones. */
 export interface Fed {
   readonly requests: readonly Request[]
   readonly skipped: number
@@ -8,7 +8,7 @@ export interface Fed {
 
 export const NOTHING_FED: Fed = { requests: [], skipped: 0 }
 
-/** With what one event of the stream says. */
+/** Adds an event of the stream. */
 export function fedWith(fed: Fed, event: string, data: string): Fed {
   if (event === 'skipped') {
     const { requests } = JSON.parse(data) as { requests: number }
@@ -18,7 +18,7 @@ export function fedWith(fed: Fed, event: string, data: string): Fed {
   return { ...fed, requests: [JSON.parse(data) as Request, ...fed.requests].slice(0, SHOWN_MAX) }
 }
 
-/** With those that came before it was listened to, or while it was not. */
+/** Adds requests from before the stream was connected. */
 export function caughtUp(fed: Fed, older: readonly Request[]): Fed {
   const known = new Set(fed.requests.map(({ id }) => id))
   const all = [...fed.requests, ...older.filter(({ id }) => !known.has(id))]
@@ -28,5 +28,5 @@ export function caughtUp(fed: Fed, older: readonly Request[]): Fed {
   return { ...fed, requests: newestFirst.slice(0, SHOWN_MAX) }
 }
 
-/** More than fit a screen; what is older is in the list of requests. */
+/** More than fits on a screen; older ones are in the list of requests. */
 const SHOWN_MAX = 50

@@ -7,7 +7,7 @@ import { clock, whole } from '../../parts/format.ts'
 import { Empty } from '../../parts/states.tsx'
 import { caughtUp, type Fed, fedWith, NOTHING_FED } from './fed.ts'
 
-/** Single requests as they come in; it stands still for who wants to read. */
+/** Single requests as they arrive. It can be paused for reading. */
 export function Feed() {
   const [isPaused, setPaused] = useState(false)
   const fed = useFed(isPaused)
@@ -22,7 +22,7 @@ export function Feed() {
       {fed.requests.length === 0 ? (
         <Empty title="No request so far." />
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
         <ol class="feed" tabIndex={0} aria-label="Requests, the newest first">
           {fed.requests.map((request) => (
             <Line key={request.id} request={request} />
@@ -66,14 +66,14 @@ function Line({ request }: { readonly request: Request }) {
   )
 }
 
-/** The last ones there were, and those that come. */
+/** The latest requests, and new ones as they arrive. */
 function useFed(isPaused: boolean): Fed {
   const [fed, setFed] = useState(NOTHING_FED)
   useEffect(() => {
     if (isPaused) return
     const stop = new AbortController()
     const { signal } = stop
-    // Once it is heard what comes, so that nothing is missed in between.
+    // After the stream is connected, so that no request is missed in between.
     const catchUp = () =>
       ask('listRequests', { query: { limit: 20 } }, { signal }).then(
         ({ requests }) => setFed((before) => caughtUp(before, requests)),
@@ -81,7 +81,7 @@ function useFed(isPaused: boolean): Fed {
       )
     const event = ({ event, data }: { event: string; data: string }) =>
       setFed((before) => fedWith(before, event, data))
-    // What is wrong is said above, of the same stream's sister.
+    // The traffic stream above shows connection problems.
     void listen('listRequests', {}, { event, state: (isOpen) => void (isOpen && catchUp()) }, signal)
     return () => stop.abort()
   }, [isPaused])

@@ -1,4 +1,4 @@
-/** Verdicts in the order in which they are drawn, each in its colour. */
+/** Verdicts in drawing order, with their colours. */
 export const VERDICTS = [
   { verdict: 'human', label: 'People', colour: 'human' },
   { verdict: 'agent', label: 'Agents', colour: 'agent' },
@@ -6,7 +6,7 @@ export const VERDICTS = [
   { verdict: 'unknown', label: 'Unknown', colour: 'unknown' },
 ] as const
 
-/** Categories of agents, likewise. */
+/** Categories of agents in drawing order, with their colours. */
 export const CATEGORIES = [
   { category: 'llm-sdk', label: 'LLM SDKs', colour: 'series-1' },
   { category: 'browser-agent', label: 'Browser agents', colour: 'series-2' },

@@ -5,7 +5,7 @@ import { VERDICTS } from './names.ts'
 import { type Seconds, sumOf } from '../../../manage/intake/traffic.ts'
 import { type HeardTraffic, useTraffic } from './use-traffic.ts'
 
-/** What came in within the last minutes, second by second. */
+/** Traffic of the last minutes, second by second. */
 export function Now() {
   const { seconds, isOpen, problem } = useTraffic()
   return (

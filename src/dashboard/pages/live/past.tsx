@@ -9,7 +9,7 @@ import { CATEGORIES } from './names.ts'
 import { WindowChoice, windowIn } from './window-choice.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** What was seen in a stretch of time that the address names. */
+/** Traffic in the time window that the address names. */
 export function Past() {
   const { query } = useLocation()
   const window = windowIn(query['window'])
@@ -102,7 +102,7 @@ function TopAgents({ detection: { by_agent, agents } }: Pick<Statistics, 'detect
   )
 }
 
-/** How sure verdicts were, by tenths. */
+/** Confidence of verdicts, by tenths. */
 function Confidence({ by }: { readonly by: Statistics['detection']['by_confidence'] }) {
   const tenths = Object.keys(by).sort()
   return (

@@ -9,7 +9,7 @@ export interface HeardTraffic {
   readonly problem: ApiProblem | null
 }
 
-/** What the stream tells once a second, while the page is there. */
+/** Traffic per second, from the stream. */
 export function useTraffic(): HeardTraffic {
   const [seconds, setSeconds] = useState(() => emptySeconds(Date.now(), PLACES))
   const [state, setState] = useState<Omit<HeardTraffic, 'seconds'>>({ isOpen: false, problem: null })

@@ -2,16 +2,16 @@ import { useLocation } from 'preact-iso'
 
 export type Window = (typeof WINDOWS)[number]
 
-/** What the address says; else a day. */
+/** The time window in the address; the default is a day. */
 export function windowIn(text: string | undefined): Window {
   return WINDOWS.find((each) => each === text) ?? '24h'
 }
 
-/** How far back: it stands in the address. */
+/** Selects the time window, which is part of the address. */
 export function WindowChoice({ window }: { readonly window: Window }) {
   const { path, query, route } = useLocation()
   return (
-    // biome-ignore lint/a11y/useSemanticElements: nothing of it is sent anywhere
+    // biome-ignore lint/a11y/useSemanticElements: this is not a form that is sent
     <span class="group" role="group" aria-label="How far back">
       {WINDOWS.map((each) => (
         <button

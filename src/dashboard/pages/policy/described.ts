@@ -1,15 +1,15 @@
 import type { DetectionRequest, Request, WrittenRequest } from '../../api/operations.ts'
 import { readPasted } from '../explore/pasted.ts'
 
-/** A request as somebody has filled it in. */
+/** A request described in the form. */
 export interface Described {
-  /** Its head, its headers, or what curl -v has printed. */
+  /** A request head, headers, or the output of `curl -v`. */
   readonly text: string
   readonly ja4: string
   readonly address: string
-  /** What its client is held for; empty: what the rest says. */
+  /** The verdict; empty: derived from the other fields. */
   readonly kind: string
-  /** Empty: it is held for none. */
+  /** Empty: no agent. */
   readonly agent: string
   readonly category: string
 }
@@ -18,13 +18,13 @@ export const NOTHING_DESCRIBED: Described = {
   ...{ text: '', ja4: '', address: '', kind: '', agent: '', category: '' },
 }
 
-/** As the API takes it; else what is wrong with it. */
+/** The request in the API's form, or what is wrong with it. */
 export function writtenRequest(described: Described): WrittenRequest | string {
   const { text, ja4, address, kind, agent, category } = described
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
   if (agent !== '' && kind !== 'agent') return 'An agent is named that it is not held for.'
-  // The API says what is wrong with what is none of its names.
+  // The API reports unknown names.
   const verdict = {
     kind,
     ...(agent !== '' && { agent: { id: agent, ...(category !== '' && { category }) } }),
@@ -37,7 +37,7 @@ export function writtenRequest(described: Described): WrittenRequest | string {
   }
 }
 
-/** One that was seen, with what was made of it. */
+/** A recorded request with its verdict. */
 export function recorded(request: Request): Described {
   const { method, host, path, user_agent, fingerprints, address, verdict, agent_id, agent_category } = request
   const lines = [

@@ -3,7 +3,7 @@ export interface DiffLine {
   readonly text: string
 }
 
-/** What has to be done to the lines of `before` so that they are those of `after`: as little as can be. */
+/** The smallest set of line changes that turns `before` into `after`. */
 export function diffOf(before: string, after: string): readonly DiffLine[] {
   const [old, fresh] = [before.split('\n'), after.split('\n')]
   const start = commonStart(old, fresh)
@@ -16,7 +16,7 @@ export function diffOf(before: string, after: string): readonly DiffLine[] {
   ]
 }
 
-/** Those that changed, and some around them; `null` stands for what is left out. */
+/** Changed lines with some context; `null` stands for omitted lines. */
 export function shortened(lines: readonly DiffLine[], around = 3): readonly (DiffLine | null)[] {
   const isNear = lines.map((_, at) =>
     lines.slice(Math.max(0, at - around), at + around + 1).some(({ kind }) => kind !== 'same'),
@@ -44,7 +44,7 @@ function commonEnd(one: readonly string[], other: readonly string[], start: numb
   return length
 }
 
-/** By the longest common subsequence; of what is too long for that, all of it is another one. */
+/** Longest common subsequence. If the texts are too long for that, everything counts as changed. */
 function changed(old: readonly string[], fresh: readonly string[]): DiffLine[] {
   const removed = (text: string): DiffLine => ({ kind: 'removed', text })
   const added = (text: string): DiffLine => ({ kind: 'added', text })

@@ -1,7 +1,7 @@
 import { counted } from '../../parts/format.ts'
 import { diffOf, shortened } from './diff.ts'
 
-/** Two policies line by line; the signs say what the colours do. */
+/** Two policies, line by line. Signs repeat the meaning of the colours. */
 export function Difference({ before, after }: { readonly before: string; readonly after: string }) {
   const lines = diffOf(before, after)
   const count = (kind: string) => lines.filter((line) => line.kind === kind).length
@@ -11,7 +11,7 @@ export function Difference({ before, after }: { readonly before: string; readonl
       <p>
         {counted(count('added'), 'line')} added, {counted(count('removed'), 'line')} removed.
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
       <section class="preformatted" tabIndex={0} aria-label="The difference">
         <pre class="diff">
           {shortened(lines).map((line, at) =>

@@ -18,7 +18,7 @@ interface Props {
   put(): void
 }
 
-/** A policy is written, tried on what is recorded, compared, and only then put in force. */
+/** Edits a policy: it is tried on recorded requests and compared before it is put in force. */
 export function Editor({ inForce, tag, put }: Props) {
   const current = writtenAs(inForce.policy)
   const [text, setText] = useState(current)
@@ -140,7 +140,7 @@ export function Editor({ inForce, tag, put }: Props) {
   )
 }
 
-/** Whoever goes away with something that is not put yet is asked. */
+/** Asks before the user leaves with unsaved changes. */
 function useLeaving(isChanged: boolean): void {
   useEffect(() => {
     if (!isChanged) return
@@ -153,7 +153,7 @@ function useLeaving(isChanged: boolean): void {
       event.stopPropagation()
     }
     addEventListener('beforeunload', unload)
-    // Before the router hears of it.
+    // In the capture phase, before the router handles the click.
     addEventListener('click', click, true)
     return () => {
       removeEventListener('beforeunload', unload)

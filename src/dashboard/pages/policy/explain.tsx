@@ -14,11 +14,11 @@ import { percent } from '../../parts/format.ts'
 import { type Described, NOTHING_DESCRIBED, recorded, writtenRequest } from './described.ts'
 
 interface Props {
-  /** The one that is being written; `null`: the one in force. */
+  /** The policy being edited; `null`: the policy in force. */
   readonly policy: Policy | null
 }
 
-/** What the policy does to a request, rule by rule: one that is pasted, or one that is recorded. */
+/** Shows what the policy does to a pasted or recorded request, rule by rule. */
 export function Explain({ policy }: Props) {
   const { query } = useLocation()
   const id = query['request']

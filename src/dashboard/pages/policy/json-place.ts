@@ -1,4 +1,7 @@
-/** In which line a text stops being JSON; `null`: it is JSON. What browsers say of it does not always name a place. */
+/**
+ * The line at which a text stops being valid JSON; `null`: it is valid. Error messages of browsers do not
+ * always contain a position.
+ */
 export function lineOfProblem(text: string): number | null {
   const offset = offsetOfProblem(text)
   return offset === null ? null : text.slice(0, offset).split('\n').length
@@ -21,7 +24,7 @@ function offsetOfProblem(text: string): number | null {
 
 type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | ', or close' | 'end'
 
-/** What may come behind this token; `null`: it may not stand here. */
+/** The expected next token; `null`: this token is not allowed here. */
 function after(token: string, expected: Expected, open: ('{' | '[')[]): Expected | null {
   const closed = (): Expected => {
     open.pop()

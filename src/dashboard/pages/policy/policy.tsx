@@ -15,7 +15,7 @@ import { Editor } from './editor.tsx'
 import { Warnings } from './warnings.tsx'
 import { writtenAs } from './written.ts'
 
-/** What is done about whom. */
+/** The policy in force and its editor. */
 export function PolicyPage() {
   const used = useAsked('getPolicy', {})
   const [turn, setTurn] = useState(0)

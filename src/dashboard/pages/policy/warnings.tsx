@@ -1,6 +1,6 @@
 import type { PolicyWarning } from '../../api/operations.ts'
 
-/** What a valid policy may not do as its author means it. */
+/** Parts of a valid policy that may not do what its author intends. */
 export function Warnings({ warnings }: { readonly warnings: readonly PolicyWarning[] }) {
   if (warnings.length === 0) return null
   return (

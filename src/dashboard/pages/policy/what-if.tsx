@@ -5,7 +5,7 @@ import { percent, whole } from '../../parts/format.ts'
 import { Empty } from '../../parts/states.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** What a policy would have changed of what was recorded. */
+/** What a policy would have changed for recorded requests. */
 export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
   const { sightings, changed, unchanged, unjudged, by_settings, left_out, from, to, complete } = preview
   if (sightings === 0)

@@ -1,7 +1,7 @@
 import type { Policy } from '../../api/operations.ts'
 import { lineOfProblem } from './json-place.ts'
 
-/** What is in the editor: a policy, or where it is none. */
+/** The text in the editor: a policy, or the position of its first error. */
 export type Written =
   | { readonly kind: 'policy'; readonly policy: Policy }
   | { readonly kind: 'wrong'; readonly why: string; readonly line: number | null }
@@ -18,7 +18,7 @@ export function readWritten(text: string): Written {
   }
 }
 
-/** As it is shown and compared. */
+/** The text form for display and comparison. */
 export function writtenAs(policy: unknown): string {
   return JSON.stringify(policy, null, 2)
 }

@@ -6,7 +6,7 @@ import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { FullTime } from '../../parts/time.tsx'
 
-/** Who changed what. */
+/** The log of changes by users and programs. */
 export function Audit() {
   const { values, set } = useFilters(['action', 'principal', 'since'])
   const at = new Date(values.since)

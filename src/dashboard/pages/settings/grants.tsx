@@ -8,7 +8,7 @@ import { useAsked } from '../../api/use-asked.ts'
 import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
 
-/** What clients ask for by GNAP with keys that nobody has approved. */
+/** GNAP grant requests made with keys that no admin has approved. */
 export function Grants() {
   const { values, set } = useFilters(['state'])
   const state = STATES.find((each) => each === values.state)

@@ -9,16 +9,16 @@ interface Props<Row> {
   keyOf(row: Row): string
   load(page: number, signal: AbortSignal): Promise<PartOfRows<Row>>
   readonly empty: ComponentChildren
-  /** What its button says; the form behind it. */
+  /** The button text and its form. */
   readonly make?: {
     readonly button: string
     form(done: () => void, cancel: () => void): ComponentChildren
   }
-  /** What was made last, where it is shown once. */
+  /** The last created item, if it has to be shown once. */
   readonly news?: ComponentChildren
 }
 
-/** A list of what an administrator makes and takes away. */
+/** A list of items that administrators create and delete. */
 export function KeptList<Row>({ title, about, columns, keyOf, load, empty, make, news }: Props<Row>) {
   const [turn, setTurn] = useState(0)
   const [isMaking, setMaking] = useState(false)

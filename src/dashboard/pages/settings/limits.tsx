@@ -9,7 +9,7 @@ import { Form, textOf } from '../../parts/form.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** All settings: those that can be changed while it runs, and who has said the others. */
+/** All settings: those that can change at runtime, and the source of the others. */
 export function Limits() {
   const used = useAsked('getSettings', {})
   const { values, set } = useFilters(['q'])
@@ -93,7 +93,7 @@ function Changeable({ setting: { name, value, origin, configured, description },
   )
 }
 
-/** As what it is configured with. */
+/** Converts the text to the type of the configured value. */
 function read(text: string, configured: unknown): unknown {
   if (typeof configured === 'boolean') return text === 'true'
   return typeof configured === 'number' && /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text

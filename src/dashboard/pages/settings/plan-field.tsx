@@ -1,6 +1,6 @@
 import { Field } from '../../parts/field.tsx'
 
-/** How much one may ask for. */
+/** Selects a rate limit plan. */
 export function PlanField({ error }: { readonly error: string | null }) {
   return (
     <Field

@@ -10,7 +10,7 @@ import { SigningKeys } from './signing-keys.tsx'
 import { TrustEntries } from './trust.tsx'
 import { Users } from './users.tsx'
 
-/** Who may do what, and what is set how. */
+/** Access rights and settings. */
 export function Settings() {
   const { params } = useRoute()
   const { name, Tab } = TABS.find((tab) => tab.name === params['tab']) ?? TABS[0]

@@ -7,7 +7,7 @@ import { Answered, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** With which access tokens are signed. */
+/** The keys that sign access tokens. */
 export function SigningKeys() {
   const used = useAsked('listSigningKeys', {})
   const doing = useDoing()

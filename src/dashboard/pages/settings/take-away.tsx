@@ -4,15 +4,15 @@ import { useDoing } from '../../api/use-doing.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 
 interface Props {
-  /** What the button says: `Revoke`. */
+  /** The button text: `Revoke`. */
   readonly verb: string
-  /** Of what. */
+  /** The name of the item. */
   readonly name: string
   readonly children: ComponentChildren
   work(): Promise<void>
 }
 
-/** A button for what cannot be taken back: asks first. */
+/** A button for an irreversible action: asks first. */
 export function TakeAway({ verb, name, children, work }: Props) {
   const doing = useDoing()
   const [asks, setAsks] = useState(false)

@@ -195,7 +195,7 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
   )
 }
 
-/** Who they are at the OpenID provider elsewhere. */
+/** The user's account at the OpenID provider. */
 function OpenidLink({ user, changed }: { readonly user: User; readonly changed: (user: User) => void }) {
   const doing = useDoing()
   const path = { id: user.id }

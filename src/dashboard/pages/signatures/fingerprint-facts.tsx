@@ -14,15 +14,15 @@ export interface Which {
   readonly fingerprint: string
 }
 
-/** What it says by itself. */
+/** What the fingerprint itself tells. */
 export function Words({ type, fingerprint }: Which) {
   const words = type === 'ja4' ? ja4Words(fingerprint) : null
   return words === null ? <p class="soft">{ABOUT[type]}</p> : <Facts of={words} />
 }
 
-/** Whose it is, and what looks like it. */
+/** The owner of the fingerprint, and similar ones. */
 export function Found({ type, fingerprint }: Which) {
-  // A pattern (`…_*_*`) is no fingerprint that could be looked up: it is found in the list.
+  // A pattern (`…_*_*`) cannot be looked up as a fingerprint: search it in the list.
   const isPattern = fingerprint.includes('*')
   return isPattern ? <OfPattern {...{ type, fingerprint }} /> : <OfFingerprint {...{ type, fingerprint }} />
 }

@@ -1,4 +1,4 @@
-/** What the first part of a JA4 says, in words; `null`: it is none (see FoxIO's technical details of JA4). */
+/** The first part of a JA4 in words (see FoxIO's technical details of JA4); `null`: not a JA4. */
 export function ja4Words(fingerprint: string): readonly (readonly [name: string, what: string])[] | null {
   const match = /^([tqd])(\d\d|s[23]|d[123])([di])(\d\d)(\d\d)([0-9a-z]{2})_/.exec(fingerprint)
   if (match === null) return null
@@ -16,7 +16,7 @@ export function ja4Words(fingerprint: string): readonly (readonly [name: string,
   ]
 }
 
-/** Where it is on the map: how many cipher suites and extensions there were; `null`: it is no JA4. */
+/** Position on the map: the number of cipher suites and extensions; `null`: not a JA4. */
 export function ja4Place(
   fingerprint: string,
 ): { readonly ciphers: number; readonly extensions: number } | null {

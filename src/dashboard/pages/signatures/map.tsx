@@ -12,7 +12,7 @@ import { SignatureTabs } from './signature-tabs.tsx'
 import { hrefOf } from './signatures.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** Where TLS stacks are by what they offer: those that are made alike lie near each other. */
+/** A map of TLS stacks by what they offer: similar stacks are near each other. */
 export function StackMap() {
   const used = useAsked('listSignatures', { query: { type: 'ja4', sort: '-observations', limit: SHOWN_MAX } })
   return (
@@ -52,7 +52,7 @@ interface Placed {
 function Picture({ placed }: { readonly placed: readonly Placed[] }) {
   const { route } = useLocation()
   const [pointed, setPointed] = useState<Placed | null>(null)
-  // What is large lies below what is small.
+  // Draw large dots first, below small ones.
   const drawn = [...placed].sort((one, other) => sizeOf(other.signature) - sizeOf(one.signature))
   const { place } = useCanvas(
     JSON.stringify(drawn.map(({ signature }) => signature.fingerprint)),
@@ -79,7 +79,7 @@ function Picture({ placed }: { readonly placed: readonly Placed[] }) {
           ))}
         </ul>
       </figcaption>
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the list below leads to the same */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the list below has the same links */}
       <div
         class="canvas tall"
         role="img"
@@ -122,7 +122,7 @@ function Listed({ placed }: { readonly placed: readonly Placed[] }) {
   )
 }
 
-/** Twice as much is a little larger. */
+/** Logarithmic: twice the count gives a slightly larger dot. */
 function sizeOf({ observations, requests_seen }: Signature): number {
   return 3 + Math.log2(1 + observations + requests_seen)
 }

@@ -11,7 +11,7 @@ import { CATEGORIES } from '../live/names.ts'
 import { Found, type Which, Words } from './fingerprint-facts.tsx'
 import { TYPES } from './signatures.tsx'
 
-/** One fingerprint: what it says, whose it is, and what looks like it. */
+/** One fingerprint: its meaning, its owner, and similar ones. */
 export function SignaturePage() {
   const { params } = useRoute()
   const type = TYPES.find((each) => each === params['type']) ?? 'ja4'

@@ -13,7 +13,7 @@ import { SignatureTabs } from './signature-tabs.tsx'
 
 type Query = Operations['listSignatures']['query']
 
-/** All that is known of fingerprints, or only those that nobody can name. */
+/** All known fingerprints, or only those without a known owner. */
 export function Signatures() {
   return <SignatureList title="Signatures" tab="all" about="Fingerprints, and whose they are." />
 }

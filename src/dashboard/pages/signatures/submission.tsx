@@ -136,7 +136,7 @@ function trialFacts(trial: SubmissionTrial): readonly (readonly [string, string]
   ]
 }
 
-/** What an administrator does about it. */
+/** An administrator's review of the submission. */
 function Review({
   submission: { id, status, trial, reasons, rolled_back_at },
   again,

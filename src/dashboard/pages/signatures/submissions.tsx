@@ -9,7 +9,7 @@ import { Time } from '../../parts/time.tsx'
 import { SignatureTabs } from './signature-tabs.tsx'
 import { TYPES } from './signatures.tsx'
 
-/** What others have proposed, and what has become of it. */
+/** Submitted proposals and their status. */
 export function Submissions() {
   const { values, set } = useFilters(['status', 'type', 'q'])
   const query = Object.fromEntries(

@@ -7,7 +7,7 @@ import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
 
-/** What was sent to a webhook; `turn`: another one asks for them anew. */
+/** Deliveries of a webhook; a new `turn` reloads them. */
 export function Deliveries({ webhookId, turn }: { readonly webhookId: string; readonly turn: number }) {
   const { values, set } = useFilters(['status'])
   const [own, setOwn] = useState(0)

@@ -8,7 +8,7 @@ import { Form, textOf } from '../../parts/form.tsx'
 import { counted } from '../../parts/format.ts'
 import { EVENTS } from './webhook-fields.tsx'
 
-/** For a receiver that was away, or has lost something. */
+/** Sends events again to a receiver that was down or lost some. */
 export function Replay({ webhook, done }: { readonly webhook: Webhook; readonly done: () => void }) {
   const doing = useDoing()
   const [replayed, setReplayed] = useState<WebhookReplayed | null>(null)

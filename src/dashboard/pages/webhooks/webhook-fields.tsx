@@ -4,7 +4,7 @@ import { Choices } from '../../parts/choices.tsx'
 import { Field } from '../../parts/field.tsx'
 import { textOf } from '../../parts/form.tsx'
 
-/** Of a new webhook, and of one that is changed. */
+/** Form fields for a new or changed webhook. */
 export function WebhookFields({
   webhook,
   doing,
@@ -65,7 +65,7 @@ export function WebhookFields({
   )
 }
 
-/** What the fields hold, for the API. */
+/** The field values in the API's form. */
 export function webhookIn(data: FormData) {
   return {
     url: textOf(data, 'url') ?? '',

@@ -1,6 +1,6 @@
 import type { Webhook } from '../../api/operations.ts'
 
-/** How a webhook is, in a word, and what can be done about it. */
+/** The health of a webhook in a word, and advice. */
 export function healthOf({
   enabled,
   disabled_reason,
