@@ -1,5 +1,18 @@
 #!/usr/bin/env node
-// Where `gatehouse` starts, in JavaScript: a Node too old for the rest must get as far as saying so.
+// The entry point of `gatehouse`, in JavaScript: a Node that is too old for TypeScript must still print the
+// message below.
+//
+// `up` and `proxy` restart the process once, because V8 and the C library read some settings only at the
+// start. By default V8 grows its young generation under load to some 150 MiB. The kernel provides these pages
+// one by one, and the slowest requests of the first seconds wait for that (bench/README.md). All other V8
+// settings must be set later (proxy/garbage.ts): nearly any other flag here makes V8 discard Node's
+// precompiled code, which costs 50 ms per start.
+//
+// Each worker has one processor, which it shares with V8's helper threads. During a full garbage collection
+// one helper takes half of it. Node's default of four takes four fifths, and requests wait in turns of 3 ms.
+//
+// The C library uses pages of 2 MiB if the kernel provides them on request. Starting a process, as the
+// compilation of signatures does, copies the table of all pages, and all requests wait for that.
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
@@ -21,8 +34,9 @@ if (Number(major) >= 24) {
 }
 
 /**
- * A checkout runs TypeScript, which Node reads and compiles at each start: a fifth of the processor time until the first
- * answer. It is kept from the second start on. Child processes find the folder in the variable.
+ * A checkout runs TypeScript, which Node compiles at each start: a fifth of the CPU time until the first
+ * response. From the second start on, the compile cache saves that. Child processes find its folder through
+ * the variable.
  */
 function keepCompiledCode() {
   const self = fileURLToPath(import.meta.url)
@@ -32,24 +46,15 @@ function keepCompiledCode() {
 }
 
 /**
- * V8 reads the size of its young generation once, before it runs anything. Left alone it grows it under load to some
- * 150 MiB of pages that it has to be given one by one, which is what the slowest requests of the first seconds wait for
- * (bench/README.md). Whoever sets a size keeps it, and is not started twice, as in the image; where a process can't replace
- * itself (Windows, a child that talks to its parent), it goes on with V8's. What else V8 is told can be told it later
- * (proxy/garbage.ts), and has to be: nearly any other flag here has it throw away what Node has compiled beforehand of its
- * own code, which is 50 ms of each start.
- *
- * Each worker has a processor, which it shares with the threads that help V8. One helper takes half of it while the whole
- * heap is looked through; four, which Node starts with, take four fifths, and a request waits for that in turns of 3 ms.
- *
- * The C library, too, reads once how memory is to be had: in pages of 2 MiB where the kernel gives them on request. To
- * start a process, which is how signatures are compiled, is to copy a table of all pages, and everybody waits for it.
+ * Replaces the process with one that has the settings described above. If the operator has set a size of the
+ * young generation, it stays, and the process is not restarted; the image does this. If a process cannot
+ * replace itself (Windows, a child with an IPC channel), it goes on with V8's defaults.
  */
 function startAgainForTraffic() {
   const given = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
   if (process.execve === undefined || process.connected || /[-_]semi[-_]space[-_]/.test(given)) return
   const args = ['--max-semi-space-size=16', '--v8-pool-size=1', ...process.execArgv, ...process.argv.slice(1)]
-  // Of two that say different things, the later one has the last word.
+  // The later value wins, so the operator's setting overrides this one.
   const tunables = ['glibc.malloc.hugetlb=1', process.env.GLIBC_TUNABLES].filter(Boolean).join(':')
   process.execve(process.execPath, [process.execPath, ...args], { ...process.env, GLIBC_TUNABLES: tunables })
 }

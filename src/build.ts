@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 
 /**
- * For `npm run build`: the program in some files in the place of two thousand. To find, open and link each of them, its own
- * and those of packages, was half of the time that a proxy took until it listened. It is CommonJS, as an import of one of Node's
- * own modules asks for all that is in it, and so has Node load parts of itself that nobody needs.
+ * Used by `npm run build`: bundles the program into a few files instead of two thousand. Finding, opening and
+ * linking each file took half of a proxy's start time. The output is CommonJS: an import of a Node module
+ * evaluates all of its exports, which loads unused parts of Node.
  *
- * What starts another program, or reads a file, by where it stands itself, finds it: all are in one folder of dist/, as they
- * are in folders of src/.
+ * Code that starts another program or reads a file relative to its own location still works: all files are in
+ * one folder of dist/, at the same depth as in src/.
  */
 async function build(): Promise<void> {
   const bundle = await rolldown({
@@ -22,9 +22,9 @@ async function build(): Promise<void> {
       'capture-process': 'src/manage/judging/capture-process.ts',
     },
     platform: 'node',
-    // With machine code in it; what pg looks for; what only a checkout has.
+    // The first contains machine code, pg probes for the second, and the third exists in a checkout only.
     external: ['better-sqlite3', 'pg-native', '@ai-sdk/mcp'],
-    // Of packages; and that `help` is asked for by who has it loaded.
+    // Warnings caused by packages, and a warning about `help`, whose importer has already loaded it.
     checks: { eval: false, ineffectiveDynamicImport: false },
   })
   const { output } = await bundle.write({
@@ -38,7 +38,7 @@ async function build(): Promise<void> {
   await writeFile(join(DIST, 'LICENSES'), licencesOf(modules))
 }
 
-/** Of the packages that modules are of, as those ask for who passes them on. */
+/** The licences of the bundled packages, which require that they are passed on. */
 function licencesOf(modules: readonly string[]): string {
   const folders = modules.map((module) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(module)?.[0])
   const packages = [...new Set(folders)].filter((folder) => folder !== undefined)

@@ -2,17 +2,17 @@ import { runCli } from './commands/cli.ts'
 import { COMMANDS } from './commands/commands.ts'
 import { processIo } from './terminal/io.ts'
 
-// Secrets may be in variables: a report that an operator has asked Node for is shown to others.
+// Environment variables may contain secrets, and operators pass diagnostic reports on to others.
 process.report.excludeEnv = true
 
-// `gatehouse analyze capture.pcap | head`: the reader has enough, which is no failure.
+// `gatehouse analyze capture.pcap | head`: a reader that closes early is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error
 })
 
-// A command that has something to finish listens itself. The others end at once, also as a container's first
-// process, which without a listener would ignore the signal.
+// A command with work to finish has its own listener; without one, the process ends at once. The listener
+// here is needed for the first process of a container, which would otherwise ignore the signal.
 for (const [signal, exitCode] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
