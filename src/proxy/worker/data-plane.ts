@@ -4,31 +4,39 @@ import type { UnreadyReason } from '../../plane/readiness.ts'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
 import type { KeyPair } from '../tls/key-pair.ts'
 
-/** The workers, however many there are and wherever they run. */
+/** The workers, whatever their number and process. */
 export interface DataPlane {
-  /** Where connections are taken from now on. Rejects with a Fault when one of them cannot be had. */
+  /**
+   * Starts the workers and resolves with the addresses they listen on. Rejects with a Fault if an address is
+   * unavailable.
+   */
   start(state: LiveState): Promise<ListenAddresses>
-  /** From the next handshake on, in every worker. */
+  /** Applies to later handshakes in every worker. */
   use(state: LiveState): void
-  /** The least important that workers log, from now on. */
+  /** Sets the log level of the workers. */
   logAt(level: LogLevel): void
   workers(): readonly WorkerStatus[]
-  /** Why it should get no requests now; none when it may. */
+  /** Why the proxy should get no requests now. Empty if it may. */
   unready(): readonly UnreadyReason[]
-  /** What has been counted, also by workers that are gone. */
+  /** The metrics of all workers, including those that have exited. */
   read(): Promise<readonly MetricsReading[]>
-  /** Takes no more connections, and lets go of those there are; resolves when all is over, at the deadline at last. */
+  /**
+   * Stops accepting connections and ends the open ones. Resolves when all are closed, at the latest at the
+   * deadline.
+   */
   drain(deadlineMs: number): Promise<void>
-  /** Ends processes of its own at once, with all they have. */
+  /** Kills its processes at once, with all their connections. */
   kill(): void
 }
 
-/** What workers use that may change while they run, besides Snapshots. */
+/** What workers use and may change while they run, besides Snapshots. */
 export interface LiveState {
   readonly keyPairs: readonly KeyPair[]
-  /** 48 bytes: whoever has them can continue every session that is not older. */
+  /** 48 bytes. A process that has them can resume every session begun under them. */
   readonly ticketKeys: Buffer
-  /** With which the app is told what it is told, as `signingKeysText` has it; `null`: with none of our own. */
+  /**
+   * The key that signs the headers for the app, in the form of `signingKeysText`. `null`: no key of its own.
+   */
   readonly signingKey: string | null
 }
 

@@ -16,16 +16,16 @@ import { UnreadAnswers } from '../http/unread-answers.ts'
 import { type TlsOptions, TlsServer } from '../tls/tls-server.ts'
 
 export interface ListenerOptions {
-  /** `null` is plain text, all else being the same. */
+  /** `null`: plain text. Everything else is the same. */
   readonly tls: TlsOptions | null
   readonly proxyProtocol: 'off' | 'optional' | 'required'
-  /** Whose PROXY header, X-Forwarded-For and the like are believed. */
+  /** The proxies whose PROXY header, X-Forwarded-For and similar headers are believed. */
   readonly trusted: AddressSet
-  /** Whose JA4 header is taken over. */
+  /** The hops whose JA4 header is used. */
   readonly ja4Hops: AddressSet
-  /** JA4S and JA4X are computed. */
+  /** Whether JA4S and JA4X are computed. */
   readonly ja4plus: boolean
-  /** Requests as nearly all clients of HTTP/1.1 write them do without node:http. */
+  /** Whether common HTTP/1.1 requests bypass node:http. */
   readonly fastLane: boolean
   readonly limits: ListenerLimits
 }
@@ -39,18 +39,18 @@ export interface ListenerLimits extends Http1Limits, Http2Limits {
 }
 
 export interface ListenerCounts {
-  /** All that are open, in whatever stage. */
+  /** All open connections, in any stage. */
   readonly connections: number
   readonly opening: number
   readonly handshakes: number
   readonly h1: number
   readonly h2: number
   readonly upgraded: number
-  /** Requests of HTTP/2 under way. */
+  /** Current HTTP/2 requests. */
   readonly streams: number
 }
 
-/** Where to listen: an address, a path of the file system, or a descriptor or handle that somebody else has opened. */
+/** Where to listen: an address, a file system path, or a descriptor or handle opened elsewhere. */
 export type ListenTarget = ListenOptions | { readonly fd: number }
 
 export interface ListenerAddress {
@@ -63,16 +63,16 @@ export interface Listener {
   /** `null` unless it listens on an address. */
   readonly address: ListenerAddress | null
   readonly counts: ListenerCounts
-  /** Certificates, and with them the ticket keys where they are given, are read anew. */
+  /** Reloads the certificates, and sets the ticket keys if given. */
   refreshTls(ticketKeys?: Buffer): void
   /**
-   * Stops accepting, lets every request under way have its answer and every upgraded connection `upgradeGraceMs`, and
-   * destroys what is left after `deadlineMs`. Resolves when no connection is left.
+   * Stops accepting, lets every current request finish and gives upgraded connections `upgradeGraceMs`.
+   * Destroys the rest after `deadlineMs`. Resolves when no connection is left.
    */
   drain(deadlineMs: number, upgradeGraceMs: number): Promise<void>
 }
 
-/** From accepting a connection to handing over its requests. */
+/** Creates a listener, which accepts connections and passes their requests to the handlers. */
 export function createListener(
   options: ListenerOptions,
   handlers: RequestHandlers,
@@ -104,13 +104,13 @@ class ClientListener implements Listener {
   readonly #server: Server
   readonly #tls: TlsServer | null
   readonly #http1: Http1Server
-  /** `null`: all requests of HTTP/1 go to the robust lane. */
+  /** `null`: all HTTP/1 requests take the robust lane. */
   readonly #fastLane: FastLane | null
   readonly #http2: Http2Server
   readonly #open = new Set<ClientConnection>()
   readonly #openByAddress = new Map<string, number>()
   readonly #unread: UnreadAnswers
-  /** That of all its connections, which each of them would ask the kernel for. */
+  /** The local port of all its connections. Asking for it per connection would cost a system call. */
   #port = 0
   #drained: Promise<void> | null = null
   #onEmpty: (() => void) | null = null
@@ -159,7 +159,7 @@ class ClientListener implements Listener {
     this.#server.once('error', refused)
     this.#server.listen({ backlog: BACKLOG, ...target }, () => {
       this.#server.off('error', refused)
-      // Out of file descriptors, say: the connection is lost, and the next one may be accepted.
+      // For example, out of file descriptors: this connection is lost, and the next one may be accepted.
       this.#server.on('error', () => {})
       this.#port = this.address?.port ?? 0
       resolve()
@@ -177,7 +177,7 @@ class ClientListener implements Listener {
   }
 
   #accept(raw: Socket): void {
-    raw.on('error', () => {}) // its close follows, and is what counts
+    raw.on('error', () => {}) // `close` follows and is handled
     const peerAddress = normalAddress(raw.remoteAddress ?? '') ?? raw.remoteAddress ?? ''
     const { tls } = this.#options
     const connection = new ClientConnection(nextId++, raw, tls !== null, peerAddress, this.#port)
@@ -204,13 +204,13 @@ class ClientListener implements Listener {
     )
   }
 
-  /** Whether the connection may go on under the address it now has. */
+  /** Whether the connection may continue under its current address. */
   #admit(connection: ClientConnection): boolean {
     const { limits, trusted, ja4Hops } = this.#options
     const { address } = connection
     connection.isTrusted = trusted.has(address)
     connection.isJa4Hop = ja4Hops.has(address)
-    // A proxy has the connections of many clients, and is known.
+    // A proxy has many clients' connections, so the limit per address does not apply.
     if (connection.isTrusted) return true
     const key = clientNetwork(address)
     const count = this.#openByAddress.get(key) ?? 0
@@ -238,7 +238,7 @@ class ClientListener implements Listener {
       if (reason === 'not-tls' && code === 'http') connection.raw.end(SPEAK_TLS)
       return this.#discard(connection)
     }
-    // An optional header that was not there: the peer speaks for itself.
+    // The optional PROXY header was absent: the peer is the client itself.
     if (connection.countedAs === null && !connection.isTrusted && !this.#admit(connection)) return
     if (opening.kind === 'tls') {
       const { records, message, hello } = opening
@@ -277,7 +277,7 @@ class ClientListener implements Listener {
     connection.raw.destroy()
   }
 
-  /** Some bytes of explanation may be on their way. */
+  /** Lets a short error message leave before the close. */
   #discard({ raw }: ClientConnection): void {
     if (raw.writableLength > 0) raw.destroySoon()
     else raw.destroy()
@@ -285,7 +285,7 @@ class ClientListener implements Listener {
 
   #fail(connection: ClientConnection, reason: FailureReason, code: string): void {
     const { address, isTls, protocol } = connection
-    // On a connection of HTTP/2 one request may fail and the next one be served.
+    // On an HTTP/2 connection one request may fail and the next succeed.
     const isRequest = protocol === 'h2' && reason === 'bad-request'
     if (connection.hasFailed && !isRequest) return
     connection.hasFailed ||= !isRequest
@@ -307,7 +307,7 @@ class ClientListener implements Listener {
   }
 
   async #drain(deadlineMs: number, upgradeGraceMs: number): Promise<void> {
-    this.#server.close(() => {}) // an error only says that it was not listening
+    this.#server.close(() => {}) // the only possible error is that it was not listening
     for (const connection of this.#open)
       if (connection.stage === 'opening') this.#drop(connection, 'draining', 'cut')
     this.#http1.drain()
@@ -353,12 +353,12 @@ const LISTEN_FAULTS: Readonly<Record<string, readonly [code: string, why: string
   ENOTFOUND: ['LISTEN_NO_ADDRESS', 'the name has no address'],
 }
 
-/** A connection that has not made a request yet. */
+/** The history of a connection without requests. */
 const FIRST = { requests: 0, isBehind: false }
-/** Connections that wait to be accepted; the kernel has a maximum of its own. */
+/** Connections that wait to be accepted. The kernel has a limit of its own. */
 const BACKLOG = 4096
 const SPEAK_TLS =
   'HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 45\r\n\r\n' +
   'This port speaks HTTPS: use an https:// URL.\n'
-/** Distinct within the process, whatever the listener. */
+/** Unique within the process, across listeners. */
 let nextId = 1

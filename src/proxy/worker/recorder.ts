@@ -2,11 +2,11 @@ import type { ProxyBus } from '../../plane/bus.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 
 export interface RecorderCounts {
-  /** Given to `record`. */
+  /** Passed to `record`. */
   recorded: number
-  /** Arrived at the management plane. */
+  /** Delivered to the management plane. */
   delivered: number
-  /** Lost: there was no room, or the end came first. */
+  /** Lost: there was no room, or the process ended first. */
   dropped: number
 }
 
@@ -17,8 +17,8 @@ export interface RecorderOptions {
 }
 
 /**
- * Takes Sightings off the hot path: `record` puts one into a ring, and they leave in batches on a beat of their own.
- * While the management plane is away they wait; when the ring is full the newest are dropped, and counted.
+ * Takes Sightings off the hot path: `record` puts one into a ring buffer, and batches are sent at intervals.
+ * While the management plane is away they wait. If the ring is full, the newest are dropped and counted.
  */
 export class Recorder {
   readonly counts: RecorderCounts = { recorded: 0, delivered: 0, dropped: 0 }
@@ -47,11 +47,11 @@ export class Recorder {
     let at = this.#oldest + this.#waiting
     if (at >= this.#ring.length) at -= this.#ring.length
     this.#ring[at] = sighting
-    // A full batch leaves at once: under load the beat alone would fill the ring.
+    // A full batch is sent at once: under load the interval alone would fill the ring.
     if (++this.#waiting % this.#batchMax === 0 && this.#sending === null) setImmediate(() => this.#flush())
   }
 
-  /** Sends what waits, as far as the deadline lets it. Nothing is taken from here on. */
+  /** Sends the waiting Sightings until the deadline. Accepts no more from here on. */
   async close(deadlineMs: number): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -62,7 +62,7 @@ export class Recorder {
       const before = this.counts.delivered
       this.#flush()
       if ((await Promise.race([this.#sending, deadline.promise])) === 'over') break
-      if (this.counts.delivered === before) break // it is refused, or nobody is there
+      if (this.counts.delivered === before) break // rejected, or there is no receiver
     }
     clearTimeout(timer)
     this.counts.dropped += this.#waiting
@@ -75,7 +75,7 @@ export class Recorder {
     this.#sending = this.#bus.sendSightings(batch).then(
       () => this.#delivered(batch.length),
       () => {
-        this.#sending = null // they stay in the ring for the next beat
+        this.#sending = null // they stay in the ring for the next attempt
       },
     )
   }
@@ -89,7 +89,7 @@ export class Recorder {
 
   #delivered(size: number): void {
     this.#sending = null
-    if (this.#waiting === 0) return // closed, and counted as dropped
+    if (this.#waiting === 0) return // closed, and already counted as dropped
     this.counts.delivered += size
     for (let i = 0; i < size; i++) {
       this.#ring[this.#oldest] = null
@@ -100,7 +100,7 @@ export class Recorder {
   }
 }
 
-/** Two seconds of 4,000 requests a second; at some 600 bytes each, 5 MB. */
+/** Two seconds of 4,000 requests a second. 5 MB at some 600 bytes each. */
 const WAITING_MAX = 8192
-/** What is shown live is this old at most. */
+/** The maximum delay of the live view. */
 const BEAT_MS = 200

@@ -9,7 +9,7 @@ import { UpstreamLog } from '../upstream/upstream-log.ts'
 import type { Tap } from '../connection/tap.ts'
 import { Worker, type WorkerSettings } from './worker.ts'
 
-/** One worker in this very process: the smallest there is, for a sidecar. */
+/** One worker in this process: the smallest setup, for a sidecar. */
 export class SingleWorker implements DataPlane {
   readonly #settings: WorkerSettings
   readonly #bus: LocalManageBus
@@ -79,7 +79,7 @@ export class SingleWorker implements DataPlane {
   }
 
   kill(): void {
-    // It goes with this process.
+    // It ends with this process.
   }
 
   #look(): void {
@@ -87,5 +87,5 @@ export class SingleWorker implements DataPlane {
   }
 }
 
-/** As often as a worker in a process of its own says how it is. */
+/** The same interval as for a worker in its own process. */
 const BEAT_MS = 500

@@ -5,7 +5,7 @@ import type { LiveState } from './data-plane.ts'
 import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
 import type { WorkerSettings } from './worker.ts'
 
-/** From the primary to a worker. */
+/** Messages from the primary to a worker. */
 export type ToWorker =
   | { readonly kind: 'worker:start'; readonly settings: WorkerSettings; readonly state: LiveState }
   | { readonly kind: 'worker:use'; readonly state: LiveState }
@@ -13,14 +13,14 @@ export type ToWorker =
   | { readonly kind: 'worker:read'; readonly number: number }
   | { readonly kind: 'worker:drain'; readonly deadlineMs: number }
 
-/** And back. */
+/** Messages from a worker to the primary. */
 export type FromWorker =
   /** It runs, and waits for its settings. */
   | { readonly kind: 'worker:loaded' }
   | { readonly kind: 'worker:listening' }
-  /** It cannot start, and another one could not either. */
+  /** It cannot start, and a replacement could not either. */
   | { readonly kind: 'worker:failed'; readonly code: string; readonly message: string }
-  /** `snapshot`: the number of the one it judges by; `dropped`: Sightings it had no room for. */
+  /** `snapshot`: the number of its current Snapshot. `dropped`: Sightings it had no room for. */
   | {
       readonly kind: 'worker:alive'
       readonly unready: readonly UnreadyReason[]
@@ -29,5 +29,5 @@ export type FromWorker =
       readonly dropped: number
     }
   | { readonly kind: 'worker:reading'; readonly number: number; readonly reading: MetricsReading }
-  /** All has been said. */
+  /** The last message. */
   | { readonly kind: 'worker:bye' }

@@ -13,7 +13,7 @@ import type { RecorderCounts } from './recorder.ts'
 import type { SpanCounts } from '../request/span-exporter.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
-/** What is counted elsewhere, and read when somebody asks. */
+/** Counts kept elsewhere, read on demand. */
 export interface CountSources {
   readonly listeners: readonly { readonly counts: ListenerCounts }[]
   readonly upstreams: readonly UpstreamGroup[]
@@ -22,11 +22,11 @@ export interface CountSources {
   /** `null`: requests are not traced. */
   readonly spans: { readonly counts: SpanCounts } | null
   readonly accessLog: { readonly dropped: number } | null
-  /** Requests that wait for the key of who has signed them. */
+  /** The number of requests that wait for their signer's key. */
   readonly waiting: () => number
 }
 
-/** The numbers of one worker. Every label is from a list here or from the configuration. */
+/** The metrics of one worker. Every label comes from a list here or from the configuration. */
 export class WorkerMetrics {
   readonly #requests = new Tally({
     ...{ verdict: VERDICTS, category: [NO_CATEGORY, ...CATEGORIES] },
@@ -61,7 +61,7 @@ export class WorkerMetrics {
     addProcessMetrics(this.#metrics)
   }
 
-  /** When a detection has begun, if it is one of those whose time is taken; 0 for all others. */
+  /** The start time of a detection, if this one is measured. Otherwise 0. */
   detectionBegins(): number {
     return ++this.#detectionsBegun % DETECTIONS_TIMED === 0 ? performance.now() : 0
   }
@@ -70,7 +70,7 @@ export class WorkerMetrics {
     this.#detections.observe(performance.now() - begunMs)
   }
 
-  /** Once for every request, when its answer is over; `status` 0 is one that got none. */
+  /** Called once for every request at the end of its answer. `status` 0: it got none. */
   requestDone(
     { id, verdict, decision }: DoneRequest,
     status: number,
@@ -89,22 +89,22 @@ export class WorkerMetrics {
     this.#handshakeDurations.observe(durationMs)
   }
 
-  /** What became of signatures of Web Bot Auth. */
+  /** Counts the result of a Web Bot Auth signature. */
   signatureFound(finding: SignatureFinding): void {
     this.#signatures.add(finding.kind, finding.kind === 'proven' ? '' : finding.why)
   }
 
-  /** Headers of ours that clients have sent. */
+  /** Counts proxy headers that clients sent. */
   forgedHeaders(count: number): void {
     this.#forgedHeaders += count
   }
 
-  /** A request for a host that `proxy.hosts` does not name. */
+  /** Counts a request for a host that `proxy.hosts` does not contain. */
   unknownHost(): void {
     this.#unknownHosts++
   }
 
-  /** Header names of clients with characters that servers fold. */
+  /** Counts client header names with characters that servers fold. */
   oddHeaderNames(count: number): void {
     this.#oddHeaderNames += count
   }
@@ -225,7 +225,7 @@ export class WorkerMetrics {
   }
 }
 
-/** Of any process; those of several add up, but for the delay, where the worst counts. */
+/** Metrics of any process. Values of several processes add up, except the delay, where the maximum counts. */
 export function addProcessMetrics(metrics: Metrics): void {
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   delay.enable()
@@ -253,12 +253,12 @@ export function addProcessMetrics(metrics: Metrics): void {
 
 let lastResidentBytes = 0
 
-/** As it was last where it cannot be found out: that takes a file descriptor, and there may be none left. */
+/** If it cannot be read, the last value: reading needs a file descriptor, and there may be none left. */
 function residentBytes(): number {
   try {
     lastResidentBytes = process.memoryUsage.rss()
   } catch {
-    // What is told of a process must not end it.
+    // A failed metric must not end the process.
   }
   return lastResidentBytes
 }
@@ -277,7 +277,7 @@ function total<T>(list: readonly T[], of: (item: T) => number): number {
   return list.reduce((sum, item) => sum + of(item), 0)
 }
 
-/** More would cost, and say no more. */
+/** Measuring more would cost time without more insight. */
 const DETECTIONS_TIMED = 64
 const DETECTION_BOUNDS_MS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 25, 100]
 const NO_CATEGORY = 'none'
@@ -298,7 +298,7 @@ const FAILURE_REASONS: readonly FailureReason[] = [
   ...(['malformed-hello', 'handshake', 'handshake-timeout', 'header-timeout', 'bad-request'] as const),
   ...(['h2-protocol', 'draining'] as const),
 ]
-/** Those that point at something an operator can do; the others are one. */
+/** Codes on which an operator can act. All others share one label. */
 const TLS_CODES = [
   'closed',
   'ECONNRESET',

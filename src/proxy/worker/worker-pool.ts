@@ -21,17 +21,17 @@ export interface PoolTimes {
 }
 
 export interface PoolCounts {
-  /** Taking connections now. */
+  /** The number of workers that accept connections now. */
   readonly listening: number
   /** Workers that died and were replaced. */
   readonly restarts: number
 }
 
 /**
- * Workers in processes of their own on one listening socket, which this process binds, hands out and never reads from
- * (SCHED_NONE): connections wait in one queue, so that a worker that goes takes only those it has. One that dies is
- * replaced, at once or, when it keeps dying, after a pause that grows. Node closes the socket with the last worker: when
- * none is left, connections are refused until the next one listens.
+ * Workers in their own processes on one listening socket. This process binds it, shares it and never reads
+ * from it (SCHED_NONE). Connections wait in one queue, so a worker that exits only takes its own with it. A
+ * worker that dies is replaced at once or, if it keeps dying, after a growing pause. Node closes the socket
+ * with the last worker: connections are then refused until the next one listens.
  */
 export class WorkerPool implements DataPlane {
   readonly #log: Log
@@ -78,7 +78,7 @@ export class WorkerPool implements DataPlane {
     }
   }
 
-  /** Of the workers there are. */
+  /** The process ids of the current workers. */
   get pids(): readonly number[] {
     return this.#slots.flatMap(({ child }) => child?.process.pid ?? [])
   }
@@ -100,7 +100,7 @@ export class WorkerPool implements DataPlane {
     for (const { child } of this.#slots) if (child !== null) send(child, { kind: 'worker:use', state })
   }
 
-  /** Those that come later begin with it. */
+  /** Later workers start with this level. */
   logAt(level: LogLevel): void {
     this.#settings = { ...this.#settings, log: { ...this.#settings.log, level } }
     for (const { child } of this.#slots) if (child !== null) send(child, { kind: 'worker:log-at', level })
@@ -113,11 +113,11 @@ export class WorkerPool implements DataPlane {
   unready(): readonly UnreadyReason[] {
     const listening = this.#slots.filter(({ isListening }) => isListening)
     if (listening.length === 0) return [NO_WORKER]
-    // One that can serve is enough: what the others lack, they say as well when they all lack it.
+    // One ready worker is enough. If none is, their reasons are the same.
     return listening.some(({ unready }) => unready.length === 0) ? [] : listening[0]!.unready
   }
 
-  /** Of workers that do not answer in time, what they said last. */
+  /** If a worker does not answer in time, its last reading is used. */
   async read(): Promise<readonly MetricsReading[]> {
     await Promise.all(this.#slots.map((slot) => this.#ask(slot)))
     return [this.#departed, ...this.#slots.map(({ reading }) => reading)]
@@ -141,7 +141,10 @@ export class WorkerPool implements DataPlane {
     for (const { child } of this.#slots) child?.process.kill('SIGKILL')
   }
 
-  /** Those that serve go on until they have nobody left; one that has not begun would have nobody to ask what to do. */
+  /**
+   * When the primary exits, serving workers finish their connections. A worker that is still starting has no
+   * one to get its settings from.
+   */
   readonly #leave = (): void => {
     for (const { child, isListening } of this.#slots) if (!isListening) child?.process.kill('SIGKILL')
   }
@@ -203,13 +206,13 @@ export class WorkerPool implements DataPlane {
     this.#departed = departed([this.#departed, reading])
     if (this.#isDraining) return
     this.#started.reject(new Fault('WORKER_DIED', `a worker died before it listened (${signal ?? code})`))
-    if (!this.#hasStarted) return // whoever called start() has been told, and decides
+    if (!this.#hasStarted) return // the rejection of start() reports it, and its caller decides
     this.#restarts++
     this.#log.error('a worker died', { worker, code, signal, ...(failure && { error: failure }), pauseMs })
     slot.replacement = setTimeout(() => this.#fork(slot), pauseMs)
   }
 
-  /** One that has not said a word for long hangs: nobody is served by it, and connections wait for it. */
+  /** A worker that is silent for long hangs: it serves no client, and connections wait for it. */
   #look(): void {
     this.#beats++
     for (const slot of this.#slots) {
@@ -231,7 +234,7 @@ export class WorkerPool implements DataPlane {
   }
 }
 
-/** A place for a worker, and what is known of the one that has it. */
+/** A worker's place, with the state of the current worker. */
 class Slot {
   readonly number: number
   child: Child | null = null
@@ -269,7 +272,7 @@ class Slot {
     return { number, pid: child?.process.pid ?? null, state, sinceMs, snapshot, dropped, unready }
   }
 
-  /** How long to wait before the next one. */
+  /** Returns the pause before the next worker. */
   end(nowMs: number): number {
     const wasStable = this.isListening && nowMs - this.listeningSinceMs >= STABLE_MS
     this.#crashes = wasStable ? 0 : this.#crashes + 1
@@ -301,8 +304,8 @@ class Slot {
 }
 
 /**
- * A port chosen by the system, found out beforehand: the workers have to agree on it, also with those that take their
- * places once nobody holds it any more.
+ * Finds a port chosen by the system. All workers need the same one, including replacements that start when no
+ * process holds it any more.
  */
 async function withPort(listen: ListenAddress): Promise<ListenAddress> {
   if (listen.port !== 0) return listen
@@ -315,7 +318,7 @@ async function withPort(listen: ListenAddress): Promise<ListenAddress> {
 }
 
 function send(child: Child, message: ToWorker | ChannelMessage): boolean {
-  // A worker that dies at this very moment is heard of by its exit.
+  // If the worker dies right now, its `exit` event reports it.
   if (child.isConnected()) child.send(message, () => undefined)
   return child.isConnected()
 }
@@ -329,22 +332,25 @@ function channelTo(child: Child): Channel {
   }
 }
 
-/** Beside this file, in src/ and in dist/ alike. */
+/** Next to this file, both in src/ and in dist/. */
 const WORKER_PROCESS = fileURLToPath(
   new URL(`./worker-process${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
 )
 const BEAT_MS = 1_000
-/** Far above any pause of a process that works. In beats, so that a machine that slept finds nobody guilty. */
+/**
+ * Far longer than any pause of a working process. Counted in beats, so that a machine that slept blames no
+ * worker.
+ */
 const SILENT_BEATS_MAX = 30
-/** On a machine that starts many things at once. */
+/** Allows for a machine that starts many things at once. */
 const STARTING_BEATS_MAX = 120
-/** What a worker has counted since the last reading is lost when it is killed. */
+/** A killed worker loses only what it counted since the last reading. */
 const READING_BEATS = 5
-/** A scraper waits no longer for one that is busy. */
+/** The longest wait of a scraper for a busy worker. */
 const READING_MS = 1_000
-/** One that lived so long and dies has not died of its settings. */
+/** A worker that lived this long did not die of its settings. */
 const STABLE_MS = 10_000
 const BACK_OFF_MS = 200
 const BACK_OFF_MS_MAX = 30_000
-/** What a drained worker has to leave. */
+/** How long a drained worker may take to exit. */
 const EXIT_MS = 2_000

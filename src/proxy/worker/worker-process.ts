@@ -8,8 +8,9 @@ import { Worker } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
 
 /**
- * The process of one worker. WorkerPool starts it and tells it everything; when the primary is gone it takes no more
- * connections, so that the next primary can have the port, and ends when those it has are served.
+ * The process of one worker. WorkerPool starts it and sends it everything it needs. If the primary exits, the
+ * worker stops accepting connections, so that the next primary can bind the port, and exits when its
+ * connections are served.
  */
 class WorkerProcess {
   readonly #bus = new LocalProxyBus(channelToPrimary())
@@ -20,11 +21,11 @@ class WorkerProcess {
   #isLeaving = false
 
   run(): void {
-    // A terminal's interrupt reaches every process of the group; it is the primary that says what it means.
+    // An interrupt from a terminal reaches every process of the group. Only the primary acts on it.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
     process.on('message', (message: ToWorker) => this.#obey(message))
     cluster.worker?.on('disconnect', () => {
-      cluster.worker!.exitedAfterDisconnect = true // or cluster ends the process here and now
+      cluster.worker!.exitedAfterDisconnect = true // otherwise cluster ends the process at once
       void this.#leave(this.#drainTimeoutMs)
     })
     say({ kind: 'worker:loaded' })
@@ -62,7 +63,7 @@ class WorkerProcess {
       beat()
       setInterval(beat, BEAT_MS).unref()
     } catch (error) {
-      if (!(error instanceof Fault)) throw error // a bug: let it be seen as one
+      if (!(error instanceof Fault)) throw error // a bug: let it crash the process
       say({ kind: 'worker:failed', code: error.code, message: error.message })
       this.#exit(1)
     }
@@ -82,7 +83,7 @@ class WorkerProcess {
     this.#exit(0)
   }
 
-  /** Once the primary has been told everything, unless it does not listen any more. */
+  /** Exits after the primary has received all messages, unless it no longer listens. */
   #exit(code: number): void {
     this.#log?.flush()
     const exit = () => process.exit(code)
@@ -103,14 +104,14 @@ function channelToPrimary(): Channel {
 }
 
 function say(message: FromWorker | ChannelMessage): boolean {
-  // Without a callback, a primary that dies at this very moment would be an error nobody handles.
+  // Without a callback, a primary that dies right now would cause an unhandled error.
   if (process.connected) process.send!(message, () => undefined)
   return process.connected
 }
 
 const BEAT_MS = 500
 const GOODBYE_MS = 1_000
-/** The number of a reading that nobody waits for. */
+/** The number of a reading that was not requested. */
 const UNASKED = 0
 
 new WorkerProcess().run()

@@ -34,11 +34,14 @@ import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../upstr
 import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
 
-/** What a worker is started with: plain data, to be sent to it. What may change later is not here. */
+/**
+ * The start settings of a worker: plain data that can be sent to it. Values that may change later are not
+ * included.
+ */
 export interface WorkerSettings {
   readonly listen: ListenAddress
   readonly plainListen: ListenAddress | null
-  /** The first is where requests go when no rule says otherwise. */
+  /** The first one is the default. */
   readonly upstreams: readonly UpstreamSettings[]
   readonly trustedProxies: readonly string[]
   readonly proxyProtocol: 'off' | 'optional' | 'required'
@@ -73,7 +76,7 @@ export interface WorkerTlsSettings {
 export interface WorkerTracingSettings {
   readonly endpoint: string
   readonly token: string | null
-  /** The share of requests that are recorded. */
+  /** The share of requests to record. */
   readonly sample: number
   readonly service: string
   readonly version: string
@@ -86,13 +89,13 @@ export interface WorkerIdentitySettings {
   readonly areNetworksKnown: boolean
   readonly needsNonce: boolean
   readonly allowPrivate: boolean
-  /** No strangers, beside those that signatures name; as readAgentId gives them. */
+  /** Listed agents, besides those of signatures, in the form of readAgentId. */
   readonly agents: readonly string[]
-  /** Those that signatures may be made for; none: those of certificates. */
+  /** The hosts that signatures may be made for. Empty: those of the certificates. */
   readonly hosts: readonly string[]
 }
 
-/** Listeners, handler, upstreams and recorder, put together. */
+/** Connects listeners, handler, upstreams and recorder. */
 export class Worker {
   readonly #settings: WorkerSettings
   readonly #bus: ProxyBus
@@ -108,7 +111,7 @@ export class Worker {
   readonly #context: ProxyContext
   readonly #listeners: readonly Listener[]
 
-  /** Resolves when it takes connections. Rejects with a Fault when it cannot, and leaves nothing behind. */
+  /** Resolves when it accepts connections. If it cannot, it rejects with a Fault and cleans up. */
   static async start(
     settings: WorkerSettings,
     state: LiveState,
@@ -123,7 +126,7 @@ export class Worker {
     const reader = new SnapshotReader((snapshot) => use(snapshot))
     bus.onSnapshot((document) => {
       reader.read(document).catch((error) => {
-        // Who made it has checked it: one of us is of another version, or it is a bug. The one before stays.
+        // The sender has checked it: one side has another version, or there is a bug. The previous one stays.
         log.error('a snapshot cannot be used', { number: document.number, error: error as Error })
         first.reject(error)
       })
@@ -178,23 +181,23 @@ export class Worker {
     this.#listeners = listeners
   }
 
-  /** With the ports that were got. */
+  /** The actual addresses, with assigned ports. */
   get addresses(): ListenAddresses {
     const [listen, plainListen] = this.#listeners.map(({ address }) => address)
     return { listen: listen ?? this.#settings.listen, plainListen: plainListen ?? null }
   }
 
-  /** The number of the one it judges by. */
+  /** The number of the current Snapshot. */
   get snapshot(): number {
     return this.#context.snapshot.number
   }
 
-  /** Sightings that it had no room for. */
+  /** The number of Sightings it had no room for. */
   get dropped(): number {
     return this.#recorder.counts.dropped
   }
 
-  /** From the next handshake on. Throws, and changes nothing, when a certificate cannot be used. */
+  /** Applies to later handshakes. If a certificate is unusable, it throws and changes nothing. */
   use({ keyPairs, ticketKeys, signingKey }: LiveState): void {
     this.#certificates.replace(keyPairs)
     this.#context.signer = signerOf(this.#settings.signatureKey, signingKey)
@@ -209,7 +212,7 @@ export class Worker {
       .map(({ name }) => ({ code: 'upstream', detail: `upstream ${name}: no target is healthy` }))
   }
 
-  /** Targets of upstreams that it does not reach, or that fail. */
+  /** Upstream targets that are unreachable or failing for this worker. */
   unhealthyTargets(): readonly UnhealthyTarget[] {
     return this.#upstreams.flatMap((group) => group.unhealthy)
   }
@@ -218,13 +221,13 @@ export class Worker {
     return this.#metrics.read()
   }
 
-  /** Resolves when nothing of it is left. */
+  /** Resolves when everything is closed. */
   async drain(deadlineMs: number): Promise<void> {
     const startedMs = performance.now()
     const { websocketGraceMs } = this.#settings
     await Promise.all(this.#listeners.map((listener) => listener.drain(deadlineMs, websocketGraceMs)))
     this.#upgrades.close()
-    for (const group of this.#upstreams) group.close() // there is nobody left to answer
+    for (const group of this.#upstreams) group.close() // no requests are left
     const leftMs = deadlineMs - (performance.now() - startedMs)
     this.#context.prover?.close()
     const lastMs = Math.max(leftMs, LAST_SIGHTINGS_MS)
@@ -285,7 +288,7 @@ export class Worker {
   }
 }
 
-/** `shared`: the secret that the app has, too. */
+/** `shared`: the secret that the app also has. */
 function signerOf(shared: string | null, signingKey: string | null): TagSigner | null {
   if (signingKey !== null) return new TagSigner(readSigningKeys(signingKey)[0])
   return shared === null ? null : new TagSigner(shared)
@@ -300,7 +303,7 @@ function exporterFor({ endpoint, token, service, version }: WorkerTracingSetting
   return new SpanExporter({ endpoint, token, resource }, log)
 }
 
-/** The time of day, read on a beat so that requests need not. */
+/** The time of day, read at intervals so that requests need not read the clock. */
 class Clock {
   nowMs = Date.now()
   readonly ids = new DecisionIds(this.nowMs)
@@ -345,7 +348,7 @@ function addressSet(ranges: readonly string[]): AddressSet {
   return set
 }
 
-/** As exact as decisions need it, and ten wake-ups a second. */
+/** Exact enough for decisions, with ten wake-ups a second. */
 const CLOCK_BEAT_MS = 100
-/** Even at the deadline, what was seen is worth a moment. */
+/** Even at the deadline, the last Sightings get a moment. */
 const LAST_SIGHTINGS_MS = 500
