@@ -8,7 +8,7 @@ import type { UpstreamGroup, UpstreamTarget } from './upstream.ts'
 import { type UpstreamRequest, upstreamRequest } from './upstream-request.ts'
 import type { Receiver, Retry, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
 
-/** What became of a request. `target` is the URL of who answered, or was asked last. */
+/** The outcome of a request. `target` is the URL of the target that answered or was asked last. */
 export type ForwardOutcome =
   | {
       readonly kind: 'answered'
@@ -18,16 +18,16 @@ export type ForwardOutcome =
       readonly bytesSent: number
       readonly bytesReceived: number
     }
-  /** It went away before its answer was whole. */
+  /** The client disconnected before its answer was complete. */
   | { readonly kind: 'client-gone'; readonly target: string | null }
-  /** Nothing has been answered: that is now the caller's. */
+  /** No answer was sent: the caller must answer. */
   | {
       readonly kind: 'failed'
       readonly reason: UpstreamFailure
       readonly status: 400 | 502 | 503 | 504
       readonly target: string | null
     }
-  /** The answer had begun, and has been aborted. */
+  /** The answer had begun and was aborted. */
   | {
       readonly kind: 'broken-off'
       readonly reason: UpstreamFailure
@@ -35,11 +35,12 @@ export type ForwardOutcome =
       readonly target: string
     }
 
-/** What of a request's trailers may go on to the app. */
+/** Selects the request trailers that may go on to the app. */
 export type TrailersForApp = (trailers: readonly string[]) => readonly string[]
 
 /**
- * Forwards a request to an upstream and its answer to the client, both streaming. Calls `done` once, maybe before it returns; with `failed` the answer is the caller's.
+ * Forwards a request to an upstream and its answer to the client, both streaming. Calls `done` once, possibly
+ * before it returns. After `failed` the caller must answer.
  */
 export function forward(
   exchange: Exchange,
@@ -70,15 +71,15 @@ class Forwarding implements Receiver, RequestBodyEvents {
   readonly #startedMs = performance.now()
   #status = 0
   #bytesReceived = 0
-  /** The turn of the event loop that the last small piece of the answer came in. */
+  /** The event loop turn of the last small piece of the answer. */
   #turn = 0
   #gatherer: PieceGatherer | null = null
-  /** The client has no room for more of the answer. */
+  /** Whether the client has no room for more of the answer. */
   #isFull = false
   #retriesLeft: number
   #resends = 0
   #tried: UpstreamTarget[] | null = null
-  /** It counts among the target's uploads. */
+  /** Whether it counts as one of the target's uploads. */
   #isUpload = false
   #isOver = false
 
@@ -122,7 +123,7 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#stream?.end(trailers.length === 0 ? trailers : this.#trailersForApp(trailers))
   }
 
-  /** The client has not kept what it announced: nothing it sends can be trusted to end where it says. */
+  /** The client's body does not match its announced length, so the end of anything it sends is unreliable. */
   bodyBroke(): void {
     const exchange = this.#exchange
     this.#clientGone()
@@ -220,9 +221,9 @@ class Forwarding implements Receiver, RequestBodyEvents {
     this.#target!.uploads.over(this)
   }
 
-  /** Whether the request is on its way again. */
+  /** Returns whether the request is being sent again. */
   #retries(failure: UpstreamFailure, retry: Retry): boolean {
-    // A body that has been touched is not all there any more.
+    // A body that has been read from is no longer complete.
     if (retry === 'never' || this.#body !== null || this.#isOver) return false
     if (retry === 'idempotent' && !this.request.isIdempotent) return false
     if (NOT_REACHED.has(failure)) return this.#asksAnother()
@@ -245,7 +246,10 @@ class Forwarding implements Receiver, RequestBodyEvents {
     return true
   }
 
-  /** What the failure says of the target: nothing, where it is ours, or of an old connection. */
+  /**
+   * Reports the failure to the target's health. Failures of the proxy itself and of old connections do not
+   * count.
+   */
   #report(failure: UpstreamFailure, retry: Retry): void {
     if (this.#status !== 0) return
     const isOldAge = failure === 'reset' && retry !== 'never'
@@ -280,8 +284,8 @@ class Forwarding implements Receiver, RequestBodyEvents {
   }
 
   /**
-   * What has grown old while it waited for an answer keeps all that it refers to until V8 looks at its old generation:
-   * without this a third of the bytes of every request were copied there.
+   * An object that grew old while it waited keeps everything it refers to until V8 collects its old
+   * generation. Without this, a third of the bytes of every request were copied there.
    */
   #letGo(): void {
     this.#exchange = LET_GO
@@ -290,22 +294,22 @@ class Forwarding implements Receiver, RequestBodyEvents {
   }
 }
 
-/** Nobody asks for it any more. */
+/** Never read again. */
 const LET_GO = null as never
 const NONE_TRIED: readonly UpstreamTarget[] = []
 const NO_TRAILERS: readonly string[] = []
 
-/** Connections that leave may all do so at once, as their app does. */
+/** All kept-alive connections may close at once, when their app restarts. */
 const RESENDS_MAX = { safe: 3, idempotent: 1 } as const
 
-/** The app cannot have seen the request, and another target may be there. */
+/** The app cannot have seen the request, and another target may be reachable. */
 export const NOT_REACHED: ReadonlySet<UpstreamFailure> = new Set([
   'refused',
   'unreachable',
   'tls',
   'connect-timeout',
 ])
-/** No target is to blame. */
+/** Failures that no target is responsible for. */
 export const OUR_OWN: ReadonlySet<UpstreamFailure> = new Set(['bad-request', 'overloaded', 'closing'])
 
 export const FAILURE_STATUS: Readonly<Record<UpstreamFailure, 400 | 502 | 503 | 504>> = {

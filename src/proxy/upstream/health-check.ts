@@ -8,7 +8,7 @@ export interface CheckSettings {
   readonly timeoutMs: number
 }
 
-/** Asks a target now and then whether it is well, on a connection of its own. */
+/** Checks a target periodically on a connection of its own. */
 export class HealthCheck {
   readonly #pool: Pool
   readonly #settings: CheckSettings
@@ -20,7 +20,7 @@ export class HealthCheck {
     this.#pool = pool
     this.#settings = settings
     this.#found = found
-    // Not all at once: many proxies ask the same app.
+    // A random delay, because many proxies check the same app.
     this.#timer = this.#in(settings.intervalMs * Math.random(), () => this.#ask())
   }
 
@@ -50,7 +50,7 @@ export class HealthCheck {
   }
 }
 
-/** One GET; well is what answers 2xx or 3xx. The answer's body is read, and thrown away. */
+/** One GET. An answer with 2xx or 3xx means healthy. The body is read and dropped. */
 class Question implements Receiver {
   readonly request: UpstreamRequest
   readonly isBodyWhole = true

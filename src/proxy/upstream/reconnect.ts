@@ -4,9 +4,9 @@ import type { TargetHealth } from './upstream-health.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 
 /**
- * Tries to connect to a target that requests took out, for upstreams without `health.path`. Without traffic nothing else
- * would find out that the app listens again. A connection says nothing of an app that fails in another way: such a
- * target comes back when a request is answered.
+ * Tries to connect to a target that failing requests took out, for upstreams without `health.path`. Without
+ * traffic, nothing else would notice that the app listens again. A connection proves nothing if the app fails
+ * in another way: such a target comes back when a request is answered.
  */
 export class Reconnect {
   readonly #dialer: Dialer
@@ -20,7 +20,7 @@ export class Reconnect {
     this.#health = health
   }
 
-  /** The target is out. */
+  /** Called when the target is taken out. */
   start(): void {
     if (!this.#isClosed && this.#timer === null && this.#socket === null) this.#wait()
   }
@@ -34,7 +34,7 @@ export class Reconnect {
   }
 
   #wait(): void {
-    // A request may be first, and make the pause longer.
+    // A request may have tried first and extended the pause.
     const delayMs = Math.max(DELAY_MS_MIN, this.#health.outUntilMs - performance.now())
     this.#timer = setTimeout(() => this.#look(), delayMs).unref()
   }
@@ -62,7 +62,7 @@ export class Reconnect {
   }
 }
 
-/** Failures that say that there was no connection. */
+/** Failures in which no connection was made. */
 const CONNECTING: ReadonlySet<string> = new Set<UpstreamFailure>([
   'refused',
   'unreachable',

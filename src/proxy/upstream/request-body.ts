@@ -4,23 +4,23 @@ import { OUTBOX } from '../http/outbox.ts'
 import { PieceGatherer, SMALL_PIECE_BYTES_MAX } from '../http/piece-gatherer.ts'
 import type { UpstreamStream } from './upstream-stream.ts'
 
-/** What becomes of a request's body. One call, and none after `stop`. */
+/** The result of a request body. One call, and none after `stop`. */
 export interface RequestBodyEvents {
-  /** All of it has been handed on. */
+  /** The whole body has been passed on. */
   bodyEnded(): void
-  /** It broke off, or is not as long as was announced. */
+  /** The body was cut off, or its length differs from the announced one. */
   bodyBroke(): void
 }
 
-/** Carries a request's body upstream, as fast as it is taken there. */
+/** Carries a request body to the upstream, as fast as the upstream takes it. */
 export class RequestBody {
   bytesSent = 0
   readonly #body: Readable
-  /** Bytes announced; `null` where nothing was. */
+  /** The announced length in bytes. `null` if unknown. */
   readonly #length: number | null
   readonly #events: RequestBodyEvents
   #stream: UpstreamStream | null
-  /** The turn of the event loop that the last small piece came in. */
+  /** The event loop turn of the last small piece. */
   #turn = 0
   #gatherer: PieceGatherer | null = null
 
@@ -33,7 +33,7 @@ export class RequestBody {
     body.on('error', this.#broke)
     body.on('close', this.#broke)
     body.on('data', this.#came)
-    // Node says the end of an empty body of HTTP/2 whether or not anybody listens yet.
+    // Node emits the end of an empty HTTP/2 body whether or not there is a listener yet.
     if (body.readableEnded) process.nextTick(this.#ended)
   }
 
@@ -41,7 +41,7 @@ export class RequestBody {
     if (this.#stream !== null) this.#body.resume()
   }
 
-  /** What is left of it is nobody's: it is read, so that the connection it comes on can go on. */
+  /** Reads and drops the rest of the body, so that its connection can go on. */
   stop(): void {
     if (this.#stream === null) return
     this.#leave()
@@ -52,7 +52,7 @@ export class RequestBody {
     if (this.#stream === null) return
     this.bytesSent += chunk.length
     noteBuffer(chunk.length)
-    // A byte too many would be taken for the next request.
+    // An extra byte would be taken for the next request.
     if (this.#length !== null && this.bytesSent > this.#length) return this.#broke()
     if (chunk.length > SMALL_PIECE_BYTES_MAX) {
       this.#gatherer?.flush()

@@ -1,22 +1,22 @@
 import { FIELD_LINE } from '../../wire/field-line.ts'
 
-/** The head of an HTTP/1 response, and what it says of the bytes behind it. */
+/** The head of an HTTP/1 response, with the framing of its body. */
 export interface ResponseHead {
   readonly status: number
-  /** The words beside it, which mean nothing but may be shown. */
+  /** The reason phrase, which has no meaning but may be shown. */
   readonly reason: string
-  /** What the client may see of the headers: order, case and duplicates as sent, without hop-by-hop fields. */
+  /** The headers for the client: order, case and duplicates as sent, without hop-by-hop fields. */
   readonly headers: string[]
   readonly body: 'none' | 'length' | 'chunked' | 'until-close'
-  /** The body's length where it has one. */
+  /** The body's length, if `body` is `length`. */
   readonly length: number
-  /** The connection can be used again. */
+  /** Whether the connection can be reused. */
   readonly keepsAlive: boolean
-  /** For how long, where `Keep-Alive: timeout` says so. */
+  /** How long, if `Keep-Alive: timeout` is present. */
   readonly keepAliveMs: number | null
 }
 
-/** What is asked for decides what the response's head means. */
+/** The properties of the request that determine how the response head is read. */
 export interface Asked {
   readonly method: string
   readonly acceptsTrailers: boolean
@@ -25,8 +25,9 @@ export interface Asked {
 export type HeadFault = 'bad-head' | 'bad-framing' | 'too-many-fields' | 'unasked-upgrade'
 
 /**
- * Reads a head, from the status line to the empty line, strictly: what RFC 9112 lets a recipient repair (a bare line
- * feed, a folded line, a blank before the colon, two lengths) is refused, as somebody behind us may repair it otherwise.
+ * Parses a head strictly, from the status line to the empty line. What RFC 9112 allows a recipient to repair
+ * (a bare line feed, a folded line, a blank before the colon, two lengths) is rejected, because a client may
+ * repair it differently.
  */
 export function readResponseHead(text: string, asked: Asked): ResponseHead | HeadFault {
   if (!HEAD.test(text)) return 'bad-head'
@@ -40,12 +41,12 @@ export function readResponseHead(text: string, asked: Asked): ResponseHead | Hea
   return framed(text.charCodeAt(MINOR_VERSION_AT) - DIGIT_0, status, reason, fields, asked)
 }
 
-/** Lines of fields between the end of a line and an empty one, as trailers are. */
+/** Parses trailers: field lines between a line end and an empty line. */
 export function readTrailers(text: string, trailers: string[]): HeadFault | null {
   return TRAILERS.test(text) ? readFields(text, CRLF.length, trailers) : 'bad-head'
 }
 
-/** Field lines up to an empty one, which ends `text`: name, value, … */
+/** Parses field lines up to the empty line that ends `text`: name, value, … */
 function readFields(text: string, start: number, fields: string[]): HeadFault | null {
   const end = text.length - CRLF.length
   for (let at = start; at < end; ) {
@@ -66,7 +67,7 @@ function framed(
   asked: Asked,
 ): ResponseHead | HeadFault {
   const { connection, keepAlive, codings, lengths, hasTrailer, rest } = sorted(fields)
-  // A length beside a coding, and a coding in a version that knows none: each end would believe another one.
+  // A length besides a coding, or a coding in HTTP/1.0: the two ends could disagree on the framing.
   if (codings !== null && (lengths !== null || minor === 0)) return 'bad-framing'
   if (codings !== null && codings.toLowerCase() !== 'chunked') return 'bad-framing'
   const length = lengths === null ? NO_LENGTH : lengthOf(lengths)
@@ -79,7 +80,7 @@ function framed(
   }
   const body = bodyOf(status, asked.method, codings !== null, length)
   if (length !== NO_LENGTH) headers = withLength(headers, status, length)
-  // A Trailer field is a promise that only holds where trailers can follow.
+  // A Trailer field is kept only if trailers can follow.
   if (hasTrailer && !(asked.acceptsTrailers && body === 'chunked')) headers = without(headers, 'trailer')
   const persists = !tokens.includes('close') && (minor === 1 || tokens.includes('keep-alive'))
   return {
@@ -99,11 +100,11 @@ interface SortedFields {
   codings: string | null
   lengths: string | null
   hasTrailer: boolean
-  /** The others, and the first Content-Length. */
+  /** The other fields, and the first Content-Length. */
   rest: string[]
 }
 
-/** The fields about the connection and the framing, apart from the others (RFC 9110 §7.6.1). */
+/** Separates the fields on connection and framing from the others (RFC 9110 §7.6.1). */
 function sorted(fields: string[]): SortedFields {
   const found: SortedFields = {
     connection: null,
@@ -115,14 +116,14 @@ function sorted(fields: string[]): SortedFields {
   }
   for (let i = 0; i < fields.length; i += 2) {
     const isRest = !isSpecialLength(fields[i]!) || keeps(found, fields[i]!.toLowerCase(), fields[i + 1]!)
-    // The list is only copied where a field has to go.
+    // The list is copied only if a field is removed.
     if (!isRest && found.rest === fields) found.rest = fields.slice(0, i)
     else if (isRest && found.rest !== fields) found.rest.push(fields[i]!, fields[i + 1]!)
   }
   return found
 }
 
-/** Notes a field, and says whether it stays in the list. */
+/** Records a field. Returns whether it stays in the list. */
 function keeps(found: SortedFields, name: string, value: string): boolean {
   switch (name) {
     case 'connection':
@@ -158,7 +159,7 @@ function bodyOf(status: number, method: string, isChunked: boolean, length: numb
   return length === NO_LENGTH ? 'until-close' : 'length'
 }
 
-/** The one length that all of them say (RFC 9110 §8.6). */
+/** The length, if all values agree (RFC 9110 §8.6). */
 function lengthOf(value: string): number {
   let length = NO_LENGTH
   if (LENGTH.test(value)) return Number(value)
@@ -171,7 +172,7 @@ function lengthOf(value: string): number {
   return length
 }
 
-/** In one spelling; where no body can be, a length has nothing to say but in a 304, or an answer to HEAD. */
+/** Writes the length in one form. Without a body it is kept only for a 304 or an answer to HEAD. */
 function withLength(headers: string[], status: number, length: number): string[] {
   if (status < 200 || status === 204) return without(headers, 'content-length')
   for (let i = 0; i < headers.length; i += 2) {
@@ -181,7 +182,10 @@ function withLength(headers: string[], status: number, length: number): string[]
   return headers
 }
 
-/** A Connection field cannot take away what frames the message. */
+/**
+ * Removes a field. `content-length` is never removed on behalf of a Connection field, because it frames the
+ * message.
+ */
 function without(headers: string[], lowerCaseName: string): string[] {
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
@@ -199,7 +203,7 @@ function tokensOf(value: string): readonly string[] {
     .filter((token) => token !== '' && token !== 'content-length')
 }
 
-/** `timeout=5, max=100`; an odd one is as good as none. */
+/** For example `timeout=5, max=100`. An invalid value counts as absent. */
 function keepAliveMsOf(value: string): number | null {
   const seconds = KEEP_ALIVE_TIMEOUT.exec(value)
   return seconds === null ? null : Number(seconds[1]) * 1000
@@ -209,7 +213,7 @@ function joined(before: string | null, value: string): string {
   return before === null ? value : `${before},${value}`
 }
 
-/** Without the blanks around it (OWS, RFC 9110 §5.6.3): `trim()` would take latin1's 0xa0 too. */
+/** Trims blanks (OWS, RFC 9110 §5.6.3). `trim()` would also remove latin1's 0xa0. */
 function trimmed(text: string, start: number, end: number): string {
   let from = start
   let to = end
@@ -233,19 +237,19 @@ const DIGIT_0 = 0x30
 const MINOR_VERSION_AT = 7
 const STATUS_AT = 9
 const REASON_AT = 13
-/** A missing space before a missing reason is common, and means the same. */
+/** A missing space before an empty reason is common and harmless. */
 const HEAD = new RegExp(
   `^HTTP/1\\.[01] [1-5][0-9]{2}(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD_LINE})*\\r\\n$`,
 )
 const TRAILERS = new RegExp(`^\\r\\n(?:${FIELD_LINE})*\\r\\n$`)
 const NO_LENGTH = -1
-/** Fifteen digits are beyond any body and within what a number counts exactly. */
+/** Fifteen digits exceed any body and still are an exact number. */
 const LENGTH = /^[0-9]{1,15}$/
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[ \t]*timeout[ \t]*=[ \t]*"?([0-9]{1,9})"?[ \t]*(?:,|$)/i
 const KEEP_ALIVE_TOKENS: readonly string[] = ['keep-alive']
 const NO_TOKENS: readonly string[] = []
 
-/** Lengths of the names that need a closer look. */
+/** The lengths of names that need a closer look. */
 const SPECIAL_LENGTHS: readonly boolean[] = Array.from({ length: 18 }, (_, length) =>
   [2, 7, 10, 14, 16, 17].includes(length),
 )

@@ -7,14 +7,16 @@ import {
   readTrailers,
 } from './response-head.ts'
 
-/** What comes out of a ResponseReader, in order. No call follows `ended` or `faulted` until the next `begin`. */
+/**
+ * The output of a ResponseReader, in order. After `ended` or `faulted`, no call comes until the next `begin`.
+ */
 export interface ResponseEvents {
-  /** An interim response; its headers as those of a final one. */
+  /** An interim response. Its headers are filtered like those of a final one. */
   informed(status: number, headers: readonly string[]): void
   headRead(head: ResponseHead): void
-  /** A view of what was read: it is gone when the call returns. */
+  /** A view of the input, valid during the call. */
   bodyRead(bytes: Buffer): void
-  /** `isSurplus`: more bytes came behind the response than belong to it. */
+  /** `isSurplus`: bytes follow that do not belong to the response. */
   ended(trailers: readonly string[], isSurplus: boolean): void
   faulted(fault: ResponseFault): void
 }
@@ -28,24 +30,24 @@ export type ResponseFault =
   | 'trailers-too-large'
   | 'truncated'
 
-/** Reads one HTTP/1 response after the other from bytes that come in any pieces. Holds no more than a head of them. */
+/** Parses HTTP/1 responses one after another, from pieces of any size. Buffers at most a head. */
 export class ResponseReader {
-  /** Chunks that have been read, of all responses. */
+  /** The number of chunks read, over all responses. */
   chunks = 0
   readonly #events: ResponseEvents
   #asked: Asked = NOTHING_ASKED
   #state: State = 'idle'
-  /** What is left of the body, or of the chunk; while its size is read, the size. */
+  /** Remaining bytes of the body or chunk. While a chunk size is read, the size so far. */
   #left = 0
-  /** Digits of a chunk's size, or bytes of its extensions. */
+  /** The number of digits of a chunk size, or of bytes of its extensions. */
   #counted = 0
   #interim = 0
-  /** The part of a head, or of trailers, that came so far. */
+  /** An incomplete head or trailer section. */
   readonly #held = new ByteQueue()
   #bytes: Buffer = NO_BYTES
   #at = 0
   #end = 0
-  /** Where in the bytes the data of chunks stands that has been read and not been handed over. */
+  /** The range of the input with chunk data that was read and not yet passed on. */
   #dataFrom = 0
   #dataEnd = 0
 
@@ -59,7 +61,10 @@ export class ResponseReader {
     this.#interim = 0
   }
 
-  /** The first `length` of the bytes; they are not kept, and the data of small chunks is moved together within them. */
+  /**
+   * Parses the first `length` bytes. They are not kept. The data of small chunks is moved together within
+   * them.
+   */
   read(bytes: Buffer, length: number): void {
     this.#bytes = bytes
     this.#at = 0
@@ -69,20 +74,23 @@ export class ResponseReader {
     this.#bytes = NO_BYTES
   }
 
-  /** No more bytes will come. */
+  /** The connection has closed: no more bytes will come. */
   close(): void {
     if (this.#state === 'idle') return
     if (this.#state === 'until-close') this.#finish(NO_TRAILERS)
     else this.#fault('truncated')
   }
 
-  /** Lets go of a response that nobody waits for any more. */
+  /** Drops a response that is no longer needed. */
   stop(): void {
     this.#rest()
     this.#held.clear()
   }
 
-  /** What was asked may be long, and a connection lives on: also one that is closed, until V8 looks at what has grown old. */
+  /**
+   * Drops the request data, which may be large: a connection lives on, and a closed one stays in memory until
+   * V8 collects its old generation.
+   */
   #rest(): void {
     this.#state = 'idle'
     this.#asked = NOTHING_ASKED
@@ -114,7 +122,7 @@ export class ResponseReader {
     this.#state = head.body === 'chunked' ? 'size' : head.body === 'none' ? 'head' : head.body
     this.#counted = 0
     this.#events.headRead(head)
-    // Whoever got the head may have let go of the rest.
+    // The receiver of the head may have cancelled the response.
     if (head.body === 'none' && this.#state === 'head') this.#finish(NO_TRAILERS)
   }
 
@@ -133,7 +141,7 @@ export class ResponseReader {
     if (this.#left === 0 && this.#state === 'length') this.#finish(NO_TRAILERS)
   }
 
-  /** Data of all small chunks of a read is handed over at once: an app may send a byte at a time. */
+  /** The data of all small chunks of a read is passed on together, because an app may send single bytes. */
   #readChunk(from: number, length: number): void {
     if (this.#left === 0) this.#state = 'chunk-cr'
     const end = this.#dataEnd
@@ -154,11 +162,11 @@ export class ResponseReader {
     if (end === from) return
     this.#dataFrom = 0
     this.#dataEnd = 0
-    // Whoever reads may have let go of the response.
+    // The receiver may have cancelled the response.
     if (this.#state !== 'idle') this.#events.bodyRead(this.#bytes.subarray(from, end))
   }
 
-  /** A byte between the chunks (RFC 9112 §7.1). */
+  /** Parses a byte between the chunk data (RFC 9112 §7.1). */
   #readChunkLine(byte: number): void {
     switch (this.#state) {
       case 'size':
@@ -168,7 +176,7 @@ export class ResponseReader {
         else if (++this.#counted > EXTENSION_BYTES_MAX || !isBlank(byte)) this.#fault('bad-chunk')
         return
       case 'extension':
-        // Extensions mean nothing to us; within a quoted one there may be anything but control characters.
+        // Extensions are ignored. A quoted one may contain anything except control characters.
         if (byte === CR) this.#state = 'size-lf'
         else if (++this.#counted > EXTENSION_BYTES_MAX || !isText(byte)) this.#fault('bad-chunk')
         return
@@ -212,7 +220,7 @@ export class ResponseReader {
         this.#at += 2
         return this.#finish(NO_TRAILERS)
       }
-      // The end of the line before is the first half of the empty line that ends a section.
+      // The previous line end is the first half of the empty line that ends a section.
       this.#held.push(CRLF)
     }
     const text = this.#section(TRAILER_BYTES_MAX, 'trailers-too-large')
@@ -222,11 +230,11 @@ export class ResponseReader {
     this.#finish(trailers)
   }
 
-  /** The lines up to an empty one, once they are all there. */
+  /** The lines up to an empty line, once complete. */
   #section(bytesMax: number, tooLarge: ResponseFault): string | null {
     const before = this.#held.length
     if (before === 0) {
-      // Nearly always all of it has come at once. What lies behind the end of what was read is of an earlier read.
+      // The fast path: everything arrived at once. Bytes after `#end` belong to an earlier read.
       const blank = this.#bytes.indexOf(EMPTY_LINE, this.#at)
       const end = blank + EMPTY_LINE.length
       if (blank !== -1 && end <= this.#end && end - this.#at <= bytesMax) {
@@ -247,7 +255,7 @@ export class ResponseReader {
       return text
     }
     this.#at += piece.length
-    // What can be nothing good is not waited for.
+    // Fail early if the head cannot become valid.
     if (this.#state === 'head' && !beginsWell(held)) this.#fault('bad-head')
     else if (hasBareLineFeed(held, before)) this.#fault(this.#state === 'head' ? 'bad-head' : 'bad-trailers')
     else if (held.length === bytesMax) this.#fault(tooLarge)
@@ -315,17 +323,17 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-/** What nginx and HAProxy take is 4 to 16 KiB; some apps set more cookies than that. */
+/** nginx and HAProxy accept 4 to 16 KiB. Some apps set more cookies than that. */
 export const HEAD_BYTES_MAX = 64 * 1024
 export const TRAILER_BYTES_MAX = 16 * 1024
-/** One 100 and a few hints are usual; an app that keeps on sending them never answers. */
+/** One 100 and a few hints are usual. An app that keeps sending them never answers. */
 export const INTERIM_MAX = 32
-/** Nobody sends extensions; the rest of one is nothing worth waiting for. */
+/** Extensions are not used in practice, and a long one is not worth reading. */
 export const EXTENSION_BYTES_MAX = 256
-/** 256 TiB, and still an exact number. */
+/** 256 TiB, still an exact number. */
 export const SIZE_DIGITS_MAX = 12
 
-/** A larger chunk is handed over where it is. */
+/** Larger chunks are passed on in place. */
 const MOVED_BYTES_MAX = 2_048
 
 const TAB = 0x09

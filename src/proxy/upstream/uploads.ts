@@ -4,9 +4,9 @@ import type { Receiver, UpstreamStream } from './upstream-stream.ts'
 import { type Waiter, WaitingLine } from './waiting-line.ts'
 
 /**
- * The requests to one target whose bodies are still coming. They hold no more than a part of what may be open to it: clients
- * that send slowly cannot keep it from those who have nothing to send. Beyond that they wait in a line of their own, where a
- * short body comes to its end without being read, and is then a request like any other.
+ * The requests to one target whose bodies are still arriving. They may use only a part of the target's
+ * connections, so that slow uploads cannot block requests without a body. Others wait in a separate line. A
+ * short body arrives completely during the wait, and its request is then treated like one without a body.
  */
 export class Uploads implements Swept {
   readonly #pool: Pool
@@ -29,7 +29,7 @@ export class Uploads implements Swept {
     return this.#line.length
   }
 
-  /** As the pool's own. Of who is let in it is to be said when its body is `over`. */
+  /** Like `Pool.open`. If it returns a stream, the caller must call `over` at the end of the body. */
   open(receiver: Receiver, isFresh: boolean): UpstreamStream | null {
     if (this.#underway.size < this.#max && this.#line.first === null) {
       this.#underway.add(receiver)
@@ -40,7 +40,7 @@ export class Uploads implements Swept {
     return this.#line.join(receiver, this.#beat.after(this.#settings.connectTimeoutMs), isFresh)
   }
 
-  /** All of it has been sent, or nothing more of it will be. */
+  /** The body has been sent, or no more of it will be. */
   over(receiver: Receiver): void {
     if (!this.#underway.delete(receiver)) return
     for (let next = this.#line.first; next !== null && this.#underway.size < this.#max; ) {
@@ -69,5 +69,8 @@ export class Uploads implements Swept {
   }
 }
 
-/** Uploads are not to wait for less; and what is left, with answers of milliseconds, is enough for thousands of them a second. */
+/**
+ * Enough for uploads. With answers of milliseconds, the rest is enough for thousands of other requests a
+ * second.
+ */
 const UPLOADS_PART = 3 / 4

@@ -3,29 +3,31 @@ import tls from 'node:tls'
 import { Fault } from '../../shared/fault.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 
-/** Where an upstream is, and how it is spoken to. */
+/** The address and protocol of an upstream target. */
 export interface UpstreamAddress {
-  /** As the operator wrote it: its name in logs and metrics. */
+  /** As the operator wrote it. Used in logs and metrics. */
   readonly url: string
   readonly protocol: 'h1' | 'h2'
   readonly host: string
   readonly port: number
-  /** In place of host and port. */
+  /** Instead of host and port. */
   readonly socketPath: string | null
-  /** What its Host header says when it is not the client's. */
+  /** The Host header if the client's is not passed on. */
   readonly authority: string
   readonly tls: UpstreamTls | null
 }
 
 export interface UpstreamTls {
   readonly verify: boolean
-  /** Certificates in PEM to trust instead of the system's. */
+  /** PEM certificates to trust instead of the system's. */
   readonly ca: string | null
-  /** For SNI and for the check of the certificate, where it is not the host. */
+  /** For SNI and the certificate check, if it differs from the host. */
   readonly serverName: string | null
 }
 
-/** `http://host:port`, `https://…`, `h2c://…` and `h2://…` (HTTP/2 without and with TLS), `unix:/path`. */
+/**
+ * Parses `http://host:port`, `https://…`, `h2c://…` and `h2://…` (HTTP/2 without and with TLS), `unix:/path`.
+ */
 export function parseUpstreamUrl(url: string, tlsSettings: UpstreamTls): UpstreamAddress {
   if (url.startsWith(UNIX)) {
     const socketPath = url.slice(UNIX.length)
@@ -51,14 +53,14 @@ export function parseUpstreamUrl(url: string, tlsSettings: UpstreamTls): Upstrea
   }
 }
 
-/** Where bytes are read to, without a Buffer for every read. */
+/** The read buffer of a socket, which saves a Buffer per read. */
 export type OnRead = net.OnReadOpts
 
 /** Opens connections to one address. */
 export class Dialer {
   readonly address: UpstreamAddress
   readonly #secureContext: tls.SecureContext | null
-  /** Of the last connection: the next one need not check the certificate anew. */
+  /** The TLS session of the last connection, so that the next one need not check the certificate again. */
   #session: Buffer | null = null
 
   constructor(address: UpstreamAddress) {
@@ -67,7 +69,10 @@ export class Dialer {
     this.#secureContext = address.tls === null ? null : tls.createSecureContext(ca === null ? {} : { ca })
   }
 
-  /** Calls `connected` once the connection can be used, TLS included. All else comes as events of the socket. */
+  /**
+   * Calls `connected` once the connection is usable, including TLS. Everything else is an event of the
+   * socket.
+   */
   dial(onread: OnRead | null, connected: () => void): net.Socket {
     const { host, port, socketPath } = this.address
     const place = socketPath === null ? { host, port, noDelay: true, ...KEEP_ALIVE } : { path: socketPath }
@@ -89,7 +94,7 @@ export class Dialer {
         secureContext,
         rejectUnauthorized: verify,
         ALPNProtocols: [this.address.protocol === 'h2' ? 'h2' : 'http/1.1'],
-        // An address is no server name (RFC 6066 §3).
+        // An address is not a server name (RFC 6066 §3).
         ...(net.isIP(name) === 0 ? { servername: name } : {}),
         ...(this.#session === null ? {} : { session: this.#session }),
       },
@@ -102,7 +107,7 @@ export class Dialer {
   }
 }
 
-/** What a socket's error means for the request that waits for it. */
+/** The failure that a socket error means for the waiting request. */
 export function failureOf(error: NodeJS.ErrnoException, isConnecting: boolean): UpstreamFailure {
   const code = error.code ?? ''
   if (OVERLOADED.has(code)) return 'overloaded'
@@ -117,7 +122,7 @@ function invalid(url: string, why: string): Fault {
 }
 
 const UNIX = 'unix:'
-/** No user, path or query: there is nothing they could mean here. */
+/** User, path and query are not allowed: they would have no meaning. */
 const URL_FORM = /^([a-z0-9]+):\/\/(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?\/?$/i
 const SCHEMES: ReadonlyMap<string, { protocol: 'h1' | 'h2'; isTls: boolean; port: number }> = new Map([
   ['http', { protocol: 'h1', isTls: false, port: 80 }],
@@ -126,10 +131,10 @@ const SCHEMES: ReadonlyMap<string, { protocol: 'h1' | 'h2'; isTls: boolean; port
   ['h2', { protocol: 'h2', isTls: true, port: 443 }],
 ])
 
-/** An upstream that vanished without a word is noticed, also under a stream that may be silent for ever. */
+/** Detects an upstream that vanished silently, even below a stream that may stay silent forever. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 
-/** Ours, not the upstream's: no file descriptor, no local port. */
+/** Failures of the proxy's machine, not of the upstream: no file descriptor, no local port. */
 const OVERLOADED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM'])
 const UNREACHABLE: ReadonlySet<string> = new Set([
   ...['EACCES', 'EPERM', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EHOSTDOWN', 'EHOSTUNREACH', 'EINVAL'],

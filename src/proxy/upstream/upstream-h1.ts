@@ -13,53 +13,55 @@ export interface H1Owner {
   readonly dialer: Dialer
   readonly beat: Beat
   readonly times: UpstreamTimes
-  /** Says the upstream's own name as Host, in place of the client's. */
+  /** The upstream's own name, to send as Host instead of the client's. */
   readonly ownHost: string | null
-  /** The connection has done its work and may be given the next one. */
+  /** The connection is free for the next request. */
   released(connection: H1Connection): void
-  /** Called once: the connection is gone, or never was. */
+  /** Called once: the connection has closed or could not be opened. */
   closed(connection: H1Connection): void
 }
 
-/** In milliseconds; 0 is for ever. */
+/** In milliseconds. 0: no limit. */
 export interface UpstreamTimes {
-  /** From the wish for a connection to its first byte: a wait for one counts too. */
+  /** From the request for a connection until it is open. Includes waiting for a free one. */
   readonly connectTimeoutMs: number
-  /** From when the last of the request left to the head of its answer, and for how long its body may not move. */
+  /**
+   * From the end of the sent request to the head of the answer. Also how long the request body may be stuck.
+   */
   readonly headTimeoutMs: number
   /** Between two parts of an answer. */
   readonly idleTimeoutMs: number
-  /** How long a connection without work is kept. */
+  /** How long an idle connection is kept. */
   readonly keepAliveMs: number
 }
 
-/** One connection to an upstream, HTTP/1.1, which carries one request at a time. */
+/** One HTTP/1.1 connection to an upstream, which carries one request at a time. */
 export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
-  /** When the sweep of its pool has to call `expire`. */
+  /** The time at which `sweep` ends the current phase. */
   deadlineMs: number
   readonly #owner: H1Owner
   readonly #socket: Socket
   readonly #reader = new ResponseReader(this)
-  /** Counts the chunks of answers; `null` until there are many in one read. */
+  /** Counts the chunks of answers. `null` until one read contains many. */
   #intake: Intake | null = null
   #phase: Phase = 'connecting'
   #receiver: Receiver | null
   #isReused = false
   #head: ResponseHead | null = null
-  /** Bytes of the request's body still to come; `null` for a chunked one until its end. */
+  /** Remaining bytes of the request body. `null` for a chunked body before its end. */
   #bodyLeft: number | null = 0
-  /** A byte of an answer to this request has come. */
+  /** Whether a byte of the answer has arrived. */
   #hasAnswered = false
   #isPaused = false
-  /** A write said to wait: the upstream owes us its reading. */
+  /** A write returned `false`: the upstream is slow to read. */
   #isFull = false
-  /** Bytes of the request that had not left yet when the sweep last looked. */
+  /** Unsent bytes of the request at the last sweep. */
   #unsent = 0
-  /** What is written waits for the end of this turn of the event loop. */
+  /** Writes are held until the end of this event loop turn. */
   #isGathering = false
-  /** The request waits in the outbox, or for its sign. */
+  /** The request is still in the outbox, or the socket is corked. */
   #isUnsent = false
-  /** The client holds its body back until the upstream says 100. */
+  /** The client waits for the upstream's 100 before it sends the body. */
   #awaitsContinue = false
 
   constructor(owner: H1Owner, receiver: Receiver, deadlineMs: number) {
@@ -73,12 +75,12 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#socket.on('drain', () => this.#drained())
   }
 
-  /** It can be given a request at once. */
+  /** Whether it can take a request at once. */
   get isIdle(): boolean {
     return this.#phase === 'idle' && this.#socket.writable
   }
 
-  /** Sends a request; on an idle connection only. */
+  /** Sends a request. Only for an idle connection. */
   carry(receiver: Receiver): void {
     const { request } = receiver
     const { dialer, ownHost } = this.#owner
@@ -91,11 +93,12 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#bodyLeft = request.bodyLength
     this.#reader.begin(request)
     const text = requestText(request, dialer.address.authority, ownHost)
-    // What is there to be read before that cannot be the answer.
+    // Bytes that arrive before the request is sent cannot be its answer.
     this.#isUnsent = true
     if (request.bodyLength === 0) OUTBOX.put(this, text)
     else {
-      // Head and first bytes of the body in one write: those that came with the head are there by then.
+      // Joins the head and the first bytes of the body into one write: bytes that came with the head are
+      // available by then.
       this.#socket.cork()
       this.#socket.write(text, 'latin1')
       OUTBOX.put(this, '')
@@ -104,7 +107,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     receiver.opened(this, this.#isReused)
   }
 
-  /** Of the outbox: the request goes now, if it is still wanted. */
+  /** Called by the outbox: sends the request if it is still wanted. */
   send(text: string): void {
     this.#isUnsent = false
     if (text === '') this.#socket.uncork()
@@ -142,7 +145,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#close()
   }
 
-  /** Fails what is under way, and closes. */
+  /** Fails the current request and closes. */
   abandon(): void {
     this.#broke('closing')
   }
@@ -152,7 +155,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     if (this.deadlineMs <= nowMs) this.#expire()
   }
 
-  /** A deadline has passed. */
+  /** Called when the deadline has passed. */
   #expire(): void {
     switch (this.#phase) {
       case 'connecting':
@@ -167,7 +170,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   }
 
   informed(status: number, headers: readonly string[]): void {
-    // A 100 that nobody asked for is nobody's (RFC 9110 §15.2).
+    // An unrequested 100 is ignored (RFC 9110 §15.2).
     if (status === 100 && this.#receiver?.request.expectsContinue !== true) return
     if (status === 100) this.#awaitsContinue = false
     this.#expectHead()
@@ -185,7 +188,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   bodyRead(bytes: Buffer): void {
     if (this.#receiver?.received(bytes) !== false) return
     this.#isPaused = true
-    // Now it is the client that is waited for.
+    // Now the connection waits for the client, so the upstream has no deadline.
     this.deadlineMs = Number.POSITIVE_INFINITY
   }
 
@@ -193,9 +196,9 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     const receiver = this.#receiver
     const { keepsAlive, keepAliveMs } = this.#head!
     this.#receiver = null
-    // TLS hands over a last record after it was told to wait, which may have been the end.
+    // After a pause TLS may still deliver one record, which may have been the end of the answer.
     this.resume()
-    // An answer that came before the whole request was read leaves nobody knows what on the way.
+    // If the answer came before the whole request was sent, the connection cannot be reused.
     const isWhole = this.#bodyLeft === 0 && this.#socket.writableLength === 0
     if (keepsAlive && isWhole && !isSurplus) this.#release(keepAliveMs)
     else this.#close()
@@ -212,7 +215,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.carry(this.#receiver!)
   }
 
-  /** TLS hands over a record of 16 KiB at a time: those that came in together go out in one write. */
+  /** TLS delivers records of 16 KiB. Records that arrived together leave in one write. */
   #gather(): void {
     if (this.#isGathering) return
     this.#isGathering = true
@@ -226,8 +229,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   }
 
   /**
-   * As much as the socket holds goes out before the turn is over, while the processor's cache has it still. Whether there is
-   * room again: mostly the kernel takes it all, and then the client need not be told to wait.
+   * Writes out what fits into the socket before the turn ends, while it is in the processor's cache. Returns
+   * whether there is room again: usually the kernel takes everything, and the client need not wait.
    */
   #letOut(): boolean {
     if (!this.#isGathering) return false
@@ -238,7 +241,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   }
 
   #writeChunk(chunk: Uint8Array): boolean {
-    // A chunk of no bytes would end the body (RFC 9112 §7.1).
+    // An empty chunk would end the body (RFC 9112 §7.1).
     if (chunk.length === 0) return true
     this.#socket.cork()
     this.#socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
@@ -248,7 +251,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     return hasRoom
   }
 
-  /** While the client is sending it is the client that is waited for, unless the upstream does not read. */
+  /** While the client is sending, the upstream has no deadline, unless it does not read. */
   #expectHead(): void {
     if (this.#phase !== 'head') return
     const isOwed = this.#bodyLeft === 0 || this.#isFull || this.#awaitsContinue
@@ -257,7 +260,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
       : Number.POSITIVE_INFINITY
   }
 
-  /** While bytes of the request leave, the upstream's time begins anew. */
+  /** Restarts the upstream's deadline while bytes of the request leave. */
   #watchUpload(): void {
     const unsent = this.#socket.writableLength
     if (unsent < this.#unsent) this.#expectHead()
@@ -269,17 +272,18 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   }
 
   #onread(): OnRead {
-    // The reader, and whoever it calls, is done with the bytes before the next read: all connections share a buffer,
-    // which stays in the processor's cache. TLS hands over no more than one record, and may do so while we write.
+    // The reader and its receivers are done with the bytes before the next read, so all connections share one
+    // buffer, which stays in the processor's cache. TLS connections need their own: TLS may deliver a record
+    // during one of our writes, and never more than one.
     const buffer =
       this.#owner.dialer.address.tls === null ? SHARED_BUFFER : Buffer.allocUnsafe(TLS_RECORD_BYTES)
     return { buffer, callback: (length, bytes) => this.#read(length, bytes as Buffer) }
   }
 
-  /** `false` stops the reading. */
+  /** Returns `false` to stop reading. */
   #read(length: number, bytes: Buffer): boolean {
     if (this.#receiver === null) {
-      // Nobody has asked: whatever this is, it must not be taken for the answer to the next request.
+      // Unrequested data, which must not be taken for the answer to the next request.
       this.#close()
       return false
     }
@@ -299,7 +303,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   #countChunks(chunks: number): void {
     if (this.#phase === 'closed') return
     this.#intake ??= new Intake(
-      () => undefined, // by what `#read` returns
+      () => undefined, // the return value of `#read` stops it
       () => this.#goOnReading(),
     )
     this.#intake.count(Math.floor(chunks / CHUNKS_OF_A_PIECE), 0)
@@ -324,7 +328,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 
   #release(hintMs: number | null): void {
     const keptMs = this.#owner.times.keepAliveMs || Number.POSITIVE_INFINITY
-    // The upstream closes when its time is over; ours has to be over before, or the two cross (HARD-SPOTS: stale).
+    // Our idle timeout must end before the upstream's. Otherwise its close and our next request could cross
+    // (HARD-SPOTS: stale).
     const idleMs = hintMs === null ? keptMs : Math.min(keptMs, hintMs - KEEP_ALIVE_MARGIN_MS)
     if (idleMs <= 0) return this.#close()
     this.#phase = 'idle'
@@ -360,10 +365,10 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 
 type Phase = 'connecting' | 'idle' | 'head' | 'body' | 'closed'
 
-/** 16 KiB triples the cost of large bodies. */
+/** 16 KiB would triple the cost of large bodies. */
 const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 const TLS_RECORD_BYTES = 16 * 1024
 const GATHERED_BYTES_MIN = 4096
-/** As many chunks of an answer, which our own reader takes apart, cost as much as one piece of a request's body. */
+/** So many chunks of an answer, which our own parser reads, cost as much as one piece of a request body. */
 const CHUNKS_OF_A_PIECE = 16
 const KEEP_ALIVE_MARGIN_MS = 1000

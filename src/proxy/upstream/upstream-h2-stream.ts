@@ -5,30 +5,30 @@ import { INTERIM_MAX } from './response-reader.ts'
 import type { UpstreamTimes } from './upstream-h1.ts'
 import type { Receiver, Retry, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
 
-/** What a stream asks of its connection. */
+/** What a stream needs from its connection. */
 export interface H2StreamOwner {
   readonly session: ClientHttp2Session
   readonly beat: Beat
   readonly times: UpstreamTimes
-  /** The connection has carried a request before this one. */
+  /** Whether the connection carried a request before this one. */
   readonly isReused: boolean
-  /** The last stream a GOAWAY lets through; those beyond it have not been seen by the app (RFC 9113 §6.8). */
+  /** The last stream that a GOAWAY lets through. The app has not seen later ones (RFC 9113 §6.8). */
   readonly lastStreamId: number
   closed(stream: H2Stream, failure: UpstreamFailure | null): void
   /**
-   * The upstream has enough of the connection. A server of Node's refuses all further streams of one on which downloads
-   * were broken off, as it counts what it could not send for as long as the connection lives (24.21).
+   * The connection should take no more requests. A Node server (24.21) refuses all new streams of a
+   * connection on which downloads were cancelled, because it keeps counting the bytes it could not send.
    */
   wornOut(): void
-  /** A part of an answer has come. */
+  /** A part of an answer has arrived. */
   came(bytes: number): void
-  /** Node has done with it. */
+  /** Node has closed the stream. */
   gone(stream: ClientHttp2Stream): void
 }
 
 /** One request over HTTP/2. */
 export class H2Stream implements UpstreamStream {
-  /** When the sweep of its pool has to call `expire`. */
+  /** The time at which the pool's sweep must call `expire`. */
   deadlineMs = Number.POSITIVE_INFINITY
   readonly #owner: H2StreamOwner
   readonly #stream: ClientHttp2Stream
@@ -38,19 +38,19 @@ export class H2Stream implements UpstreamStream {
   #hasSentAll: boolean
   #isFull = false
   #isPaused = false
-  /** Bytes of the body handed to Node, and how many of them had left when the sweep last looked. */
+  /** Bytes of the body passed to Node, and how many of them had left at the last sweep. */
   #written = 0
   #left = 0
-  /** All of the request has left, its end too, which needs room in the windows as well. */
+  /** Whether the whole request has left, including its end, which also needs room in the windows. */
   #hasLeft: boolean
   #awaitsContinue: boolean
   #interim = 0
-  /** What the response's Content-Length leaves; `null` without one. */
+  /** Remaining bytes of the response's Content-Length. `null` without one. */
   #due: number | null = null
   #trailers: readonly string[] = NO_TRAILERS
   #requestTrailers: readonly string[] = NO_TRAILERS
 
-  /** `list` is what `requestList` makes of the receiver's request. Throws when Node takes no such request. */
+  /** `list` comes from `requestList`. Throws if Node rejects the request. */
   constructor(owner: H2StreamOwner, receiver: Receiver, list: readonly string[]) {
     const hasBody = receiver.request.bodyLength !== 0
     this.#owner = owner
@@ -64,7 +64,7 @@ export class H2Stream implements UpstreamStream {
     this.#expectHead()
   }
 
-  /** After the constructor, so that whoever receives knows the stream. */
+  /** Called after construction, so that the receiver knows the stream. */
   open(): void {
     this.#receiver?.opened(this, this.#isReused)
   }
@@ -99,14 +99,14 @@ export class H2Stream implements UpstreamStream {
     this.#broke('closing')
   }
 
-  /** A part of the request waits for the upstream to take it. */
+  /** Whether a part of the request waits for the upstream to take it. */
   get isSending(): boolean {
     return this.#phase === 'head' && !this.#hasLeft && (this.#hasSentAll || this.#stream.writableLength > 0)
   }
 
   /**
-   * Whether anything of the body has left since the last call: then the upstream's time begins anew. Node knows of whole
-   * writes only, which are up to 64 KiB where pieces have gathered.
+   * Whether any of the body has left since the last call. If so, the upstream's deadline restarts. Node only
+   * reports whole writes, which can be 64 KiB of joined pieces.
    */
   hasMoved(): boolean {
     if (this.#phase !== 'head' || this.#hasLeft) return false
@@ -118,13 +118,15 @@ export class H2Stream implements UpstreamStream {
     return hasMoved
   }
 
-  /** It is for others on this connection that its body does not move, which is no silence of the app. */
+  /**
+   * The body waits for other streams of this connection, so the app is not to blame: restarts the deadline.
+   */
   waitInLine(): void {
     if (this.isSending) this.#expectHead()
   }
 
   expire(): void {
-    // What has not left by now may hold up others, too, who send something on this connection.
+    // Unsent bytes may also block other uploads on this connection.
     if (this.isSending) this.#owner.wornOut()
     this.#broke(this.#phase === 'head' ? 'head-timeout' : 'idle-timeout')
   }
@@ -185,16 +187,19 @@ export class H2Stream implements UpstreamStream {
   }
 
   /**
-   * Node says so of a stream that was reset, too. One reset without an error is taken as whole, as far as its length
-   * does not tell: servers of Node end streams that way, instead of with END_STREAM, under flow control.
+   * Node also emits `end` for a stream that was reset. A reset without an error counts as a complete answer
+   * unless the length proves otherwise: under flow control, Node servers end streams that way instead of with
+   * END_STREAM.
    */
   #ended(): void {
-    // Reset without an error before its request was whole: Node (24.21) waits for that to go out, which it never will.
+    // After a reset without an error, Node (24.21) waits for the rest of the request to be sent, which never
+    // happens.
     if (this.#stream.closed && !this.#stream.writableFinished) setImmediate(cancel, this.#stream)
     const receiver = this.#receiver
     if (receiver === null) return
     if (this.#phase === 'head') return this.#broke('reset')
-    // What its connection takes with it behind a GOAWAY, Node ends without an error, too (24.21); what is whole it ends first.
+    // Node (24.21) also ends streams without an error when their connection closes after a GOAWAY. It ends
+    // complete ones before that.
     const isLost = this.#stream.destroyed && this.#due === null
     const isReset = (isLost || (this.#stream.rstCode ?? 0) !== 0) && this.#trailers === NO_TRAILERS
     if (isReset || (this.#due ?? 0) > 0) return this.#broke(failureOfCode(this.#stream.rstCode))
@@ -253,15 +258,15 @@ export class H2Stream implements UpstreamStream {
 }
 
 /**
- * Called from outside of all that Node does with the session: closed from within a callback of it while bytes wait for
- * the upstream's window, a stream has Node (24.21) go round in its sending for ever, and take all memory.
+ * Must be called outside Node's session callbacks. If a stream is closed inside one while bytes wait for the
+ * upstream's window, Node (24.21) loops forever in its sending code and uses up all memory.
  */
 function cancel(stream: ClientHttp2Stream): void {
   if (stream.closed) stream.destroy()
   else stream.close(constants.NGHTTP2_CANCEL)
 }
 
-/** The fields without pseudo-headers and what HTTP/2 should not have; `null` when one could not be passed on. */
+/** The fields without pseudo-headers and connection-specific fields. `null` if one cannot be passed on. */
 function fieldsOf(raw: readonly string[], keepsTrailer: boolean): string[] | null {
   const fields: string[] = []
   for (let i = 0; i < raw.length; i += 2) {
@@ -273,7 +278,7 @@ function fieldsOf(raw: readonly string[], keepsTrailer: boolean): string[] | nul
   return fields
 }
 
-/** nghttp2 lets none but a single, decimal one through. */
+/** nghttp2 accepts only a single decimal value. */
 function contentLength(raw: readonly string[]): number | null {
   const at = raw.indexOf('content-length')
   return at === -1 ? null : Number(raw[at + 1])
@@ -281,7 +286,7 @@ function contentLength(raw: readonly string[]): number | null {
 
 function sendTrailers(stream: ClientHttp2Stream, trailers: readonly string[]): void {
   if (stream.destroyed || stream.closed) return
-  // Without what every object has: a client may call a trailer `constructor`.
+  // An object without a prototype: a client may name a trailer `constructor`.
   const fields: Record<string, string[]> = Object.create(null)
   for (let i = 0; i < trailers.length; i += 2) {
     const name = trailers[i]!.toLowerCase()
@@ -299,7 +304,7 @@ const NO_TRAILERS: readonly string[] = []
 const DROPPED: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
 ])
-/** What nghttp2 says of bytes that are no HTTP. */
+/** nghttp2's codes for a malformed response. */
 const BROKEN: ReadonlySet<number> = new Set([
   constants.NGHTTP2_PROTOCOL_ERROR,
   constants.NGHTTP2_FLOW_CONTROL_ERROR,

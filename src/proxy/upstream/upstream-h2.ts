@@ -49,7 +49,7 @@ export class H2Pool implements Pool, Swept {
     return this.#line.first !== null
   }
 
-  /** `isFresh` asks nothing here: a connection that failed takes no more requests. */
+  /** `isFresh` is not needed here: a failed connection takes no more requests. */
   open(receiver: Receiver): UpstreamStream | null {
     const connection = this.#line.first === null ? this.#roomy(receiver.request.bodyLength !== 0) : null
     return connection === null ? this.#wait(receiver) : this.#carry(connection, receiver)
@@ -78,7 +78,7 @@ export class H2Pool implements Pool, Swept {
     this.#line.sweep(nowMs)
   }
 
-  /** The connection can take requests, or another one. */
+  /** The connection has room for requests. If it does not suffice, another one is opened. */
   ready(connection: H2Connection): void {
     for (let waiter = this.#line.first; waiter !== null; waiter = this.#line.first) {
       if (!this.#hasRoom(connection)) return this.#connect()
@@ -88,7 +88,10 @@ export class H2Pool implements Pool, Swept {
     if (this.#isDraining && connection.streamCount === 0) connection.close()
   }
 
-  /** Called once for each connection, with why it was never open. Nobody waits for what cannot be reached. */
+  /**
+   * Called once for each connection. `failure` is set if it never opened. Then the waiting requests fail if
+   * there is no other connection.
+   */
   closed(connection: H2Connection, failure: UpstreamFailure | null): void {
     this.#connections.delete(connection)
     if (this.#connections.size === 0) this.beat.leave(this)
@@ -105,7 +108,7 @@ export class H2Pool implements Pool, Swept {
     return waiter
   }
 
-  /** One at a time: it may have room for all who wait. */
+  /** Opens one connection at a time, because one may have room for all waiting requests. */
   #connect(): void {
     let staying = 0
     for (const connection of this.#connections) {
@@ -128,7 +131,10 @@ export class H2Pool implements Pool, Swept {
     )
   }
 
-  /** For an upload, which others would hold up, there is soon one more when all are full of them. */
+  /**
+   * Picks a connection with room. An upload avoids congested connections. If all are congested, another
+   * connection is opened.
+   */
   #roomy(isUpload: boolean): H2Connection | null {
     let least: H2Connection | null = null
     for (const connection of this.#connections) {
@@ -157,7 +163,7 @@ class H2Connection implements H2StreamOwner {
   readonly times: PoolSettings
   isReused = false
   lastStreamId = Number.POSITIVE_INFINITY
-  /** Uploads waited for the connection's window when the sweep last looked. */
+  /** Whether uploads waited for the connection's window at the last sweep. */
   isCongested = false
   readonly #pool: H2Pool
   readonly #socket: Socket
@@ -165,11 +171,11 @@ class H2Connection implements H2StreamOwner {
   #session: http2.ClientHttp2Session | null = null
   #phase: 'connecting' | 'open' | 'leaving' | 'closed' = 'connecting'
   #streamsMax = STREAMS_MAX
-  /** A stream got no answer in time, and the connection is asked whether it is alive. */
+  /** A stream got no answer in time, and a ping checks whether the connection is alive. */
   #isDoubtful = false
   readonly #memory = new SessionMemory(SESSION_MEGABYTES_MAX)
   readonly #intake: Intake
-  /** Of the connecting; later when it has been idle for long enough. */
+  /** The deadline for connecting, later for being idle. */
   #deadlineMs: number
 
   constructor(pool: H2Pool, deadlineMs: number) {
@@ -228,7 +234,7 @@ class H2Connection implements H2StreamOwner {
     else this.close()
   }
 
-  /** A stream has ended, for the reason given. */
+  /** A stream has ended, with its failure if any. */
   closed(stream: H2Stream, failure: UpstreamFailure | null): void {
     this.#streams.delete(stream)
     if (this.#phase === 'closed') return
@@ -241,12 +247,12 @@ class H2Connection implements H2StreamOwner {
     this.#pool.ready(this)
   }
 
-  /** Of all its streams. An app may send a byte in each frame. */
+  /** Counts for all streams: an app may send a byte per frame. */
   came(bytes: number): void {
     if (this.#phase !== 'closed') this.#intake.count(bytes < TINY_BYTES ? 1 : 0, 0)
   }
 
-  /** Node has closed the stream, which may be some time after it has ended for us. */
+  /** Node has closed the stream, possibly long after it ended for us. */
   gone(stream: http2.ClientHttp2Stream): void {
     this.#memory.closed(stream)
     if (this.#memory.isWornOut) this.wornOut()
@@ -269,7 +275,7 @@ class H2Connection implements H2StreamOwner {
 
   #connected(): void {
     if (this.#phase !== 'connecting') return
-    // Without TLS the operator has said that it speaks HTTP/2 (RFC 9113 §3.3).
+    // Without TLS the operator has configured HTTP/2 (RFC 9113 §3.3).
     const isH2 = this.#pool.dialer.address.tls === null || (this.#socket as TLSSocket).alpnProtocol === 'h2'
     if (!isH2) return this.#broke('tls')
     this.#session = http2.connect('http://upstream', {
@@ -282,7 +288,7 @@ class H2Connection implements H2StreamOwner {
 
   #listen(session: http2.ClientHttp2Session): void {
     session.on('connect', () => {
-      // Node says so a tick later, also of one that has been destroyed since, and then throws.
+      // Node emits this a tick late, even if the session was destroyed meanwhile, and would then throw.
       if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
     })
     session.on('remoteSettings', ({ maxConcurrentStreams }) => {
@@ -298,19 +304,19 @@ class H2Connection implements H2StreamOwner {
     session.on('close', () => this.#broke('reset'))
   }
 
-  /** Its SETTINGS are there: how many streams it takes is known, and that it speaks HTTP/2 at all. */
+  /** The upstream's SETTINGS have arrived: it speaks HTTP/2, and its stream limit is known. */
   #opened(): void {
     if (this.#phase !== 'connecting') return
     this.#phase = 'open'
-    // Whoever it was opened for may have gone elsewhere.
+    // The request that opened it may be gone.
     this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     this.#pool.ready(this)
   }
 
   /**
-   * All uploads share the connection's window. Where that is used up, nghttp2 (1.70) serves the first of them and lets
-   * the last wait until those are done, however long that takes: as long as one of them moves, none is late. Nor is one
-   * then that the app does not take: Node does not tell which window a stream waits for.
+   * All uploads share the connection's window. If it is used up, nghttp2 (1.70) serves the first upload and
+   * the last ones wait, however long. So while any upload moves, no upload is late. This includes one that
+   * the app does not read, because Node does not report which window a stream waits for.
    */
   #watchUploads(): void {
     let isMoving = false
@@ -324,7 +330,9 @@ class H2Connection implements H2StreamOwner {
     for (const stream of this.#streams) stream.waitInLine()
   }
 
-  /** A stream got no answer. Where the connection does not answer either, nobody else should try it. */
+  /**
+   * A stream got no answer. If the connection does not answer a ping either, no other request should use it.
+   */
   #check(): void {
     if (!this.isOpen || this.#isDoubtful) return
     this.#isDoubtful = true
@@ -338,17 +346,17 @@ class H2Connection implements H2StreamOwner {
     })
   }
 
-  /** Later the session sees to its socket. */
+  /** Once there is a session, its events report failures. */
   #brokeEarly(failure: UpstreamFailure): void {
     if (this.#session === null) this.#broke(failure)
   }
 
-  /** Why is for those who wait for the connection; its streams each have a reason of their own. */
+  /** The failure is for requests that wait for the connection. Its streams report their own. */
   #broke(failure: UpstreamFailure): void {
     this.#close(this.#phase === 'connecting' ? failure : null)
   }
 
-  /** Streams still under way hear of it by themselves. */
+  /** Current streams get their own events. */
   #close(failure: UpstreamFailure | null): void {
     if (this.#phase === 'closed') return
     this.#phase = 'closed'
@@ -361,18 +369,18 @@ class H2Connection implements H2StreamOwner {
 }
 
 /**
- * In the place of a session's `close`, which Node (24.21) calls at a GOAWAY: one that is closed so now and then reads no
- * more while streams are under way, and their uploads wait for a window that was opened long ago. We let go of it
- * ourselves when its last stream has ended.
+ * Replaces a session's `close`, which Node (24.21) calls at a GOAWAY. A session closed that way sometimes
+ * stops reading while streams are active, and their uploads wait for a window that was opened long ago. The
+ * pool closes the session itself after its last stream.
  */
 function keepOpen(): void {}
 
-/** Whether Node says that this is no request to send. */
+/** Whether Node rejected the request. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_')
 }
 
-/** What Node would not send. */
+/** A request that Node rejected. */
 class RefusedStream implements UpstreamStream {
   #receiver: Receiver | null
 
@@ -393,18 +401,18 @@ class RefusedStream implements UpstreamStream {
 }
 
 /**
- * With 100 streams on each, beside those that only bring what is under way to its end. More than one, as a lost packet
- * holds up all streams of a connection.
+ * Each with 100 streams, not counting those that are closing. More than one, because a lost packet delays all
+ * streams of a connection.
  */
 const CONNECTIONS_MAX = 8
-/** What RFC 9113 §6.5.2 has every server allow. */
+/** The minimum that RFC 9113 §6.5.2 recommends servers to allow. */
 const STREAMS_MAX = 100
-/** What an upstream may send ahead of a client that reads slowly: on one stream, and on all of a connection. */
+/** How much an upstream may send ahead of a slow client, per stream and per connection. */
 const STREAM_WINDOW_BYTES = 256 * 1024
 const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024
 const SESSION_MEGABYTES_MAX = 64
 const PING_TIMEOUT_MS = 5000
-/** Answers as most apps send them are larger. */
+/** Frames of usual answers are larger. */
 const TINY_BYTES = 64
 
 const SESSION_OPTIONS: http2.ClientSessionOptions & { strictSingleValueFields: boolean } = {
@@ -415,8 +423,8 @@ const SESSION_OPTIONS: http2.ClientSessionOptions & { strictSingleValueFields: b
   },
   peerMaxConcurrentStreams: STREAMS_MAX,
   maxHeaderListPairs: FIELDS_MAX,
-  // More than the windows let in.
+  // More than the windows allow.
   maxSessionMemory: SESSION_MEGABYTES_MAX,
-  // A client's duplicates are its own affair, and the app's.
+  // Duplicate fields are left to the client and the app.
   strictSingleValueFields: false,
 }

@@ -1,30 +1,31 @@
 import type { UpstreamFailure } from './upstream-stream.ts'
 
-/** How a target's health is judged by the requests it gets. */
+/** The thresholds for the health of a target. */
 export interface HealthSettings {
   /** Failures in a row that take it out. */
   readonly unhealthyAfter: number
-  /** Answers of active checks in a row that bring it back. */
+  /** Successful active checks in a row that bring it back. */
   readonly healthyAfter: number
 }
 
-/** What the last failure of a target was; `check`: an active check failed. */
+/** The last failure of a target. `check`: an active check failed. */
 export type TargetFailure = UpstreamFailure | 'check'
 
 /**
- * Whether a target may be given requests. Failures in a row take it out, for a while that grows; then one request at a
- * time tries it, until one is answered. Active checks, where there are any, have a say of their own.
+ * Decides whether a target may get requests. Failures in a row take it out for a growing time. After that,
+ * one request at a time tries it until one is answered. Active checks, if configured, take it out and bring
+ * it back independently.
  */
 export class TargetHealth {
   readonly #settings: HealthSettings
   #failures = 0
   #backOffMs = BACK_OFF_MIN_MS
-  /** Until then nothing goes there; 0 when it is in. */
+  /** It gets no requests until then. 0: it is not out. */
   #outUntilMs = 0
   #isTried = false
   #checksInARow = 0
   #isCheckedWell = true
-  /** Checks that went well since a request failed. */
+  /** Successful checks since the last failed request. */
   #checksSinceFailure = 0
   #lastFailure: TargetFailure | null = null
   #lastFailedMs = 0
@@ -33,41 +34,40 @@ export class TargetHealth {
     this.#settings = settings
   }
 
-  /** As far as is known. */
   get isHealthy(): boolean {
     return this.#outUntilMs === 0 && this.#isCheckedWell
   }
 
-  /** The last one; `null`: it has not failed. */
+  /** The last failure. `null`: it has not failed. */
   get lastFailure(): TargetFailure | null {
     return this.#lastFailure
   }
 
-  /** Until when the failures of requests keep it out; 0: they do not. */
+  /** Until when failed requests keep it out. 0: they do not. */
   get outUntilMs(): number {
     return this.#outUntilMs
   }
 
   /**
-   * Whether a load balancer should send requests to this proxy for its sake. One that has had no request for a while is
-   * worth one even if it is out: without any, nothing would find out that it works again.
+   * Whether this target is a reason to send requests to this proxy. A target without recent failures counts
+   * even if it is out, because without requests nothing would notice its recovery.
    */
   isWorthTrying(nowMs: number): boolean {
     return this.isHealthy || (this.#isCheckedWell && nowMs - this.#lastFailedMs >= UNTRIED_MS)
   }
 
-  /** May it have a request now? One that comes back from a pause has one at a time. */
+  /** Whether it may get a request now. After a pause it gets one at a time. */
   mayTry(nowMs: number): boolean {
     if (!this.#isCheckedWell) return false
     return this.#outUntilMs === 0 || (nowMs >= this.#outUntilMs && !this.#isTried)
   }
 
-  /** A request is on its way. */
+  /** A request is being sent. */
   tried(): void {
     if (this.#outUntilMs !== 0) this.#isTried = true
   }
 
-  /** The request says nothing of the target: its client has gone, or the failure is ours. */
+  /** The request proves nothing about the target: the client disconnected, or the failure is ours. */
   abstained(): void {
     this.#isTried = false
   }
@@ -80,7 +80,7 @@ export class TargetHealth {
     this.#isTried = false
   }
 
-  /** `true` when this one has taken it out. `chance` in [0, 1) keeps proxies from coming back all at once. */
+  /** Returns `true` if this failure took it out. `chance` in [0, 1) spreads the retries of many proxies. */
   failed(nowMs: number, chance: number, failure: UpstreamFailure): boolean {
     this.#isTried = false
     this.#lastFailure = failure
@@ -88,7 +88,7 @@ export class TargetHealth {
     this.#checksSinceFailure = 0
     this.#failures++
     const wasOut = this.#outUntilMs !== 0
-    // Requests that were under way when it was taken out say nothing new.
+    // Requests from before it was taken out prove nothing new.
     if (wasOut && nowMs < this.#outUntilMs) return false
     if (!wasOut && this.#failures < this.#settings.unhealthyAfter) return false
     this.#outUntilMs = nowMs + this.#backOffMs * (1 - BACK_OFF_JITTER * chance)
@@ -96,7 +96,7 @@ export class TargetHealth {
     return !wasOut
   }
 
-  /** What an active check has found; `true` when it changes something. */
+  /** Takes the result of an active check. Returns `true` if it changes the state. */
   checked(isWell: boolean): boolean {
     if (isWell === this.#isCheckedWell) {
       this.#checksInARow = 0
@@ -106,13 +106,13 @@ export class TargetHealth {
     if (++this.#checksInARow < needed) return false
     this.#checksInARow = 0
     this.#isCheckedWell = isWell
-    // A check that goes well is as good as a request that does.
+    // A successful check counts like a successful request.
     if (isWell) this.succeeded()
     else this.#lastFailure = 'check'
     return true
   }
 
-  /** Checks bring back what requests took out, if no request has failed meanwhile. */
+  /** Checks bring back a target that requests took out, if no request has failed since. */
   #checkedWellAgain(): boolean {
     if (this.#outUntilMs === 0 || ++this.#checksSinceFailure < this.#settings.healthyAfter) return false
     this.succeeded()
@@ -120,9 +120,9 @@ export class TargetHealth {
   }
 }
 
-/** Long enough for an app to start again, short enough for nobody to notice that it has. */
+/** Long enough for an app to restart, short enough to go unnoticed. */
 const BACK_OFF_MIN_MS = 1000
 const BACK_OFF_MAX_MS = 30_000
 const BACK_OFF_JITTER = 0.2
-/** Twice as long as the longest pause between two attempts to connect. */
+/** Twice the longest pause between two connection attempts. */
 const UNTRIED_MS = 60_000

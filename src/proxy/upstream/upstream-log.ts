@@ -1,23 +1,23 @@
 import type { Log } from '../../shared/log.ts'
 import type { TargetFailure } from './upstream-health.ts'
 
-/** A target of an upstream that a worker does not reach, or that fails. */
+/** An upstream target that is unreachable or failing for a worker. */
 export interface UnhealthyTarget {
   readonly upstream: string
-  /** Its URL. */
+  /** The URL of the target. */
   readonly target: string
   readonly failure: TargetFailure
 }
 
 /**
- * Logs once that a target is unhealthy and once that it is healthy again, whatever number of workers finds out: it is
- * unhealthy from the first worker that says so to the last one that stops.
+ * Logs once that a target is unhealthy and once that it is healthy again, for all workers together: from the
+ * first worker that reports it to the last one that stops.
  */
 export class UpstreamLog {
   readonly #log: Log
-  /** What each worker said last, by its number. */
+  /** The last report of each worker, by its number. */
   readonly #said = new Map<number, readonly UnhealthyTarget[]>()
-  /** Since when, by upstream and target: as many as the configuration has. */
+  /** When each target became unhealthy, by upstream and target. Bounded by the configuration. */
   readonly #sinceMs = new Map<string, number>()
 
   constructor(log: Log) {
@@ -26,7 +26,7 @@ export class UpstreamLog {
 
   heard(worker: number, unhealthy: readonly UnhealthyTarget[]): void {
     const before = this.#said.get(worker) ?? []
-    // Nearly always.
+    // The usual case.
     if (before.length === 0 && unhealthy.length === 0) return
     this.#said.set(worker, unhealthy)
     for (const target of unhealthy) this.#unhealthy(target)

@@ -9,14 +9,14 @@ export interface PoolSettings extends UpstreamTimes {
   readonly connectionsIdleMax: number
 }
 
-/** What is open to one target. */
+/** The connections to one target. */
 export interface PoolCounts {
   readonly connections: number
   readonly idle: number
   readonly waiting: number
 }
 
-/** What counts its own events, for the metrics. */
+/** Event counters for the metrics. */
 export interface PoolCounters {
   connectionsOpened: number
   connectionsReused: number
@@ -26,19 +26,21 @@ export interface PoolCounters {
 /** All connections to one target, HTTP/1 or HTTP/2. */
 export interface Pool {
   readonly counts: PoolCounts
-  /** The next request would have to wait. */
+  /** Whether the next request would have to wait. */
   readonly isSaturated: boolean
-  /** Sends the request as soon as it can; `null` when too many are waiting. `isFresh`: on a connection of its own. */
+  /**
+   * Sends the request as soon as possible. `null` if too many are waiting. `isFresh`: on a new connection.
+   */
   open(receiver: Receiver, isFresh: boolean): UpstreamStream | null
-  /** Sends it on a new connection and beyond all limits: to see whether the target is well. */
+  /** Sends the request on a new connection beyond all limits, to check the target. */
   probe(receiver: Receiver): UpstreamStream | null
-  /** From here on connections are closed as they fall idle. */
+  /** From here on, connections close when they become idle. */
   drain(): void
-  /** Closes everything; requests under way fail. */
+  /** Closes everything. Current requests fail. */
   close(): void
 }
 
-/** HTTP/1.1: the connection used last is used next, so that those not needed fall idle and go. */
+/** HTTP/1.1. Reuses the most recently used connection, so that surplus ones become idle and close. */
 export class H1Pool implements Pool, H1Owner, Swept {
   readonly dialer: Dialer
   readonly beat: Beat
@@ -98,7 +100,7 @@ export class H1Pool implements Pool, H1Owner, Swept {
       this.#reuse(connection, waiter.receiver)
       return
     }
-    // Whoever waits for a connection of its own gets the place of this one.
+    // If a request waits for a new connection, this one closes to make room.
     const isKept = waiter === null && !this.#isDraining && this.#idle.length < this.times.connectionsIdleMax
     if (isKept) this.#idle.push(connection)
     else connection.cancel()

@@ -4,24 +4,27 @@ import { areFieldLines, fieldLines, isToken } from '../connection/field-syntax.t
 import { type AppHeaders, listed } from '../connection/app-headers.ts'
 import { HOP_BY_HOP } from '../connection/header-rules.ts'
 
-/** A request as it goes to an upstream. Checked: nothing in it can be taken for framing, or for a second request. */
+/**
+ * A request for an upstream. It has been checked: no part of it can be read as framing or as a second
+ * request.
+ */
 export interface UpstreamRequest {
   readonly method: string
   /** In origin form, or `*`. */
   readonly target: string
   readonly headers: AppHeaders
-  /** The same as lines of HTTP/1. */
+  /** `headers` as HTTP/1 lines. */
   readonly lines: string
-  /** Where the Host field stands in their list; -1 without one. */
+  /** The index of the Host field in the header list. -1 if absent. */
   readonly hostAt: number
   readonly bodyLength: number | null
   readonly expectsContinue: boolean
   readonly acceptsTrailers: boolean
-  /** Sent twice, it means the same as once (RFC 9110 §9.2.2). */
+  /** Whether sending it twice has the same effect as once (RFC 9110 §9.2.2). */
   readonly isIdempotent: boolean
 }
 
-/** `null` for what cannot be put in a request without saying something else. */
+/** `null` if a part of the request is invalid and could change its meaning. */
 export function upstreamRequest(exchange: Exchange, headers: AppHeaders): UpstreamRequest | null {
   const { method } = exchange.head
   const target = originForm(method, exchange.head.target)
@@ -36,7 +39,7 @@ export function upstreamRequest(exchange: Exchange, headers: AppHeaders): Upstre
     const name = own[i]!
     if (!FRAMING.mayHave(name)) continue
     const lower = name.toLowerCase()
-    if (HOP_BY_HOP.has(lower)) return null // framing is written by who sends it
+    if (HOP_BY_HOP.has(lower)) return null // the connection writes the framing itself
     if (lower !== 'host') continue
     if (hostAt !== -1) return null
     hostAt = i
@@ -54,11 +57,11 @@ export function upstreamRequest(exchange: Exchange, headers: AppHeaders): Upstre
   }
 }
 
-/** The head for HTTP/1.1 as it is sent. `ownHost`, where there is one, goes in place of the client's. */
+/** The HTTP/1.1 head as sent. `ownHost`, if set, replaces the client's host. */
 export function requestText(request: UpstreamRequest, authority: string, ownHost: string | null): string {
   const { headers, hostAt, bodyLength } = request
   let text = `${request.method} ${request.target} HTTP/1.1\r\n`
-  // A request without Host would be refused, and it is the first field by custom (RFC 9110 §7.2).
+  // A request without Host would be rejected. By custom it is the first field (RFC 9110 §7.2).
   if (hostAt === -1) text += `Host: ${authority}\r\n`
   text +=
     hostAt === -1 || ownHost === null ? request.lines : fieldLines(listed(headers).with(hostAt + 1, ownHost))
@@ -89,8 +92,8 @@ export function requestList(
 }
 
 /**
- * An app is sent the path alone, whatever form the client chose (RFC 9112 §3.2.1). A fragment is no part of a target,
- * and servers differ in where they cut it off.
+ * The app gets only the path, whatever form the client sent (RFC 9112 §3.2.1). A fragment is invalid in a
+ * target, and servers differ in where they cut it off.
  */
 function originForm(method: string, target: string): string | null {
   if (!TARGET.test(target)) return null
@@ -104,10 +107,10 @@ function originForm(method: string, target: string): string | null {
 }
 
 const SLASH = 0x2f
-/** A first look at names for framing and the host. */
+/** A quick filter for framing fields and Host. */
 const FRAMING = new NameLook([...HOP_BY_HOP, 'host'])
 const TARGET = /^[\x21\x22\x24-\x7e\x80-\xff]+$/
 const ABSOLUTE = /^https?:\/\/[^/?]+/i
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE'])
-/** Methods that mean a body, and are asked for its length even when there is none (RFC 9110 §8.6). */
+/** Methods that imply a body and need a length even without one (RFC 9110 §8.6). */
 const EXPECTING_A_BODY: ReadonlySet<string> = new Set(['PATCH', 'POST', 'PUT'])

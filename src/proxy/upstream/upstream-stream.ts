@@ -1,6 +1,6 @@
 import type { UpstreamRequest } from './upstream-request.ts'
 
-/** Why an upstream gave no whole answer. */
+/** Why an upstream gave no complete answer. */
 export type UpstreamFailure =
   | 'refused'
   | 'unreachable'
@@ -15,34 +15,34 @@ export type UpstreamFailure =
   | 'closing'
 
 /**
- * Whether the same request may be sent once more: `safe` when the app cannot have seen it, `idempotent` when it may
- * have, on a connection that had died of age or took no more, and not a byte of an answer came.
+ * Whether the request may be sent again. `safe`: the app cannot have seen it. `idempotent`: the app may have
+ * seen it, but no byte of an answer came, on a reused connection that closed or took no more requests.
  */
 export type Retry = 'safe' | 'idempotent' | 'never'
 
-/** One request under way at an upstream, the same for HTTP/1 and HTTP/2. */
+/** One request at an upstream, the same for HTTP/1 and HTTP/2. */
 export interface UpstreamStream {
-  /** A part of the body; `false` asks to wait for `writable`. */
+  /** Sends a part of the body. `false`: wait for `writable`. */
   write(chunk: Uint8Array): boolean
   end(trailers: readonly string[]): void
-  /** Goes on with the answer after `received` said to wait. */
+  /** Continues the answer after `received` returned `false`. */
   resume(): void
-  /** Lets go of it, at any time: nothing more is called. */
+  /** Cancels the request at any time. No callback follows. */
   cancel(): void
 }
 
-/** Whoever waits for the answer. After `completed` or `failed` nothing more is called. */
+/** Receives the answer. After `completed` or `failed` no call follows. */
 export interface Receiver {
   readonly request: UpstreamRequest
-  /** All of the request's body has come from the client. */
+  /** Whether the whole request body has arrived from the client. */
   readonly isBodyWhole: boolean
-  /** The request's head is on its way; now its body, if it has one. */
+  /** The request's head is being sent. Its body may follow. */
   opened(stream: UpstreamStream, isReused: boolean): void
   writable(): void
   informed(status: number, headers: readonly string[]): void
-  /** As `Exchange.answer` wants it. */
+  /** Arguments as in `Exchange.answer`. */
   answered(status: number, reason: string | null, headers: readonly string[], bodyLength: number | null): void
-  /** The bytes are gone when it returns; `false` asks to wait for `resume`. */
+  /** The bytes are valid during the call. `false`: it will call `resume`. */
   received(bytes: Uint8Array): boolean
   completed(trailers: readonly string[]): void
   failed(failure: UpstreamFailure, retry: Retry): void

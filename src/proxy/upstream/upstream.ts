@@ -10,28 +10,28 @@ import { type HealthSettings, TargetHealth } from './upstream-health.ts'
 import { H1Pool, type Pool, type PoolCounters, type PoolCounts, type PoolSettings } from './upstream-pool.ts'
 import type { UpstreamFailure } from './upstream-stream.ts'
 
-/** A named group of targets that serve the same app. Times of 0 are for ever. */
+/** A named group of targets that serve the same app. For times, 0 means no limit. */
 export interface UpstreamSettings extends PoolSettings {
   readonly name: string
-  /** As `parseUpstreamUrl` takes them; one or more. */
+  /** In the form of `parseUpstreamUrl`. One or more. */
   readonly urls: readonly string[]
-  /** How many other targets, or connections, a request may try after its first. */
+  /** How many other targets or connections a request may try after the first. */
   readonly retries: number
-  /** Whose name the app sees as Host: the client's, or the target's. */
+  /** The Host that the app sees: the client's or the target's. */
   readonly host: 'preserve' | 'upstream'
   readonly tls: UpstreamTls
-  /** `null`: only by the requests it gets. */
+  /** `null`: judged only by the requests it gets. */
   readonly health: UpstreamHealthSettings | null
 }
 
 export interface UpstreamHealthSettings extends HealthSettings {
-  /** Asked at every interval; `null`: no such check. */
+  /** The path of the active check. `null`: no check. */
   readonly path: string | null
   readonly intervalMs: number
   readonly timeoutMs: number
 }
 
-/** What has happened so far; for the metrics to read. */
+/** Counters for the metrics. */
 export interface UpstreamCounters extends PoolCounters {
   answered: number
   clientGone: number
@@ -41,7 +41,7 @@ export interface UpstreamCounters extends PoolCounters {
   targetsTakenOut: number
 }
 
-/** How one target is. */
+/** The state of one target. */
 export interface TargetStatus extends PoolCounts {
   readonly url: string
   readonly isHealthy: boolean
@@ -81,20 +81,20 @@ export interface UpstreamTarget {
   readonly health: TargetHealth
   /** `null`: `health.path` is not set. */
   readonly check: HealthCheck | null
-  /** `null`: active checks find out that it is back. */
+  /** `null`: active checks detect its recovery. */
   readonly reconnect: Reconnect | null
 }
 
 /**
- * Gives each request the next target that is well. Whoever gets one from `pick` says once what became of it:
- * `succeeded`, `failed` or `abstained`.
+ * Gives each request the next healthy target. The caller of `pick` must report the result once: `succeeded`,
+ * `failed` or `abstained`.
  */
 export class UpstreamGroup {
   readonly name: string
   readonly retries: number
   readonly settings: UpstreamSettings
   readonly counters: UpstreamCounters
-  /** From asking it to the head of an answer. */
+  /** From asking a target to the head of the answer. */
   readonly headDurations = new DurationHistogram()
   readonly #beat = new Beat()
   readonly #targets: readonly UpstreamTarget[]
@@ -111,7 +111,7 @@ export class UpstreamGroup {
     this.#targets = settings.urls.map((url) => this.#target(parseUpstreamUrl(url, settings.tls), settings))
   }
 
-  /** There is a target that is well, as far as is known. */
+  /** Whether a target is healthy, as far as known. */
   get isHealthy(): boolean {
     return this.#targets.some(({ health }) => health.isHealthy)
   }
@@ -121,12 +121,12 @@ export class UpstreamGroup {
     return this.#targets[0]!.address.authority
   }
 
-  /** Whether requests should be sent here, as far as is known. */
+  /** Whether requests should be sent here, as far as known. */
   isWorthTrying(nowMs: number): boolean {
     return this.#targets.some(({ health }) => health.isWorthTrying(nowMs))
   }
 
-  /** Of the targets that are out. */
+  /** The targets that are out. */
   get unhealthy(): UnhealthyTarget[] {
     return this.#targets
       .filter(({ health }) => !health.isHealthy)
@@ -148,8 +148,8 @@ export class UpstreamGroup {
   }
 
   /**
-   * The next target for a request that has tried these, or `null` when none is left that may do better. When all are
-   * out, the next in turn is asked all the same: a wrong guess of ours must not keep an app that is well from serving.
+   * The next target for a request that has tried these. `null` if no other target may do better. If all are
+   * out, the next in turn is tried anyway: a wrong guess must not keep a healthy app from serving.
    */
   pick(tried: readonly UpstreamTarget[]): UpstreamTarget | null {
     const target = this.#pickAmong(tried)
@@ -161,7 +161,7 @@ export class UpstreamGroup {
     target.health.succeeded()
   }
 
-  /** The only target gets every request all the same: see `pick`. */
+  /** A single target still gets every request: see `pick`. */
   failed(target: UpstreamTarget, failure: UpstreamFailure): void {
     if (!target.health.failed(performance.now(), Math.random(), failure)) return
     this.counters.targetsTakenOut++
@@ -172,7 +172,7 @@ export class UpstreamGroup {
     target.health.abstained()
   }
 
-  /** A request comes in, and must be said to have `ended`. */
+  /** Called for each request. `ended` must follow. */
   began(): void {
     this.#underway++
   }
@@ -182,7 +182,7 @@ export class UpstreamGroup {
     if (this.#underway === 0) this.#drained?.()
   }
 
-  /** Lets requests under way come to their end; connections close as they fall idle. */
+  /** Lets current requests finish. Connections close when they become idle. */
   drain(): Promise<void> {
     for (const { pool, check, reconnect } of this.#targets) {
       check?.close()
@@ -195,7 +195,7 @@ export class UpstreamGroup {
     })
   }
 
-  /** Requests under way fail; nothing stays open. */
+  /** Closes everything. Current requests fail. */
   close(): void {
     this.#isClosed = true
     for (const { pool, uploads, check, reconnect } of this.#targets) {

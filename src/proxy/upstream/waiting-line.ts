@@ -1,6 +1,6 @@
 import type { Receiver, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
 
-/** Requests that wait for a connection to be free: first come, first served, and never more than a bound. */
+/** Requests that wait for a free connection: first come, first served, up to a limit. */
 export class WaitingLine {
   readonly #waiting = new Set<Waiter>()
 
@@ -8,7 +8,7 @@ export class WaitingLine {
     return this.#waiting.size
   }
 
-  /** `null` when the line is too long to be worth joining. */
+  /** `null` if the line is too long. */
   join(receiver: Receiver, deadlineMs: number, isFresh: boolean): UpstreamStream | null {
     if (this.#waiting.size >= WAITING_MAX) return null
     const waiter = new Waiter(this.#waiting, receiver, deadlineMs, isFresh)
@@ -16,7 +16,7 @@ export class WaitingLine {
     return waiter
   }
 
-  /** All who wait. They may leave meanwhile. */
+  /** All waiters. They may leave during the iteration. */
   get all(): Iterable<Waiter> {
     return this.#waiting
   }
@@ -26,7 +26,7 @@ export class WaitingLine {
     return null
   }
 
-  /** Sends away whoever has waited too long. */
+  /** Fails the requests that have waited too long. */
   sweep(nowMs: number): void {
     for (const waiter of this.#waiting) {
       if (waiter.deadlineMs > nowMs) continue
@@ -35,7 +35,7 @@ export class WaitingLine {
     }
   }
 
-  /** Sends all of them away who are waiting now. */
+  /** Fails all waiting requests. */
   fail(failure: UpstreamFailure): void {
     for (const waiter of [...this.#waiting]) {
       waiter.cancel()
@@ -48,7 +48,7 @@ export class WaitingLine {
 export class Waiter implements UpstreamStream {
   readonly receiver: Receiver
   readonly deadlineMs: number
-  /** Only a connection of its own will do. */
+  /** Needs a new connection. */
   readonly isFresh: boolean
   readonly #line: Set<Waiter>
   #next: UpstreamStream | null = null
@@ -60,18 +60,20 @@ export class Waiter implements UpstreamStream {
     this.#line = line
   }
 
-  /** Leaves the line, or lets go of what has come of it. */
+  /** Leaves the line, or cancels the stream it has become. */
   cancel(): void {
     this.#line.delete(this)
     this.#next?.cancel()
   }
 
-  /** Has left the line for a stream that is not open yet: until it is, whoever has waited knows of this one alone. */
+  /**
+   * Leaves the line for a stream that is not open yet. Until it opens, the receiver only knows this object.
+   */
   becomes(next: UpstreamStream): void {
     this.#next = next
   }
 
-  // It has not been opened: nothing can be written to it.
+  // The stream is not open yet, so nothing can be written.
   write(): boolean {
     return false
   }
@@ -79,5 +81,7 @@ export class Waiter implements UpstreamStream {
   resume(): void {}
 }
 
-/** At 1 ms an answer, 256 connections work this off in 4 ms; an app that is stuck should not fill our memory. */
+/**
+ * At 1 ms per answer, 256 connections work this off in 4 ms. The limit protects memory if an app is stuck.
+ */
 export const WAITING_MAX = 1024
