@@ -208,7 +208,8 @@ function judged(software: Software): Software {
       isDecisive(signature) ||
       isSeenAnswer(signature),
   )
-  // An agent's vendor stays: the vendor's key may sign for its other agents.
+  // Aliases stay, because a client may name itself by one. An agent's vendor stays, because the vendor's key
+  // may sign for its other agents.
   const vendor = software.kind === 'agent' ? software.vendor : null
   return { ...software, description: null, homepage: null, vendor, signatures }
 }

@@ -101,7 +101,8 @@ function started(program: string, options: ForkOptions, gone: (why: string) => v
 }
 
 /**
- * Ends the child however this process ends, except by SIGKILL: the child's output may have no reader left.
+ * Ends the child however this process ends, except by SIGKILL: what the child writes to may disappear with
+ * this process.
  */
 function endWithThis(child: ChildProcess): void {
   if (child.pid === undefined) return

@@ -91,8 +91,10 @@ function pairOf(address: string, thumbprint: string): string {
 }
 
 const SECOND_MS = 1_000
-/** Verifying takes about 25 to 70 µs, with P-384 450 µs: at most 2 % of a worker, or 10 % with P-384. */
-/** Parsing takes about 40 µs, at most 400 µs. */
+/**
+ * Verifying takes about 25 to 70 µs, with P-384 450 µs: at most 2 % of a worker, or 10 % with P-384. Parsing
+ * takes about 40 µs, at most 400 µs.
+ */
 const LIMITS: BudgetLimits = {
   perAddress: 20,
   perKey: 100,

@@ -24,13 +24,13 @@ export class ReplayFloor {
   readonly #settings: ReplayFloorSettings
   readonly #log: Log
   readonly #floor: Ceiling
-  /** Uses of signatures created up to then may be accepted: what the file holds. */
+  /** The content of the file: uses of signatures created up to then may be accepted. */
   #covered: Ceiling
   #wanted: Ceiling
   #writing: Promise<void> | null = null
   #hasFailed = false
 
-  /** Reads what the process before has left. Never rejects. */
+  /** Reads the file of the previous process. Never rejects. */
   static async open(settings: ReplayFloorSettings, log: Log): Promise<ReplayFloor> {
     const { file, startedMs, skewS, nowMs } = settings
     const startS = Math.floor(startedMs / 1_000)
