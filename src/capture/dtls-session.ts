@@ -126,5 +126,5 @@ const MESSAGES_MAX = 64
 const OPEN_MESSAGES_MAX = 8
 /** For one side: a long certificate chain and the messages around it. */
 const OPEN_BYTES_MAX = 128 * 1024
-/** DTLS 1.0 and 1.2 (DTLS 1.3 also writes 1.2), and the version OpenSSL sent before the RFC. */
+/** DTLS 1.0, 1.2 and 1.3 (which normally writes 1.2), and the version OpenSSL sent before the RFC. */
 const DTLS_VERSIONS: ReadonlySet<number> = new Set([0xfeff, 0xfefd, 0xfefc, 0x0100])

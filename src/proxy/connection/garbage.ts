@@ -3,11 +3,11 @@ import v8 from 'node:v8'
 import vm from 'node:vm'
 
 /**
- * Ends the start of a process. It saves the compiled code for the next start (`NODE_COMPILE_CACHE`); this
- * comes first, because V8 requires the same flags there. Then it collects garbage, which stops everything for
- * 50 to 100 ms, so it belongs before the process takes traffic. The start reads files and signatures that
- * grow the young generation to its full size, and V8 would keep that memory until memory is short. Afterwards
- * `gc` exists for noteBuffer.
+ * Ends the start of a process. It saves the compiled code for the next start (`NODE_COMPILE_CACHE`). This
+ * comes first, because V8 accepts the saved code only under the flags of that moment. Then it collects
+ * garbage, which stops everything for 50 to 100 ms, so it belongs before the process takes traffic. The start
+ * reads files and signatures that grow the young generation to its full size, and V8 would keep that memory
+ * until memory is short. Afterwards `gc` exists for noteBuffer.
  *
  * A process that serves traffic also changes two V8 flags. If objects from one line of code live long, V8
  * allocates later ones directly in the old generation, for good. After a time of slow uploads, the requests

@@ -39,7 +39,7 @@ export interface RequestLimits {
 
 /**
  * Checks an HTTP/1 head beyond what the parser does: framing that two parsers could read differently (RFC
- * 9112 §6.3), a target and Host that disagree (§3.2), and limits. `rawHeaders` are as sent.
+ * 9112 §6.3), an invalid or repeated Host, an invalid target (§3.2), and limits. `rawHeaders` are as sent.
  */
 export function checkHttp1(
   method: string,
@@ -98,8 +98,8 @@ export function checkHttp1(
 }
 
 /**
- * Checks an HTTP/2 head beyond what nghttp2 does: pseudo-headers are present and not repeated, no field
- * belongs to the connection, and Content-Length is valid (RFC 9113 §8.2.2, §8.3.1).
+ * Checks an HTTP/2 head. nghttp2 has already checked that pseudo-headers come first and only once, that no
+ * field belongs to the connection, and that the body matches its Content-Length (RFC 9113 §8.2.2, §8.3.1).
  */
 export function checkHttp2(
   rawHeaders: readonly string[],

@@ -48,8 +48,8 @@ function isTrailer(name: string): boolean {
 }
 
 /**
- * If a request is answered before its body is complete and the rest is at most this long, it is read and
- * dropped. Otherwise the connection is closed.
+ * If a request is answered before its body is complete, a body of at most this length is read to its end and
+ * dropped. For a longer body the connection is closed.
  */
 export const DISCARDED_BYTES_MAX = 65_536
 /**

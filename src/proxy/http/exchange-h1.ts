@@ -66,7 +66,7 @@ export class Http1Exchange implements Exchange, Sender {
   }
 
   get body(): Readable {
-    // node:http has no ready stream for a request without a body.
+    // node:http does not begin a stream for a request without a body.
     return this.bodyLength === 0 ? Readable.from([]) : this.#request
   }
 

@@ -188,7 +188,7 @@ export class Prover implements Places {
       key,
       isListed ? 'listed' : 'stranger',
     )
-    // A client that names many unknown agents causes a fetch for each.
+    // A client that names many unknown agents causes a fetch for each, so each counts against its budget.
     if (isNew && !isListed) this.#budget.failed(asked.network, null, this.#parts.clock.nowMs)
     const others = this.#waiting.get(asked.network) ?? 0
     if (waitMs === 0 || this.#allWaiting >= WAITING_MAX || others >= WAITING_PER_NETWORK_MAX)

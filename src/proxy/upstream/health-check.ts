@@ -8,7 +8,7 @@ export interface CheckSettings {
   readonly timeoutMs: number
 }
 
-/** Checks a target periodically on a connection of its own. */
+/** Checks a target periodically. */
 export class HealthCheck {
   readonly #pool: Pool
   readonly #settings: CheckSettings

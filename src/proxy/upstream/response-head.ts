@@ -26,8 +26,8 @@ export type HeadFault = 'bad-head' | 'bad-framing' | 'too-many-fields' | 'unaske
 
 /**
  * Parses a head strictly, from the status line to the empty line. What RFC 9112 allows a recipient to repair
- * (a bare line feed, a folded line, a blank before the colon, two lengths) is rejected, because a client may
- * repair it differently.
+ * (a bare line feed, a folded line, a blank before the colon) is rejected, and so are two different lengths,
+ * because a client may repair them differently.
  */
 export function readResponseHead(text: string, asked: Asked): ResponseHead | HeadFault {
   if (!HEAD.test(text)) return 'bad-head'

@@ -328,8 +328,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 
   #release(hintMs: number | null): void {
     const keptMs = this.#owner.times.keepAliveMs || Number.POSITIVE_INFINITY
-    // Our idle timeout must end before the upstream's. Otherwise its close and our next request could cross
-    // (HARD-SPOTS: stale).
+    // Our idle timeout must end before the upstream's. Otherwise its close and our next request could cross.
     const idleMs = hintMs === null ? keptMs : Math.min(keptMs, hintMs - KEEP_ALIVE_MARGIN_MS)
     if (idleMs <= 0) return this.#close()
     this.#phase = 'idle'

@@ -32,7 +32,10 @@ export interface Pool {
    * Sends the request as soon as possible. `null` if too many are waiting. `isFresh`: on a new connection.
    */
   open(receiver: Receiver, isFresh: boolean): UpstreamStream | null
-  /** Sends the request on a new connection beyond all limits, to check the target. */
+  /**
+   * Sends a health check: over HTTP/1 on a new connection beyond all limits, over HTTP/2 on an open one if
+   * possible.
+   */
   probe(receiver: Receiver): UpstreamStream | null
   /** From here on, connections close when they become idle. */
   drain(): void

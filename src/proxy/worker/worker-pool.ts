@@ -142,8 +142,8 @@ export class WorkerPool implements DataPlane {
   }
 
   /**
-   * When the primary exits, serving workers finish their connections. A worker that is still starting has no
-   * one to get its settings from.
+   * When the primary exits, serving workers finish their connections. A worker that is still starting is
+   * killed: it could not get its settings.
    */
   readonly #leave = (): void => {
     for (const { child, isListening } of this.#slots) if (!isListening) child?.process.kill('SIGKILL')
