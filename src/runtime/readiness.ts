@@ -1,9 +1,10 @@
 import type { Metrics } from '../shared/metrics.ts'
-import { UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
+import { NO_WORKER, UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
 
 /**
  * Debounces reasons, so that readiness does not flap. A reason is reported after it has lasted `holdMs`, and
- * removed after it has been gone as long. Reasons that exist at the start are reported at once.
+ * removed after it has been gone as long. Reasons that exist at the start are reported at once, and so is that no worker
+ * runs: connections are refused then.
  */
 export class SteadyReasons {
   readonly #look: () => readonly UnreadyReason[]
@@ -46,7 +47,8 @@ export class SteadyReasons {
         known.isThere = isThere
         known.sinceMs = nowMs
       }
-      if (nowMs - known.sinceMs >= this.#holdMs) known.isShown = isThere
+      const holdMs = known.reason.code === NO_WORKER.code ? 0 : this.#holdMs
+      if (nowMs - known.sinceMs >= holdMs) known.isShown = isThere
       if (!isThere && !known.isShown) this.#known.delete(key)
     }
     return [...this.#known.values()].filter(({ isShown }) => isShown).map(({ reason }) => reason)

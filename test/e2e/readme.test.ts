@@ -35,6 +35,7 @@ const EXAMPLES: readonly (readonly [
   ['# gatehouse.yaml', (bench, example) => keeps(bench, 'gatehouse.yaml', example)],
   ['# policy.yaml', (bench, example) => keeps(bench, 'policy.yaml', example)],
   ['-- doctor --config', isLookedAtBefore],
+  ['trusted_headers:', trustsHeadersOfAProxy],
   ['// app.mjs', 'test/e2e/readme-apps.test.ts'],
   ['# agents.py', 'test/e2e/readme-apps.test.ts'],
   ['// Prices.java', 'test/e2e/readme-apps.test.ts'],
@@ -258,6 +259,12 @@ async function getsAToken({ shell }: Bench, example: string): Promise<void> {
 async function makesPeople({ shell }: Bench, example: string): Promise<void> {
   const { out, err } = await shell(example, { input: 'a password of tests and of nothing else\n' })
   assert.match(out + err, /otpauth:\/\//)
+}
+
+async function trustsHeadersOfAProxy({ folder, shell }: Bench, example: string): Promise<void> {
+  writeFileSync(join(folder, 'trusted.yaml'), example)
+  const { out } = await shell('gatehouse check --config trusted.yaml --upstream http://127.0.0.1:3000')
+  assert.match(out, /cf-connecting-ip/)
 }
 
 async function isAGoodConfiguration({ folder, shell }: Bench, example: string): Promise<void> {

@@ -31,7 +31,7 @@ test('limits that are named are there, and are looked at', async () => {
 
 test('what looks for them sees fields, modules, what constructors make, and no tables', async () => {
   const seen = growing(
-    'src/{identity/fetch-places,fingerprint/ja4plus/ja4h,classify/traffic,manage/api-keys}.ts',
+    'src/{identity/fetch/fetch-places,fingerprint/ja4plus/ja4h,classify/verdict/traffic}.ts',
   )
   assert.deepEqual(
     seen.map(({ name, kind }) => `${kind} ${name}`),

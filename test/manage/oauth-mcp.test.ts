@@ -89,7 +89,7 @@ test("the MCP SDK's own client finds its way: metadata, registration, sign-in, c
   const { refresh_token: _, ...withoutRefresh } = first
   client.saved = withoutRefresh
   await assert.rejects(mcp.readResource({ uri: 'gatehouse://policy' }), UnauthorizedError)
-  assert.equal(client.sentTo?.searchParams.get('scope'), 'read detect admin mcp')
+  assert.equal(client.sentTo?.searchParams.get('scope'), 'mcp admin read detect')
   client.saved = first
   assert.equal(await auth(client, { serverUrl }), 'AUTHORIZED')
   assert.notEqual(client.saved!.refresh_token, first.refresh_token)
