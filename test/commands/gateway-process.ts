@@ -40,11 +40,14 @@ export async function start(
       child.kill(signal)
       assert.deepEqual(await ended, [0, null])
     },
-    /** Waits for as long as the test may take. */
+    /** Waits until a metric has this value, or a counter at least this one, for as long as the test may take. */
     async until(metric: string, value: number) {
+      const isCounter = /_total\b/.test(metric)
       for (;;) {
         const metrics = await (await fetch(`http://${manage}/metrics`)).text()
-        if (metrics.split('\n').includes(`gatehouse_${metric} ${value}`)) return
+        const line = metrics.split('\n').find((each) => each.startsWith(`gatehouse_${metric} `))
+        const found = Number(line?.slice(line.lastIndexOf(' ') + 1))
+        if (isCounter ? found >= value : found === value) return
         await wait(50)
       }
     },
