@@ -220,12 +220,12 @@ test('variables: lists, sections, and what they say when they are wrong', async 
     GATEHOUSE_FINGERPRINTS_JA4PLUS: 'yes',
   }
   assert.deepEqual(faultOf({ env }).sort(), [
-    'GATEHOUSE_FINGERPRINTS_JA4PLUS: is "yes"; it takes true or false',
+    'GATEHOUSE_FINGERPRINTS_JA4PLUS: is "yes"; expected true or false',
     'GATEHOUSE_PROXY_TLS_CERTIFICATES:1:3: Flow map in block collection must be sufficiently indented and end with a }',
     'GATEHOUSE_PROXY_TLS_CERTIFICATES:1:3: Flow sequence must end with a ]',
     'GATEHOUSE_PROXY_UPSTREAMS: [0].nam: is no setting (did you mean "name"?)',
-    'GATEHOUSE_PROXY_UPSTREAMS: [0].urls: is "app"; it takes http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
-    'GATEHOUSE_PROXY_WORKERS: is "many"; it takes a whole number from 1 to 256',
+    'GATEHOUSE_PROXY_UPSTREAMS: [0].urls: is "app"; expected http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
+    'GATEHOUSE_PROXY_WORKERS: is "many"; expected a whole number from 1 to 256',
   ])
 })
 
@@ -264,9 +264,9 @@ test('flags: one may be repeated, and each says its own name when it is wrong', 
   assert.deepEqual(proxy.upstreams[0]!.urls, flags.upstream)
   assert.deepEqual([proxy.workers, proxy.tls.certificates.length], [3, 1])
   assert.deepEqual(faultOf({ flags: { upstream: [UPSTREAM, 'app'], listen: ['8443'], workers: ['x'] } }), [
-    '--listen: is "8443"; it takes HOST:PORT, like 127.0.0.1:8443, or 0.0.0.0:8443 and [::]:8443 for all addresses',
-    '--workers: is "x"; it takes a whole number from 1 to 256',
-    '--upstream: is "app"; it takes http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
+    '--listen: is "8443"; expected HOST:PORT, like 127.0.0.1:8443, or 0.0.0.0:8443 and [::]:8443 for all addresses',
+    '--workers: is "x"; expected a whole number from 1 to 256',
+    '--upstream: is "app"; expected http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
   ])
   assert.deepEqual(faultOf({}), [
     'settings: proxy.upstream: is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
@@ -547,7 +547,7 @@ test('a policy: what is wrong in which rule, and on which line', async () => {
       'policy.yaml:8:1: more: is not known',
       'policy.yaml:4:7: rule "no bots": when.verdit: is not known (did you mean "verdict"?)',
       'policy.yaml:6:5: rules[1]: needs a name',
-      'policy.yaml:7:5: rules[1].action: is "go"; it takes pass, tag, block, rate_limit, tarpit, redirect, route',
+      'policy.yaml:7:5: rules[1].action: is "go"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
     ].join('\n'),
   })
   const { document, policy } = parsePolicyText('{"otherwise": "pass"}', 'policy.json')

@@ -356,7 +356,7 @@ interface PartlyInject {
 }
 
 function refused(raw: unknown, takes: string): Fault {
-  return new Fault(INVALID, `is ${shown(raw)}; it takes ${takes}`)
+  return new Fault(INVALID, `is ${shown(raw)}; expected ${takes}`)
 }
 
 const BUS_SETTINGS = [

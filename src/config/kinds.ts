@@ -394,7 +394,7 @@ function same(given: string): string {
 }
 
 function refused(raw: unknown, takes: string): Fault {
-  return new Fault(INVALID, `is ${shown(raw)}; it takes ${takes}`)
+  return new Fault(INVALID, `is ${shown(raw)}; expected ${takes}`)
 }
 
 /** Suggests a unit for a bare number: `(did you mean 10s?)`. */

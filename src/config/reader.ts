@@ -63,7 +63,7 @@ export class ConfigReader {
   #members(known: Items, raw: unknown, pointer: string): Readonly<Record<string, unknown>> {
     if (raw === undefined || raw === null) return {}
     if (typeof raw !== 'object' || Array.isArray(raw)) {
-      this.#layers.refuse(pointer, `is ${shown(raw)}; it takes a mapping`)
+      this.#layers.refuse(pointer, `is ${shown(raw)}; expected a mapping`)
       return {}
     }
     const names = Object.entries(known).flatMap(([name, item]) =>
@@ -135,7 +135,7 @@ export class ConfigReader {
     const given = this.#layers.of(pointer, inFile)
     const raw = given?.raw ?? []
     if (!Array.isArray(raw)) {
-      this.#layers.refuse(pointer, `is ${shown(raw)}; it takes a list`)
+      this.#layers.refuse(pointer, `is ${shown(raw)}; expected a list`)
       return []
     }
     if (raw.length === 0) this.effective.push({ pointer, value: [], from: given?.where ?? DEFAULT })

@@ -42,5 +42,5 @@ export function portAt(at: string, value: unknown): number {
 }
 
 function refused(at: string, value: unknown, takes: string): Fault {
-  return new Fault('JSON_INVALID', `${at} is ${shown(value)}; it takes ${takes}`)
+  return new Fault('JSON_INVALID', `${at} is ${shown(value)}; expected ${takes}`)
 }

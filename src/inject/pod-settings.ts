@@ -112,7 +112,7 @@ const portName: Kind<string> = {
   takes: 'name of a port',
   parse(raw) {
     if (typeof raw === 'string' && isPortName(raw)) return raw
-    throw new Fault('ANNOTATION_INVALID', `is ${shown(raw)}; it takes the name of a port`)
+    throw new Fault('ANNOTATION_INVALID', `is ${shown(raw)}; expected the name of a port`)
   },
   fromText: (given) => given,
 }

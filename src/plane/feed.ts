@@ -160,7 +160,7 @@ export function parseFeedPrivateKey(pem: string): KeyObject {
     })
   }
   if (key.asymmetricKeyType === 'ed25519') return key
-  throw new Fault('FEED_KEY_INVALID', `holds a private key for ${key.asymmetricKeyType}; it takes ed25519`)
+  throw new Fault('FEED_KEY_INVALID', `holds a private key for ${key.asymmetricKeyType}; expected ed25519`)
 }
 
 interface Envelope {
@@ -211,7 +211,7 @@ function readPayload(payload: Buffer, expectedName: string): Feed {
   if (name !== null && name !== expectedName)
     members.get('name')!.refuse(`is ${shown(name)}; this feed is "${expectedName}"`)
   if (list !== undefined && !Array.isArray(list.value))
-    list.refuse(`is ${shown(list.value)}; it takes a list`)
+    list.refuse(`is ${shown(list.value)}; expected a list`)
   refuseAny(problems)
   return Object.freeze({
     name: name!,

@@ -200,7 +200,7 @@ function redirectTarget(place: Place): string | null {
   const isPath = /^\/(?![/\\])/.test(text)
   if (isPath ? URI_CHARACTERS.test(text) : ABSOLUTE_URL.test(text)) return text
   return place.refuse(
-    `is ${shown(text)}; it takes a URL with http:// or https://, or a path that starts with one /`,
+    `is ${shown(text)}; expected a URL with http:// or https://, or a path that starts with one /`,
   )
 }
 
@@ -219,9 +219,9 @@ export function readDuration(place: Place, minMs: number, maxMs: number): number
   const { value } = place
   const milliseconds = typeof value === 'string' ? parseDurationMs(value) : null
   if (milliseconds === null)
-    return place.refuse(`is ${shown(value)}; it takes a duration, like 10s, 500ms or 2m`)
+    return place.refuse(`is ${shown(value)}; expected a duration, like 10s, 500ms or 2m`)
   if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
-  return place.refuse(`is ${shown(value)}; it takes ${minMs}ms to ${maxMs / 1000}s`)
+  return place.refuse(`is ${shown(value)}; expected ${minMs}ms to ${maxMs / 1000}s`)
 }
 
 function required<Value>(

@@ -109,7 +109,7 @@ function evidence(place: Place): Test | null {
 function confidenceMin(place: Place): Test | null {
   const { value } = place
   if (typeof value !== 'number' || !(value >= 0 && value <= 1))
-    return place.refuse(`is ${shown(value)}; it takes a number from 0 to 1`)
+    return place.refuse(`is ${shown(value)}; expected a number from 0 to 1`)
   return (request) => request.facts.verdict.confidence >= value
 }
 
@@ -118,7 +118,7 @@ function verified(place: Place): Test | null {
   if (typeof value === 'boolean') return ({ facts }) => (facts.verdict.proof !== null) === value
   if (!Array.isArray(value) && !PROOF_METHODS.includes(value as ProofMethod))
     return place.refuse(
-      `is ${shown(value)}; it takes true, false, or any of ${PROOF_METHODS.join(', ')}${nearestIn(PROOF_METHODS, value)}`,
+      `is ${shown(value)}; expected true, false, or any of ${PROOF_METHODS.join(', ')}${nearestIn(PROOF_METHODS, value)}`,
     )
   const methods = all(place, (item) => item.choice(PROOF_METHODS))
   return (
@@ -216,7 +216,7 @@ function host(place: Place): Test | null {
     if (HOST.test(name))
       return Glob.parse(name.includes('*') ? name.replace(/\.$/, '') : hostOf(name), 'ignore-case')
     return item.refuse(
-      `is ${shown(name)}; it takes a host without a scheme, a port or a path${asciiHint(name)}`,
+      `is ${shown(name)}; expected a host without a scheme, a port or a path${asciiHint(name)}`,
     )
   })
   return globs && (({ host, hostEnd }) => host !== null && matchesAny(globs, host, 0, hostEnd))

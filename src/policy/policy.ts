@@ -103,7 +103,7 @@ function readUnknownSigner(place: Place | undefined): number | null {
 function readRules(place: Place | undefined, upstreams: readonly string[] | null, needs: Needs): Rule[] {
   const value = place?.value ?? []
   if (!Array.isArray(value)) {
-    place!.refuse(`is ${shown(value)}; it takes a list of rules`)
+    place!.refuse(`is ${shown(value)}; expected a list of rules`)
     return []
   }
   if (value.length > RULES_MAX) {
@@ -125,7 +125,7 @@ function readRule(
   upstreams: readonly string[] | null,
   needs: Needs,
 ): Rule | null {
-  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
+  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; expected a mapping`)
   const name = nameOf(item, names)
   const place = name === null ? item : item.inside(`rule "${name}"`)
   const members = place.members(RULE_MEMBERS)
@@ -167,7 +167,7 @@ export function timestampMs(place: Place): number | null {
   const days = year === undefined ? null : daysSince1970(Number(year), Number(month), Number(day))
   const isTime = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 61
   if (days === null || !isTime || Number(offsetHour) > 23 || Number(offsetMinute) > 59)
-    return place.refuse(`is ${shown(text)}; it takes a time, like 2027-01-31T12:00:00Z`)
+    return place.refuse(`is ${shown(text)}; expected a time, like 2027-01-31T12:00:00Z`)
   const offset = (Number(offsetHour) * 60 + Number(offsetMinute)) * (sign === '-' ? -1 : 1)
   return ((days * 24 + Number(hour)) * 60 + Number(minute) - offset) * 60_000 + Number(second) * 1000
 }

@@ -122,7 +122,7 @@ function readVersion(place: Place | undefined, ja4: string | null, http2: string
   if (place === undefined) return http2 !== null || ja4?.slice(8, 10) === 'h2' ? '20' : '11'
   // In YAML, 1.1 and 2 are numbers.
   const found = VERSIONS.get(String(place.value))
-  return found ?? place.refuse(`is ${shown(place.value)}; it takes 1.1, 2`) ?? '11'
+  return found ?? place.refuse(`is ${shown(place.value)}; expected 1.1, 2`) ?? '11'
 }
 
 /**
@@ -142,7 +142,7 @@ function readHeaders(place: Place | undefined): string[] | null {
     return headers
   }
   if (!Array.isArray(place.value)) {
-    place.refuse(`is ${shown(place.value)}; it takes a mapping, or a list of [name, value]`)
+    place.refuse(`is ${shown(place.value)}; expected a mapping, or a list of [name, value]`)
     return headers
   }
   for (const item of place.value.length === 0 ? [] : place.items()) {
@@ -160,7 +160,7 @@ function readVerdict(place: Place): Verdict {
   const confidence = members.get('confidence')
   const number = typeof confidence?.value === 'number' ? confidence.value : 1
   if (confidence !== undefined && (confidence.value !== number || number < 0 || number > 1))
-    confidence.refuse(`is ${shown(confidence.value)}; it takes a number from 0 to 1`)
+    confidence.refuse(`is ${shown(confidence.value)}; expected a number from 0 to 1`)
   const evidence = (members.get('evidence')?.items() ?? []).map((item) => {
     const kind = item.isMapping ? item.entries().get('kind') : item
     return { kind: kind?.text('a kind of evidence') ?? '', detail: '', weight: 1 }

@@ -8,5 +8,5 @@ export function ja4plusFrom(env: Readonly<Record<string, string | undefined>>): 
   const value = env['GATEHOUSE_FINGERPRINTS_JA4PLUS']
   if (value === undefined || value === '' || value === 'true') return true
   if (value === 'false') return false
-  throw new Fault('CONFIG_INVALID', `GATEHOUSE_FINGERPRINTS_JA4PLUS is "${value}"; it takes true or false`)
+  throw new Fault('CONFIG_INVALID', `GATEHOUSE_FINGERPRINTS_JA4PLUS is "${value}"; expected true or false`)
 }

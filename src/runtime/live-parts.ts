@@ -116,7 +116,7 @@ export class TicketKeyPart implements Part<Buffer> {
     const keys = ticketKeysIn(await readFile(this.#file).catch((error) => unreadable(this.#file!, error)))
     if (keys !== null) return keys
     const wanted = `${TICKET_KEY_BYTES} bytes, as they are, in hexadecimal or in base64`
-    throw new Fault('TICKET_KEY_INVALID', `${this.#file} holds no ticket key; it takes ${wanted}`)
+    throw new Fault('TICKET_KEY_INVALID', `${this.#file} holds no ticket key; expected ${wanted}`)
   }
 
   use(keys: Buffer): void {

@@ -96,7 +96,7 @@ export class Place {
   /** The same with any member names. */
   entries(): ReadonlyMap<string, Place> {
     if (!this.isMapping) {
-      this.refuse(`is ${shown(this.value)}; it takes a mapping`)
+      this.refuse(`is ${shown(this.value)}; expected a mapping`)
       return new Map()
     }
     const members = new Map<string, Place>()
@@ -119,7 +119,7 @@ export class Place {
 
   text(what: string, lengthMax = TEXT_LENGTH_MAX): string | null {
     const { value } = this
-    if (typeof value !== 'string' || value === '') return this.refuse(`is ${shown(value)}; it takes ${what}`)
+    if (typeof value !== 'string' || value === '') return this.refuse(`is ${shown(value)}; expected ${what}`)
     return value.length > lengthMax ? this.refuse(`is longer than ${lengthMax} characters`) : value
   }
 
@@ -128,18 +128,18 @@ export class Place {
     const found = choices.find((choice) => choice === value)
     if (found !== undefined) return found
     const near = typeof value === 'string' ? didYouMean(value, choices.map(String)) : ''
-    return this.refuse(`is ${shown(value)}; it takes ${choices.join(', ')}${near}`)
+    return this.refuse(`is ${shown(value)}; expected ${choices.join(', ')}${near}`)
   }
 
   boolean(): boolean | null {
     const { value } = this
-    return typeof value === 'boolean' ? value : this.refuse(`is ${shown(value)}; it takes true or false`)
+    return typeof value === 'boolean' ? value : this.refuse(`is ${shown(value)}; expected true or false`)
   }
 
   integer(min: number, max: number): number | null {
     const { value } = this
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value
-    return this.refuse(`is ${shown(value)}; it takes a whole number from ${min} to ${max}`)
+    return this.refuse(`is ${shown(value)}; expected a whole number from ${min} to ${max}`)
   }
 
   #at(name: string | number, value: unknown): Place {

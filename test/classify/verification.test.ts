@@ -22,7 +22,7 @@ test('what is none is refused', async () => {
   const table: readonly (readonly [verification: object, problem: RegExp])[] = [
     [
       { asns: ['AS64500'] },
-      /verification\.asns\.0: is "AS64500"; it takes a whole number from 1 to 4294967295/,
+      /verification\.asns\.0: is "AS64500"; expected a whole number from 1 to 4294967295/,
     ],
     [{ asns: [64500, 0] }, /verification\.asns\.1: is 0/],
     [{ asns: [4_294_967_296] }, /verification\.asns\.0: is 4294967296/],
@@ -30,7 +30,7 @@ test('what is none is refused', async () => {
     [{ asns: [] }, /verification\.asns: is an empty list/],
     [{ asn: [64500] }, /did you mean "asns"/],
     // Everybody has a name that ends so.
-    [{ reverse_dns: ['.com'] }, /verification\.reverse_dns\.0: is "\.com"; it takes the end of host names/],
+    [{ reverse_dns: ['.com'] }, /verification\.reverse_dns\.0: is "\.com"; expected the end of host names/],
     [{ reverse_dns: ['*.bot.test'] }, /verification\.reverse_dns\.0: is "\*\.bot\.test"/],
     [{ reverse_dns: ['.Bot.test'] }, /verification\.reverse_dns\.0: is "\.Bot\.test"/],
     [{ signature_agent: 'bot.test' }, /verification\.signature_agent: is "bot\.test", which is no URL/],

@@ -248,7 +248,7 @@ test('analyze: without JA4+, by the option or the setting', async (t) => {
   const { exitCode, err } = await analyze([file], setting('no'))
   assert.deepEqual(
     [exitCode, err],
-    [1, 'gatehouse analyze: GATEHOUSE_FINGERPRINTS_JA4PLUS is "no"; it takes true or false\n'],
+    [1, 'gatehouse analyze: GATEHOUSE_FINGERPRINTS_JA4PLUS is "no"; expected true or false\n'],
   )
 })
 

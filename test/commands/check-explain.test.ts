@@ -299,11 +299,11 @@ verdict: {confidence: 2, agent: {name: x}}
     ': headers[1][1]: "b c" is no name of a header',
     ': headers[2][1]: takes a text, as it was sent',
     ': headers[3][1]: a value is one line',
-    ':4:1: hello: is "none"; it takes malformed, not-tls',
-    ':5:1: http: is 3; it takes 1.1, 2',
+    ':4:1: hello: is "none"; expected malformed, not-tls',
+    ':5:1: http: is 3; expected 1.1, 2',
     ': verdict: needs `kind`',
     ': verdict.agent: needs `id`',
-    ': verdict.confidence: is 2; it takes a number from 0 to 1',
+    ': verdict.confidence: is 2; expected a number from 0 to 1',
   ])
     assert.ok(err.includes(problem), `${problem}\n${err}`)
 })

@@ -161,7 +161,7 @@ test('nothing to replay, and what does not go together', async (t) => {
   assert.equal(missing.exitCode, 1)
   assert.match(missing.err, /\/there\/is\/none\.jsonl: no such file/)
   const bad = await replay(at('s.jsonl', ''), policy, ['--against', at('bad.yaml', 'rules: 1\n')])
-  assert.match(bad.err, /bad\.yaml:1:1: rules: is 1; it takes a list of rules/)
+  assert.match(bad.err, /bad\.yaml:1:1: rules: is 1; expected a list of rules/)
   assert.equal((await run(['--against', policy])).exitCode, 2)
   assert.equal((await run(['--explain', policy, '--replay', policy])).exitCode, 2)
 })

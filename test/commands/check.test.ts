@@ -83,9 +83,9 @@ test('what is wrong with settings: all of it, and exit code 1', async (t) => {
   assert.deepEqual([exitCode, out], [1, ''])
   assert.deepEqual(err.trimEnd().split('\n'), [
     'GATEHOUSE_X: is no setting',
-    '--workers: is 0; it takes a whole number from 1 to 256',
+    '--workers: is 0; expected a whole number from 1 to 256',
     `${file}:2:3: proxy.lsten: is no setting (did you mean "listen"?)`,
-    `${file}:3:12: proxy.limits.hello_timeout: is 5; it takes a number and its unit: ms, s, m, h or d (did you mean 5s?)`,
+    `${file}:3:12: proxy.limits.hello_timeout: is 5; expected a number and its unit: ms, s, m, h or d (did you mean 5s?)`,
   ])
 })
 

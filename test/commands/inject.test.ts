@@ -128,7 +128,7 @@ test('what cannot be is said at once', async (t) => {
     [
       ['--listen', '9443'],
       { ...env, ...image },
-      /^gatehouse inject: --listen: is "9443"; it takes HOST:PORT/,
+      /^gatehouse inject: --listen: is "9443"; expected HOST:PORT/,
     ],
     [
       ['--listen', there, '--manage', '127.0.0.1:0'],

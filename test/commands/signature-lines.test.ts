@@ -84,14 +84,14 @@ test('every line is checked, and each problem has its line', async (t) => {
   assert.equal(exitCode, 1)
   assert.deepEqual(err.trimEnd().split('\n'), [
     `${file}:1: is no JSON`,
-    `${file}:2: is 7; it takes a mapping`,
+    `${file}:2: is 7; expected a mapping`,
     `${file}:3: "taken" is taken: it stands at ${own}:1:4`,
     `${file}:4: no software has the id "nobody": it stands above its fingerprints, or in another file`,
     `${file}:5: ja4: is "t13", which is no ja4`,
-    `${file}:6: has a \`software\` that is 7; it takes an id`,
+    `${file}:6: has a \`software\` that is 7; expected an id`,
     `${file}:7: is no fingerprint; it belongs among the \`signatures\` of its software`,
     `${file}:8: needs \`source\` and \`date\``,
-    `${file}:9: software "x": kind: is "robot"; it takes agent, tool, browser`,
+    `${file}:9: software "x": kind: is "robot"; expected agent, tool, browser`,
     `${file}:10: no software has the id "x": it stands above its fingerprints, or in another file`,
     `${file}:11: is longer than 1048576 bytes`,
     `${file}:12: is not UTF-8`,

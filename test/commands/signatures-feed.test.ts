@@ -87,7 +87,7 @@ test('what is not to be published is not', async (t) => {
     [{ '--version': '0' }, 2, /--version takes/],
     [{ '--version': '1.5' }, 2, /--version takes/],
     [{ '--expires': '0' }, 2, /--expires takes/],
-    [{ '--expires': 'soon' }, 1, /expires: is "soon"; it takes a time/],
+    [{ '--expires': 'soon' }, 1, /expires: is "soon"; expected a time/],
     [{ '--sign': at('a.yaml') }, 1, /a\.yaml holds no private key/],
     [{ '--sign': at('none') }, 1, /none cannot be read \(ENOENT\)/],
     [{ '--output': at('none/x') }, 1, /cannot be written \(ENOENT\)/],

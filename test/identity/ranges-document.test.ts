@@ -69,7 +69,7 @@ test('what is read goes by the rules for lists that come with signatures', async
     [['1.0.0.0/8', '2.0.0.0/8', '3.0.0.0/8'], /widest ranges/],
     [['2000::/3'], /widest/],
     [['192.0.2.1/24'], /bits set/],
-    [['192.0.2.0/24', 'bot.example'], /it takes an address or a range/],
+    [['192.0.2.0/24', 'bot.example'], /expected an address or a range/],
     [
       Array.from({ length: 20_001 }, (_, at) => `66.${at >> 16}.${(at >> 8) & 255}.${at & 255}`),
       /20001 ranges/,

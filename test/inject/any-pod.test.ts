@@ -103,7 +103,7 @@ test('keys of prototypes are plain keys, and deep nesting does not recurse', asy
 
 test('a review says what is wrong with it', async () => {
   const cases: readonly (readonly [unknown, RegExp])[] = [
-    [null, /^the body is empty; it takes a mapping$/],
+    [null, /^the body is empty; expected a mapping$/],
     [[], /^the body is a list/],
     [
       { apiVersion: 'admission.k8s.io/v1beta1', kind: 'AdmissionReview' },
@@ -112,7 +112,7 @@ test('a review says what is wrong with it', async () => {
     [{ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' }, /^request is empty/],
     [
       { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 7 } },
-      /^request\.uid is 7; it takes text$/,
+      /^request\.uid is 7; expected text$/,
     ],
     [
       { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: '' } },
@@ -126,7 +126,7 @@ test('a review says what is wrong with it', async () => {
   for (const [value, message] of cases) assert.throws(() => parseReview(value), { message })
   const pod = { metadata: {}, spec: { containers: [{ name: 'a', ports: [{ containerPort: 70_000 }] }] } }
   assert.throws(() => parsePod(pod), {
-    message: 'spec.containers[0].ports[0].containerPort is 70000; it takes a port',
+    message: 'spec.containers[0].ports[0].containerPort is 70000; expected a port',
   })
 })
 

@@ -22,7 +22,7 @@ const LEFT_ALONE = [
 ]
 const REFUSED: Readonly<Record<string, RegExp>> = {
   'bad-annotations':
-    /^Gatehouse cannot be put into this Pod: annotation gatehouse\.dev\/listen-port is 443; it takes a whole number from 1024 to 65535; annotation gatehouse\.dev\/plain-port is "off"; .*annotation gatehouse\.dev\/upstream-scheme is "htpp"; it takes http, https, h2c, h2 \(did you mean "http"\?\); annotation gatehouse\.dev\/take-port is "HTTPS"; it takes the name of a port; annotation gatehouse\.dev\/config is "My Config"; .*; annotation gatehouse\.dev\/memory is "1GB"; .*; annotation gatehouse\.dev\/cpu is "8"; at most "2" may be asked for$/,
+    /^Gatehouse cannot be put into this Pod: annotation gatehouse\.dev\/listen-port is 443; expected a whole number from 1024 to 65535; annotation gatehouse\.dev\/plain-port is "off"; .*annotation gatehouse\.dev\/upstream-scheme is "htpp"; expected http, https, h2c, h2 \(did you mean "http"\?\); annotation gatehouse\.dev\/take-port is "HTTPS"; expected the name of a port; annotation gatehouse\.dev\/config is "My Config"; .*; annotation gatehouse\.dev\/memory is "1GB"; .*; annotation gatehouse\.dev\/cpu is "8"; at most "2" may be asked for$/,
   'host-network-unsaid':
     /annotation gatehouse\.dev\/listen-port and gatehouse\.dev\/manage-port has to say which$/,
   'label-typo': /label gatehouse\.dev\/inject takes enabled or true, and disabled or false$/,

@@ -77,7 +77,7 @@ test('a body that is not an AdmissionReview is refused with the reason', async (
       400,
       'the body is no JSON',
     ],
-    ['/mutate', { body: '[]' }, 400, 'the body is a list; it takes a mapping'],
+    ['/mutate', { body: '[]' }, 400, 'the body is a list; expected a mapping'],
     [
       '/mutate',
       { body: '{"kind":"AdmissionReview"}' },

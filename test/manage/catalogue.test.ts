@@ -329,7 +329,7 @@ test('lookup: what is no fingerprint is refused with the part that is wrong', as
   assert.deepEqual(await refused(''), ['/ja4 is missing: give at least one of ja4, ja4s, ja4h, ja4x'])
   assert.match(
     (await refused(`ja4=${SDK.replace('b262', 'B262')}`))[0]!,
-    /^\/ja4 has a part b that is "B262b3658495"; it takes 12 hex/,
+    /^\/ja4 has a part b that is "B262b3658495"; expected 12 hex/,
   )
   assert.match((await refused(`ja4=${SDK},`))[0]!, /^\/ja4 is "", which has one part; a ja4 has 3/)
   assert.match((await refused(`ja4s=${SDK}`))[0]!, /^\/ja4s has a part a/)

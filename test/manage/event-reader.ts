@@ -68,7 +68,7 @@ export class EventReader {
     return this.#pieces.join('')
   }
 
-  /** How many new agents and signatures it was told of; it takes no time to ask for that. */
+  /** How many new agents and signatures it was told of; expected no time to ask for that. */
   get seen(): number {
     return this.#seen
   }

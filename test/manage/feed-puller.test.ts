@@ -151,7 +151,7 @@ test('software with problems: all of them are said, ten at most', async (t) => {
   await puller.pull()
   assert.equal(await inUse(), null)
   const problems = lines()[0]!['problems'] as string[]
-  assert.deepEqual([problems.length, problems[9]], [10, 'software "x9": 9.name: is 9; it takes a name'])
+  assert.deepEqual([problems.length, problems[9]], [10, 'software "x9": 9.name: is 9; expected a name'])
 })
 
 test('of a huge body no more is read than may be', async (t) => {

@@ -176,12 +176,12 @@ test('a refused policy says which rule and why, and changes nothing', async (t) 
     ],
     [{ rule: [] }, '/rule', /did you mean "rules"/],
     [{ policies: BLOCK }, '/policies', /is not known/],
-    [{ policy: [] }, '/policy', /is a list; it takes a mapping/],
+    [{ policy: [] }, '/policy', /is a list; expected a mapping/],
     [{ rules: {} }, '/rules', /takes a list of rules/],
     [{ otherwise: 'maybe' }, '/otherwise', /takes pass, tag/],
     [{ constructor: {}, prototype: {} }, '/constructor', /is not known/],
     [{ rules: [{ name: 'a', when: {}, action: { toString: {} } }] }, '/rules/0/action/toString', /./],
-    [[], '', /is a list; it takes a mapping/],
+    [[], '', /is a list; expected a mapping/],
     ['rules', '', /takes a mapping/],
     [null, '', /is null/],
     [5, '', /takes a mapping/],
@@ -305,7 +305,7 @@ test('one in the database that cannot be used leaves the last good one in force,
   )
   await keeper.follow()
   const { version, problems } = keeper.inForce()
-  assert.deepEqual([version?.version, problems], [4, ['is a list; it takes a mapping']])
+  assert.deepEqual([version?.version, problems], [4, ['is a list; expected a mapping']])
   assert.deepEqual([keeper.status.isCurrent, keeper.status.failed], [false, 3])
   assert.notEqual(keeper.etag, tag)
   const errors = said.filter((line) => line.includes('"level":"error"'))
@@ -318,7 +318,7 @@ test('one in the database that cannot be used leaves the last good one in force,
   assert.equal(await late.keeper.start(), false)
   await late.keeper.open(late.store)
   assert.equal(late.keeper.inForce().version?.version, 4)
-  assert.deepEqual(late.keeper.inForce().problems, ['is a list; it takes a mapping'])
+  assert.deepEqual(late.keeper.inForce().problems, ['is a list; expected a mapping'])
   await late.keeper.put(PASS, { ifMatch: late.keeper.etag, restoredVersion: null }, ACTOR, 9)
   assert.deepEqual([late.keeper.inForce().version?.version, late.keeper.inForce().problems], [6, []])
   assert.equal(JSON.parse(readFileSync(file, 'utf8')).version, 6)

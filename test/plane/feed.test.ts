@@ -153,10 +153,10 @@ test('envelopes that are none', async () => {
 test('a payload that is signed is not yet a good one', async () => {
   const good = { name: 'vendor', version: 1, created: CREATED, software: SOFTWARE }
   const cases: readonly (readonly [unknown, RegExp])[] = [
-    [[], /it takes a mapping/],
+    [[], /expected a mapping/],
     [{}, /^needs `name`\nneeds `version`\nneeds `created`\nneeds `software`$/],
     [{ ...good, name: 'rival' }, /^name: is "rival"; this feed is "vendor"$/],
-    [{ ...good, version: 0 }, /^version: is 0; it takes a whole number from 1/],
+    [{ ...good, version: 0 }, /^version: is 0; expected a whole number from 1/],
     [{ ...good, version: 2 ** 53 }, /^version: /],
     [{ ...good, version: '2' }, /^version: /],
     [{ ...good, created: '2026-02-30T00:00:00Z' }, /^created: /],
@@ -167,7 +167,7 @@ test('a payload that is signed is not yet a good one', async () => {
       /"bot": .*ranges\.prefixes\.0: .*not on the public internet/,
     ],
     [{ ...good, software: [bot('0.0.0.0/0')] }, /"bot": .*ranges\.prefixes\.0: .*the widest ranges are/],
-    [{ ...good, software: null }, /^software: is empty; it takes a list$/],
+    [{ ...good, software: null }, /^software: is empty; expected a list$/],
     [{ ...good, software: [{ id: 'x' }, { id: 'y', name: 1 }] }, /"x": 0: needs `name`\n.*"x": .*\n.*"y": /],
   ]
   for (const [value, expected] of cases) {
@@ -230,7 +230,7 @@ test('keys', async () => {
     assert.throws(() => parseFeedKey(bad), { code: 'FEED_KEY_INVALID' })
   const { privateKey: rsa } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const pem = rsa.export({ format: 'pem', type: 'pkcs8' }).toString()
-  assert.throws(() => parseFeedPrivateKey(pem), { message: /for ec; it takes ed25519/ })
+  assert.throws(() => parseFeedPrivateKey(pem), { message: /for ec; expected ed25519/ })
   assert.throws(() => parseFeedPrivateKey('nothing'), { code: 'FEED_KEY_INVALID' })
 })
 

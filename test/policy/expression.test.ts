@@ -128,7 +128,7 @@ const REFUSED: readonly (readonly [text: string, problem: string])[] = [
   [`${'('.repeat(40)}forged${')'.repeat(40)}`, 'xceeded max'],
   [`forged || ${'(forged) || '.repeat(200)}forged`, 'is longer than 2048 characters'],
   [`[${'1,'.repeat(150)}1].exists(i, i == 1 || i == 2 || i == 3)`, 'steps; at most 1000'],
-  ['', 'is ""; it takes an expression'],
+  ['', 'is ""; expected an expression'],
 ]
 
 test('what cannot be used is refused when it is loaded, and where it is', async (t) => {

@@ -117,10 +117,10 @@ test('when a rule ends', async () => {
 type Bad = readonly [title: string, policy: unknown, said: readonly string[], problems?: number]
 
 const BAD: readonly Bad[] = [
-  ['no mapping', [], [': is a list; it takes a mapping']],
+  ['no mapping', [], [': is a list; expected a mapping']],
   ['an unknown member', { rule: [] }, ['/rule: is not known (did you mean "rules"?)']],
-  ['rules that are none', { rules: {} }, ['/rules: is a mapping; it takes a list of rules']],
-  ['a rule that is none', { rules: ['block'] }, ['/rules/0: is "block"; it takes a mapping']],
+  ['rules that are none', { rules: {} }, ['/rules: is a mapping; expected a list of rules']],
+  ['a rule that is none', { rules: ['block'] }, ['/rules/0: is "block"; expected a mapping']],
   [
     'nothing in a rule',
     { rules: [{}] },
@@ -137,16 +137,16 @@ const BAD: readonly Bad[] = [
   ['a typo', when({ verdit: 'agent' }), ['when/verdit: is not known (did you mean "verdict"?)']],
   ['a typo in a list', when({ verdict: ['agnet'] }), ['when/verdict/0: is "agnet"', 'did you mean "agent"?']],
   ['an empty list', when({ agent: [] }), ['when/agent: is an empty list']],
-  ['a number for text', when({ agent: 5 }), ['when/agent: is 5; it takes the id of an agent']],
+  ['a number for text', when({ agent: 5 }), ['when/agent: is 5; expected the id of an agent']],
   [
     'a confidence above one',
     when({ confidence_min: 80 }),
-    ['when/confidence_min: is 80; it takes a number from 0'],
+    ['when/confidence_min: is 80; expected a number from 0'],
   ],
   [
     'a word for a boolean',
     when({ verified: 'yes' }),
-    ['when/verified: is "yes"; it takes true, false, or any of web-bot-auth, ip-range, reverse-dns'],
+    ['when/verified: is "yes"; expected true, false, or any of web-bot-auth, ip-range, reverse-dns'],
   ],
   [
     'a JA4 that is cut',
@@ -201,26 +201,26 @@ const BAD: readonly Bad[] = [
   [
     'a status of its own',
     { otherwise: { block: { status: 200 } } },
-    ['/otherwise/block/status: is 200; it takes 401'],
+    ['/otherwise/block/status: is 200; expected 401'],
   ],
-  ['no requests', limit({ requests: 0 }), ['/otherwise/rate_limit/requests: is 0; it takes a whole number']],
+  ['no requests', limit({ requests: 0 }), ['/otherwise/rate_limit/requests: is 0; expected a whole number']],
   [
     'no window',
     limit({ window: undefined }),
-    ['/otherwise/rate_limit/window: is empty; it takes a duration'],
+    ['/otherwise/rate_limit/window: is empty; expected a duration'],
   ],
   [
     'a window without a unit',
     limit({ window: 60 }),
-    ['/otherwise/rate_limit/window: is 60; it takes a duration'],
+    ['/otherwise/rate_limit/window: is 60; expected a duration'],
   ],
-  ['a window too wide', limit({ window: '2d' }), ['/otherwise/rate_limit/window: is "2d"; it takes']],
-  ['then what', limit(over('pass', {})), ['/otherwise/rate_limit/then: is "pass"; it takes block, tarpit']],
+  ['a window too wide', limit({ window: '2d' }), ['/otherwise/rate_limit/window: is "2d"; expected']],
+  ['then what', limit(over('pass', {})), ['/otherwise/rate_limit/then: is "pass"; expected block, tarpit']],
   ['a missing key', { otherwise: { rate_limit: {} } }, ['needs per', 'needs requests', 'needs window'], 3],
   [
     'a redirect to nowhere',
     { otherwise: { redirect: { to: 'docs' } } },
-    ['/otherwise/redirect/to: is "docs"; it takes'],
+    ['/otherwise/redirect/to: is "docs"; expected'],
   ],
   [
     'a redirect elsewhere',
@@ -246,7 +246,7 @@ const BAD: readonly Bad[] = [
   [
     'a date',
     { rules: [full({ expires: '2027-02-28' })] },
-    ['/rules/0/expires: is "2027-02-28"; it takes a time'],
+    ['/rules/0/expires: is "2027-02-28"; expected a time'],
   ],
 ]
 
@@ -271,8 +271,8 @@ test('all of it at once, and which rule it is in', async () => {
     'more: is not known',
     'rule "no bots": rules.0.when.agnet: is not known (did you mean "agent"?)',
     'rule "no bots": rules.0.when.path: is "x"; a path starts with /',
-    'rule "r": rules.1.action: is "stop"; it takes pass, tag, block, rate_limit, tarpit, redirect, route',
-    'otherwise: is "nothing"; it takes pass, tag, block, rate_limit, tarpit, redirect, route',
+    'rule "r": rules.1.action: is "stop"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
+    'otherwise: is "nothing"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
   ])
 })
 

@@ -222,7 +222,7 @@ function list<Item>(
 ): readonly Item[] | null {
   if (!hasValue(place)) return []
   const { value } = place
-  if (!Array.isArray(value)) return place.refuse(`is ${shown(value)}; it takes a list`)
+  if (!Array.isArray(value)) return place.refuse(`is ${shown(value)}; expected a list`)
   if (value.length > max) return place.refuse(`has ${value.length} items; at most ${max}`)
   if (value.length === 0) return []
   const items = place.items().map(parse)
@@ -233,7 +233,7 @@ function list<Item>(
 function tuple(place: Place, form: string): readonly Place[] | null {
   const { value } = place
   if (Array.isArray(value) && value.length >= 2 && value.length <= TUPLE_LENGTH_MAX) return place.items()
-  return place.refuse(`is ${shown(value)}; it takes ${form}`)
+  return place.refuse(`is ${shown(value)}; expected ${form}`)
 }
 
 function hasValue(place: Place | undefined): place is Place {

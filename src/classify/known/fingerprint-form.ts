@@ -65,15 +65,15 @@ function splitParts(text: string, firstLength: number): readonly string[] {
 function wrongInPart(part: Part, text: string): string | null {
   const length = lengthOf(part)
   if (text.length !== length && part.length > 1)
-    return `is ${shown(text)}, which has ${text.length} characters; it takes ${length}`
+    return `is ${shown(text)}, which has ${text.length} characters; expected ${length}`
   let at = 0
   for (const { what, length: own, form, takes } of part) {
     const said = part.length === 1 ? text : text.slice(at, at + own)
     at += own
     if (new RegExp(`^${form}$`).test(said)) continue
     return part.length === 1
-      ? `is ${shown(text)}; it takes ${takes}`
-      : `is ${shown(text)}: its ${what} is ${shown(said)}; it takes ${takes}`
+      ? `is ${shown(text)}; expected ${takes}`
+      : `is ${shown(text)}: its ${what} is ${shown(said)}; expected ${takes}`
   }
   return null
 }

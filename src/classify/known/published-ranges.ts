@@ -50,7 +50,7 @@ export function isPublic(address: Address): boolean {
 function readDate(place: Place | undefined): string | null {
   const date = place?.text('a day, like 2026-11-21') ?? null
   if (date === null || dayNumber(date) !== null) return date
-  return place!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
+  return place!.refuse(`is ${shown(date)}; expected a day, like 2026-11-21`)
 }
 
 /** `null`: a range was refused, or the whole list. */
@@ -80,7 +80,7 @@ function readPrefix(place: Place, taken: Set<string>): AddressRange | null {
   if (text === null) return null
   const range = parseAddressRange(text)
   if (range === null || (range.isIpv4 && text.includes(':')))
-    return place.refuse(`is ${shown(text)}; it takes an address or a range, like 192.0.2.0/24`)
+    return place.refuse(`is ${shown(text)}; expected an address or a range, like 192.0.2.0/24`)
   const { length, written, first } = range
   if (first.some((word, i) => word !== written[i]))
     return place.refuse(

@@ -19,7 +19,7 @@ export function parseSignatureLine(value: unknown): SignatureLine {
   const place = Place.of(document, problems)
   const signature = readSignature(place)
   if (typeof software !== 'string')
-    place.refuse(`has a \`software\` that is ${shown(software)}; it takes an id`)
+    place.refuse(`has a \`software\` that is ${shown(software)}; expected an id`)
   else if (signature !== null) {
     const { type } = signature
     if (type !== 'user-agent' && type !== 'header' && type !== 'header-order')

@@ -96,7 +96,7 @@ function readProvenance(place: Place, members: Members): Provenance | null {
   if (source === null || date === null) return null
   return DAY.test(date)
     ? { source, date, observations }
-    : members.get('date')!.refuse(`is ${shown(date)}; it takes a day, like 2026-11-21`)
+    : members.get('date')!.refuse(`is ${shown(date)}; expected a day, like 2026-11-21`)
 }
 
 /** A decisive fingerprint is looked up as it is written, so it must be whole. */

@@ -81,7 +81,7 @@ export function plainName(name: string): string {
 function readSoftwareList(place: Place): readonly Software[] {
   const { value } = place
   if (!Array.isArray(value)) {
-    place.refuse(`is ${shown(value)}; it takes a list of software`)
+    place.refuse(`is ${shown(value)}; expected a list of software`)
     return []
   }
   const ids = new Set<string>()
@@ -94,7 +94,7 @@ function readSoftwareList(place: Place): readonly Software[] {
 }
 
 function readSoftware(item: Place, ids: Set<string>): Software | null {
-  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; it takes a mapping`)
+  if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; expected a mapping`)
   const id = idOf(item, ids)
   const place = id === null ? item : item.inside(`software "${id}"`)
   const members = place.members(MEMBERS)
@@ -173,7 +173,7 @@ function hostEnds(place: Place | undefined): readonly string[] {
   return (place?.items() ?? []).flatMap((item) => {
     const end = item.text('the end of host names, like .googlebot.com')
     if (end === null || HOST_END.test(end)) return end ?? []
-    return item.refuse(`is ${shown(end)}; it takes the end of host names, like .googlebot.com`) ?? []
+    return item.refuse(`is ${shown(end)}; expected the end of host names, like .googlebot.com`) ?? []
   })
 }
 

@@ -83,7 +83,7 @@ const writtenRequest = z.unknown().meta({
   },
 })
 
-const REQUEST_MISSING = 'is missing or null; it takes an object: {} is a request of which nothing is known'
+const REQUEST_MISSING = 'is missing or null; expected an object: {} is a request of which nothing is known'
 const outcome = { rule: z.string(), action: z.string() }
 const policyExplanation = z
   .strictObject({
