@@ -150,11 +150,11 @@ test('encryption keys are one, a list, or a file with one a line; each says whic
   const faults = (text: string) =>
     faultOf({ file: { name: join(folder, 'g.yaml'), text: `${ONLY_UPSTREAM}\nstore: {${text}}` } }).join()
   assert.match(faults('encryption_keys_file: short'), /encryption_keys_file: is shorter than 16 characters/)
-  assert.match(faults('encryption_keys_file: empty'), /encryption_keys_file: has no secret in it/)
-  assert.match(faults(`encryption_keys: [${SECRET}, 7]`), /encryption_keys\[1\]: is no text/)
+  assert.match(faults('encryption_keys_file: empty'), /encryption_keys_file: contains no secret/)
+  assert.match(faults(`encryption_keys: [${SECRET}, 7]`), /encryption_keys\[1\]: is not text/)
   assert.match(
     faults(`encryption_keys: ${SECRET}, encryption_key: ${SECRET}`),
-    /encryption_key: is short for/,
+    /encryption_key: is the short form of/,
   )
 })
 
@@ -164,14 +164,14 @@ test('a manager needs the bus and a database that others can have; what has both
   const faults = (role: ConfigInput['role'], text: string) =>
     faultOf({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
   assert.deepEqual(faults('manage', 'log: {level: warn}'), [
-    'g.yaml:1:1: bus.url: is missing: say where proxies are told and heard, nats://HOST:PORT',
-    'g.yaml:1:1: store.url: takes postgres://: managers share their database',
+    'g.yaml:1:1: bus.url: is missing; set the NATS server that connects the proxies, nats://HOST:PORT',
+    'g.yaml:1:1: store.url: must be a postgres:// URL, because managers share their database',
   ])
   assert.deepEqual(faults('manage', `${bus}\nstore: {url: postgres://gatehouse@db.example/gatehouse}`), [
-    'g.yaml:2:1: store.encryption_keys: is missing: managers read the same secrets in the database',
+    'g.yaml:2:1: store.encryption_keys: is missing; managers that share a database need the same keys',
   ])
   assert.deepEqual(faults('up', `${bus}\n${ONLY_UPSTREAM}`), [
-    'g.yaml:1:7: bus.url: is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine',
+    'g.yaml:1:7: bus.url: is only for `gatehouse manage` and `gatehouse proxy`; `up` runs both planes in one process',
   ])
   for (const [role, text] of [
     ['manage', `${bus}\n${store}`],
@@ -185,7 +185,7 @@ test('a manager needs the bus and a database that others can have; what has both
 test('the webhook of Kubernetes needs an image for sidecars, and no upstream; its --listen is its own', async () => {
   const image = { file: { name: 'g.yaml', text: 'inject: {sidecar: {image: gatehouse:1}}' } }
   assert.deepEqual(faultOf({ role: 'inject', file: { name: 'g.yaml', text: 'inject: {service: gate}' } }), [
-    'g.yaml:1:1: inject.sidecar.image: is missing: say which image Pods get',
+    'g.yaml:1:1: inject.sidecar.image: is missing; set the image of the sidecar',
   ])
   const flags = { listen: ['127.0.0.1:1'], manage: ['127.0.0.1:2'] }
   const { config } = parse({ ...image, role: 'inject', flags, flagSettings: { listen: '/inject/listen' } })
@@ -223,7 +223,7 @@ test('variables: lists, sections, and what they say when they are wrong', async 
     'GATEHOUSE_FINGERPRINTS_JA4PLUS: is "yes"; expected true or false',
     'GATEHOUSE_PROXY_TLS_CERTIFICATES:1:3: Flow map in block collection must be sufficiently indented and end with a }',
     'GATEHOUSE_PROXY_TLS_CERTIFICATES:1:3: Flow sequence must end with a ]',
-    'GATEHOUSE_PROXY_UPSTREAMS: [0].nam: is no setting (did you mean "name"?)',
+    'GATEHOUSE_PROXY_UPSTREAMS: [0].nam: unknown setting (did you mean "name"?)',
     'GATEHOUSE_PROXY_UPSTREAMS: [0].urls: is "app"; expected http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
     'GATEHOUSE_PROXY_WORKERS: is "many"; expected a whole number from 1 to 256',
   ])
@@ -252,9 +252,9 @@ test('a variable nobody knows is an error, but for those that Kubernetes makes, 
     GATEHOUSE_MANAGE_ADMIN_KEY: 'x',
   }
   assert.deepEqual(faultOf({ flags, env }), [
-    'GATEHOUSE_PORT: is no setting',
-    'GATEHOUSE_PROXY_TRUSTED_PROXY: is no setting (did you mean "GATEHOUSE_PROXY_TRUSTED_PROXIES"?)',
-    'GATEHOUSE_MANAGE_ADMIN_KEY: is no setting (did you mean "GATEHOUSE_ADMIN_KEY"?)',
+    'GATEHOUSE_PORT: unknown setting',
+    'GATEHOUSE_PROXY_TRUSTED_PROXY: unknown setting (did you mean "GATEHOUSE_PROXY_TRUSTED_PROXIES"?)',
+    'GATEHOUSE_MANAGE_ADMIN_KEY: unknown setting (did you mean "GATEHOUSE_ADMIN_KEY"?)',
   ])
 })
 
@@ -269,7 +269,7 @@ test('flags: one may be repeated, and each says its own name when it is wrong', 
     '--upstream: is "app"; expected http://, https://, h2c:// or h2:// with HOST:PORT, or unix:/PATH (did you mean http://app?)',
   ])
   assert.deepEqual(faultOf({}), [
-    'settings: proxy.upstream: is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
+    'settings: proxy.upstream: is missing; set the URL of your app, like --upstream http://127.0.0.1:3000',
   ])
 })
 
@@ -566,11 +566,11 @@ test('loading: the file that is named, and what is wrong with it', async (t) => 
   assert.equal(loadConfig({}, null, { GATEHOUSE_CONFIG: file }).config.proxy.upstreams.length, 1)
   assert.throws(() => loadConfig({}, join(folder, 'none'), {}), {
     code: 'CONFIG_UNREADABLE',
-    message: /none: there is no such file$/,
+    message: /none: no such file$/,
   })
   assert.throws(() => loadConfig({}, folder, {}), { message: /is a folder$/ })
   writeFileSync(file, Buffer.from([0x61, 0x3a, 0x20, 0xff]))
-  assert.throws(() => loadConfig({}, file, {}), { message: /is no text in UTF-8$/ })
+  assert.throws(() => loadConfig({}, file, {}), { message: /is not UTF-8 text$/ })
 })
 
 test('files of secrets that everybody can read are spoken of', async (t) => {
@@ -585,10 +585,10 @@ test('files of secrets that everybody can read are spoken of', async (t) => {
   assert.deepEqual(said(), [])
   for (const each of [file!, key!, pair!, tickets!]) chmodSync(each, 0o644)
   assert.deepEqual(said(), [
-    `${key}: everybody on this machine can read the private key in it`,
-    `${pair}: everybody on this machine can read the private key in it`,
-    `${tickets}: everybody on this machine can read the ticket key, and with it recorded sessions,`,
-    `${file}: everybody on this machine can read the secrets in it`,
+    `${key}: every user on this machine can read the private key; restrict its permissions, like chmod 600`,
+    `${pair}: every user on this machine can read the private key; restrict its permissions, like chmod 600`,
+    `${tickets}: every user on this machine can read the session ticket key, which decrypts recorded sessions; restrict its permissions, like chmod 600`,
+    `${file}: every user on this machine can read the secrets; restrict its permissions, like chmod 600`,
   ])
 })
 

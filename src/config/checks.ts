@@ -17,7 +17,8 @@ export function checkRole(
   refuse: Say,
 ): void {
   if (role === 'inject') {
-    if (inject.sidecar.image === null) refuse('/inject/sidecar/image', 'is missing: say which image Pods get')
+    if (inject.sidecar.image === null)
+      refuse('/inject/sidecar/image', 'is missing; set the image of the sidecar')
     return
   }
   const isOnBus = bus.url.length > 0
@@ -25,13 +26,17 @@ export function checkRole(
   const mayForwardNothing = role === undefined && (isOnBus || inject.sidecar.image !== null)
   if (proxy.upstreams.length === 0 && !forwardsNothing && !mayForwardNothing) refuse(...NO_UPSTREAM)
   if (role === 'up' && isOnBus)
-    refuse('/bus/url', 'is for `gatehouse manage` and `gatehouse proxy`: `up` has both planes on one machine')
+    refuse(
+      '/bus/url',
+      'is only for `gatehouse manage` and `gatehouse proxy`; `up` runs both planes in one process',
+    )
   if (role !== 'manage') return
-  if (!isOnBus) refuse('/bus/url', 'is missing: say where proxies are told and heard, nats://HOST:PORT')
+  if (!isOnBus)
+    refuse('/bus/url', 'is missing; set the NATS server that connects the proxies, nats://HOST:PORT')
   if (!store.url?.startsWith('postgres'))
-    refuse('/store/url', 'takes postgres://: managers share their database')
+    refuse('/store/url', 'must be a postgres:// URL, because managers share their database')
   else if (store.encryption_keys.length === 0 && store.encryption_key === null)
-    refuse('/store/encryption_keys', 'is missing: managers read the same secrets in the database')
+    refuse('/store/encryption_keys', 'is missing; managers that share a database need the same keys')
 }
 
 /** Checks settings against each other. Settings that are invalid by themselves are undefined here. */
@@ -42,69 +47,79 @@ export function checkTogether(
   const { upstreams, limits } = proxy
   checkInject(inject, refuse)
   if (store.encryption_key && store.encryption_keys.length > 0)
-    refuse('/store/encryption_key', 'is short for store.encryption_keys, which is there too; leave one out')
+    refuse(
+      '/store/encryption_key',
+      'is the short form of store.encryption_keys, which is also set; remove one of them',
+    )
   if (tracing.token && !BEARER_TOKEN.test(tracing.token.reveal())) refuse('/tracing/token', NO_TOKEN)
   for (const [index, upstream] of upstreams.entries()) {
     const at = `/proxy/upstreams/${index}`
     if (upstream.urls.length === 0) refuse(`${at}/urls`, 'is missing')
     const first = upstreams.findIndex(({ name }) => name === upstream.name)
     if (upstream.name !== undefined && first < index)
-      refuse(`${at}/name`, `"${upstream.name}" is taken; each upstream needs a name of its own`)
+      refuse(`${at}/name`, `"${upstream.name}" is already used; each upstream needs a unique name`)
     if (isMore(upstream.connections_idle_max, upstream.connections_max))
-      refuse(`${at}/connections_idle_max`, 'is more than connections_max')
+      refuse(`${at}/connections_idle_max`, 'is greater than connections_max')
     const { path, interval, timeout } = upstream.health
-    if (path !== null && isMore(timeout, interval)) refuse(`${at}/health/timeout`, 'is longer than interval')
+    if (path !== null && isMore(timeout, interval))
+      refuse(`${at}/health/timeout`, 'is longer than health.interval')
   }
   if (proxy.proxy_protocol === 'required' && proxy.trusted_proxies.length === 0)
-    refuse('/proxy/proxy_protocol', 'is required, and without trusted_proxies nobody may send one')
+    refuse('/proxy/proxy_protocol', 'is required, but trusted_proxies is empty; list the proxies there')
   if (manage.proxy_protocol === 'required' && manage.trusted_proxies.length === 0)
     refuse(
       '/manage/proxy_protocol',
-      'is required, and manage.trusted_proxies is empty: list the proxies there',
+      'is required, but manage.trusted_proxies is empty; list the proxies there',
     )
   if (isMore(limits.request_line_bytes, limits.header_bytes))
-    refuse('/proxy/limits/request_line_bytes', 'is more than header_bytes, of which it is a part')
+    refuse('/proxy/limits/request_line_bytes', 'is greater than header_bytes, which includes it')
   if (manage.admin_key && UNSENDABLE.test(manage.admin_key.reveal()))
     refuse(
       '/manage/admin_key',
-      'has a blank at an end, or a control character in it: no header could carry it',
+      'starts or ends with a space, or contains a control character; such a key cannot be sent in a header',
     )
   if (auth.registration === 'token' && auth.registration_token === null)
-    refuse('/auth/registration', 'is token, and there is no registration_token')
+    refuse('/auth/registration', 'is "token", so auth.registration_token must be set')
   if (auth.registration_token && !BEARER_TOKEN.test(auth.registration_token.reveal()))
-    refuse('/auth/registration_token', 'has a character in it that no token may have')
+    refuse('/auth/registration_token', 'contains a character that is not allowed in a token')
   if (signing.upstream === true && proxy.signature_key)
-    refuse('/signing/upstream', 'and proxy.signature_key sign the same header: give one of them')
+    refuse(
+      '/signing/upstream',
+      'cannot be combined with proxy.signature_key, because both sign the same header; remove one of them',
+    )
   const { issuer, client_id } = auth.openid
-  if (issuer && client_id === null) refuse('/auth/openid/client_id', 'is missing: the issuer has given one')
+  if (issuer && client_id === null)
+    refuse('/auth/openid/client_id', 'is missing; set the client ID that the issuer assigned')
   if (issuer?.startsWith('http:') && fetch.allow_private_addresses === false)
     refuse(
       '/auth/openid/issuer',
-      'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
+      'must be an https:// URL; http:// is allowed only for tests, with fetch.allow_private_addresses',
     )
   for (const [index, agent] of identity.agents.entries())
     if (agent?.startsWith('http:') && fetch.allow_private_addresses === false)
       refuse(
         `/identity/agents/${index}`,
-        'takes https://; with fetch.allow_private_addresses, for tests, http:// too',
+        'must be an https:// URL; http:// is allowed only for tests, with fetch.allow_private_addresses',
       )
-  if (isSame(proxy.plain_listen, proxy.listen)) refuse('/proxy/plain_listen', 'is also proxy.listen')
-  if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is also proxy.listen')
-  else if (isSame(manage.listen, proxy.plain_listen)) refuse('/manage/listen', 'is also proxy.plain_listen')
-  if (bus.user && bus.user_file) refuse('/bus/user', 'and bus.user_file say the same thing; leave one out')
+  if (isSame(proxy.plain_listen, proxy.listen))
+    refuse('/proxy/plain_listen', 'is the same address as proxy.listen')
+  if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is the same address as proxy.listen')
+  else if (isSame(manage.listen, proxy.plain_listen))
+    refuse('/manage/listen', 'is the same address as proxy.plain_listen')
+  if (bus.user && bus.user_file) refuse('/bus/user', 'and bus.user_file are both set; remove one of them')
   const ways = [bus.credentials_file, bus.user ?? bus.user_file, bus.token].filter(
     (way) => way !== null && way !== undefined,
   )
-  if (ways.length > 1) refuse('/bus', 'takes one of credentials_file, user and token')
+  if (ways.length > 1) refuse('/bus', 'must have only one of credentials_file, user and token')
   if (bus.key_file === null && bus.certificate_file)
-    refuse('/bus/key_file', 'is missing: the key of the certificate')
+    refuse('/bus/key_file', 'is missing; set the private key of bus.certificate_file')
   if (bus.certificate_file === null && bus.key_file)
-    refuse('/bus/certificate_file', 'is missing: the certificate of the key')
+    refuse('/bus/certificate_file', 'is missing; set the certificate of bus.key_file')
   for (const [index, { name, public_keys, token }] of feeds.entries()) {
     const at = `/feeds/${index}`
     if (public_keys.length === 0) refuse(`${at}/public_keys`, 'is missing')
     if (name !== undefined && feeds.findIndex((feed) => feed.name === name) < index)
-      refuse(`${at}/name`, `"${name}" is taken; each feed needs a name of its own`)
+      refuse(`${at}/name`, `"${name}" is already used; each feed needs a unique name`)
     if (token && !BEARER_TOKEN.test(token.reveal())) refuse(`${at}/token`, NO_TOKEN)
   }
 }
@@ -119,7 +134,7 @@ export function warnTogether(
   if (tracing.token !== null && tracing.endpoint === null)
     warn('/tracing/token', 'has no effect without tracing.endpoint')
   if (tracing.token !== null && tracing.endpoint?.startsWith('http:'))
-    warn('/tracing/token', 'goes over plain http://, and whoever is on the way reads it')
+    warn('/tracing/token', 'is sent over plain http://, so an attacker on the network can read it')
   if (bus.password !== null && bus.user === null && bus.user_file === null)
     warn('/bus/password', 'has no effect without bus.user')
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
@@ -131,7 +146,7 @@ export function warnTogether(
   if (tls.sni_mismatch === 'reject' && tls.require_sni === false)
     warn(
       '/proxy/tls/require_sni',
-      'is false with sni_mismatch: reject: a client that names no host in its hello can ask for any',
+      'is false with sni_mismatch: reject; a client that sends no SNI can request any host',
     )
   if (proxy.hosts.length === 0 && proxy.unknown_host === 'pass')
     warn('/proxy/unknown_host', 'has no effect without hosts')
@@ -140,7 +155,10 @@ export function warnTogether(
     store.encryption_keys.length === 0 &&
     store.encryption_key === null
   )
-    warn('/store/url', 'is shared, and without store.encryption_keys each process reads its own secrets only')
+    warn(
+      '/store/url',
+      'is shared, but store.encryption_keys is not set, so each process can read only the secrets that it stored',
+    )
   if (manage.tls.cert_file === null && manage.tls.key_file !== null)
     warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (auth.openid.client_id !== null && auth.openid.issuer === null)
@@ -154,18 +172,19 @@ export function warnTogether(
   if (identity.signatures === 'discover' && fetch.allow_private_addresses)
     warn(
       '/fetch/allow_private_addresses',
-      'is true with identity.signatures: discover: each signed request says which host in here is asked; listed asks those of agents that are named',
+      'is true with identity.signatures: discover, so any signed request can make this server fetch keys from internal hosts; use identity.signatures: listed to fetch only from known agents',
     )
   if (signing.key_file !== null && !signing.webhooks && !signing.upstream)
     warn('/signing/key_file', 'has no effect without signing.webhooks or signing.upstream')
   if (proxy.access_log === 'off' && proxy.access_log_file !== null)
     warn('/proxy/access_log_file', 'has no effect without access_log: common or json')
   if (proxy.websocket_grace > proxy.drain_timeout)
-    warn('/proxy/websocket_grace', 'is longer than drain_timeout, which ends it')
+    warn('/proxy/websocket_grace', 'is longer than drain_timeout, which cuts it short')
   for (const [index, upstream] of proxy.upstreams.entries()) {
     const isPlain = upstream.urls.every((url) => !/^(?:https|h2):/i.test(url))
     const isSet = !upstream.tls.verify || upstream.tls.ca_file !== null || upstream.tls.server_name !== null
-    if (isPlain && isSet) warn(`/proxy/upstreams/${index}/tls`, 'has no effect: no URL has https:// or h2://')
+    if (isPlain && isSet)
+      warn(`/proxy/upstreams/${index}/tls`, 'has no effect without an https:// or h2:// URL')
   }
   for (const [pointer, key] of [
     ['/proxy/signature_key', proxy.signature_key],
@@ -176,7 +195,7 @@ export function warnTogether(
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
       warn(
         pointer,
-        `is shorter than ${SECRET_LENGTH_GOOD} characters; one made by chance is safe, one thought of is not`,
+        `is shorter than ${SECRET_LENGTH_GOOD} characters; use a longer, randomly generated secret`,
       )
   }
 }
@@ -196,10 +215,10 @@ function isSame(one: HostPort | null | undefined, other: HostPort | null | undef
   return one.host === other.host || isEverywhere(one) || isEverywhere(other)
 }
 
-const NO_TOKEN = 'has a character in it that no token may have'
+const NO_TOKEN = 'contains a character that is not allowed in a token'
 const NO_UPSTREAM = [
   '/proxy/upstream',
-  'is missing: say what is behind the gate, like --upstream http://127.0.0.1:3000',
+  'is missing; set the URL of your app, like --upstream http://127.0.0.1:3000',
 ] as const
 const SECRET_LENGTH_GOOD = 32
 /** RFC 6750 §2.1. */

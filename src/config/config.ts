@@ -625,20 +625,25 @@ function readableByOthers({ config, effective }: ParsedConfig, configFile: strin
   const others = [config.manage.certificate, config.inject.certificate].filter((each) => each !== null)
   const certificates = [...config.proxy.tls.certificates, ...others]
   for (const { certificateFile, keyFile } of certificates)
-    files.set(keyFile ?? certificateFile, 'the private key in it')
+    files.set(keyFile ?? certificateFile, 'the private key')
   if (config.proxy.tls.ticketKeyFile !== null)
-    files.set(config.proxy.tls.ticketKeyFile, 'the ticket key, and with it recorded sessions,')
+    files.set(config.proxy.tls.ticketKeyFile, 'the session ticket key, which decrypts recorded sessions')
   const { signing, bus } = config
   for (const file of [signing.keyFile, bus.keyFile, bus.credentialsFile])
-    if (file !== null) files.set(file, 'the private key in it')
+    if (file !== null) files.set(file, 'the private key')
   const isSecretInFile = ({ value, from }: Effective) =>
     value === REDACTED && from.startsWith(`${configFile}:`)
-  if (configFile !== null && effective.some(isSecretInFile)) files.set(configFile, 'the secrets in it')
+  if (configFile !== null && effective.some(isSecretInFile)) files.set(configFile, 'the secrets')
   return [...files].flatMap(([file, what]) => {
     const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
     return (mode & READABLE_BY_OTHERS) === 0
       ? []
-      : [{ where: file, what: `everybody on this machine can read ${what}` }]
+      : [
+          {
+            where: file,
+            what: `every user on this machine can read ${what}; restrict its permissions, like chmod 600`,
+          },
+        ]
   })
 }
 
@@ -647,7 +652,7 @@ function textIn(file: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
-    throw new Fault('CONFIG_INVALID', `${file}: is no text in UTF-8`, { cause: error })
+    throw new Fault('CONFIG_INVALID', `${file}: is not UTF-8 text`, { cause: error })
   }
 }
 
@@ -669,7 +674,7 @@ function bytesOf(file: string): Buffer {
 
 const READABLE_BY_OTHERS = 0o004
 const READ_FAULTS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
+  ['ENOENT', 'no such file'],
   ['EACCES', 'cannot be read: permission denied'],
   ['EISDIR', 'is a folder'],
 ])

@@ -3,71 +3,71 @@ import { list, section, setting } from './items.ts'
 
 /** How agents prove their identity. */
 export const IDENTITY = section(
-  'How agents prove who they are (Web Bot Auth; see README, "Verified agents").',
+  'How agents prove their identity (Web Bot Auth; see README, "Verified agents").',
   {
     signatures: setting(
       choice('discover', 'listed', 'off'),
       'discover',
-      'Whose keys are fetched: those of whoever signs a request; of agents that signatures name (`signature_agent`) and of `agents`; of nobody, and no signature is looked at.',
+      'Which keys are fetched to verify request signatures. `discover`: the keys of every claimed signer. `listed`: only the keys of agents with a `signature_agent` in the signatures, and of `agents`. `off`: none; request signatures are ignored.',
     ),
     agents: list(
       webUrl,
-      'Agents that are no strangers, beside those of signatures: `https://agent.example`. Their keys are fetched at the start, and with `listed`, too.',
+      'Known agents, in addition to those in the signatures: `https://agent.example`. Their keys are fetched at startup, also with `listed`.',
     ),
     hosts: list(
       hostPattern,
-      'Hosts that a signature may be made for, where those are not the names in the certificates: behind something that ends TLS. `*.example.com` is any label in front.',
+      'Hosts that a signature may be made for. Set it behind a proxy that terminates TLS; otherwise the names in the certificates are used. `*.example.com` matches exactly one label before it.',
     ),
     nonce: setting(
       choice('optional', 'required'),
       'optional',
-      'Whether each signature has to have a nonce, and so be good for one request. One without can be used again by the address that it first came from.',
+      'Whether each signature must have a nonce, which makes it valid for one request only. A signature without a nonce can be used again, but only from the address that first used it.',
     ),
     reverse_dns: setting(
       boolean,
       true,
-      'Whether DNS is asked for the name of an address that claims to be an agent whose vendor says what its names end with, and whether that name has the address. Nobody waits for it: it is known for the next request.',
+      'Whether to verify agents by reverse DNS, if their vendor publishes its host names: the address must resolve to such a name, and the name to the address. Requests do not wait for DNS; the result applies to the next request.',
     ),
     resolvers: list(
       resolverAddress,
-      'Which DNS servers are asked, of which the first that answers is believed. None: those of the system.',
+      'The DNS servers to use. The first response counts. Empty: the DNS servers of the system.',
     ),
     ranges_refresh: setting(
       optional(duration('10m', '14d')),
       null,
-      'How often the lists of addresses that vendors publish for their agents (`ranges_url` in signatures) are fetched anew, a little more or less. `null`: never, and those that come with signatures are used.',
+      'How often to fetch the address lists that vendors publish for their agents (`ranges_url` in signatures), with some jitter. `null`: never; the lists in the signatures are used.',
     ),
     asn_file: setting(
       optional(path),
       null,
-      'A MaxMind DB of networks (GeoLite2-ASN, or that of DB-IP or IPinfo), for agents whose networks are known. Loaded anew when it changes. `null`: none.',
+      'A MaxMind DB file of network numbers (GeoLite2-ASN, or the one of DB-IP or IPinfo), to verify agents by their network. Reloaded when it changes. `null`: none.',
     ),
   },
 )
 
 /** How Gatehouse proves its own identity. */
 export const SIGNING = section(
-  'What is signed with a key of our own, which others find at `/.well-known/http-message-signatures-directory` of the management port.',
+  'Signatures that Gatehouse makes with its own key. The public key is published at `/.well-known/http-message-signatures-directory` on the management port.',
   {
     webhooks: setting(
       boolean,
       false,
-      'Whether what webhooks and callbacks of tasks are told is signed as an agent does (Web Bot Auth, RFC 9421), beside Standard Webhooks.',
+      'Whether to sign requests to webhooks and task callbacks with Web Bot Auth (RFC 9421), in addition to Standard Webhooks.',
     ),
     upstream: setting(
       boolean,
       false,
-      'Whether what the app is told is signed with it (`X-Agent-Signature`), in place of `proxy.signature_key`.',
+      'Whether to sign the headers sent to the upstream with this key (`X-Agent-Signature`), instead of `proxy.signature_key`.',
     ),
     key_file: setting(
       optional(path),
       null,
-      'The private key, as `gatehouse sign key` makes it, or PEM; the first of several signs, and all are shown. Loaded anew when it changes; the same for all processes of one installation. `null`: one is made, in the file `signing.jwk` of `data.dir`.',
+      'File with the private key, created by `gatehouse sign key`, or PEM. If it has several keys, the first one signs and all are published. Reloaded when it changes. All processes of one installation need the same file. `null`: a key is created in the file `signing.jwk` in `data.dir`.',
     ),
     agent: setting(
       optional(webUrl),
       null,
-      'Who signs, as others know it: where the directory is. `null`: `manage.public_url`, or where the management port listens.',
+      'The public URL of the key directory, which identifies this signer. `null`: `manage.public_url`, or the address of the management port.',
     ),
   },
 )

@@ -81,20 +81,20 @@ export type UpstreamScheme = 'http' | 'https' | 'h2c' | 'h2'
 
 /** Names of Secrets, ConfigMaps and most other Kubernetes objects (RFC 1123). */
 export const kubernetesName: Kind<string> = {
-  takes: 'name in Kubernetes',
+  takes: 'Kubernetes name',
   parse(raw) {
     if (typeof raw === 'string' && raw.length <= 253 && SUBDOMAIN.test(raw)) return raw
-    throw refused(raw, 'a name of Kubernetes: small letters, digits, - and . between them')
+    throw refused(raw, 'a Kubernetes name: lower-case letters and digits, with - and . between them')
   },
   fromText: (given) => given,
 }
 
 /** Names of Services and namespaces, which are a label of a host name. */
 export const kubernetesLabel: Kind<string> = {
-  takes: 'name in Kubernetes',
+  takes: 'Kubernetes name',
   parse(raw) {
     if (typeof raw === 'string' && LABEL.test(raw)) return raw
-    throw refused(raw, 'a name of Kubernetes: at most 63 small letters, digits, and - between them')
+    throw refused(raw, 'a Kubernetes name: at most 63 lower-case letters and digits, with - between them')
   },
   fromText: (given) => given,
 }
@@ -114,7 +114,7 @@ export const cpu: Kind<string> = {
   parse(raw) {
     const amount = typeof raw === 'string' ? cpuAmount(raw) : Number.NaN
     if (amount >= 10 && amount <= 64_000) return raw as string
-    throw refused(raw, 'cores from 10m to 64, in quotes: "500m", "1.5"')
+    throw refused(raw, 'CPU cores from 10m to 64, in quotes, like "500m" or "1.5"')
   },
   fromText: (given) => given,
 }
@@ -124,7 +124,7 @@ export const memory: Kind<string> = {
   parse(raw) {
     const amount = typeof raw === 'string' ? memoryAmount(raw) : Number.NaN
     if (amount >= 64 * 2 ** 20 && amount <= 64 * 2 ** 30) return raw as string
-    throw refused(raw, 'bytes from 64Mi to 64Gi, with their unit: M, G, Mi or Gi')
+    throw refused(raw, '64Mi to 64Gi, with the unit M, G, Mi or Gi')
   },
   fromText: (given) => given,
 }
@@ -148,44 +148,48 @@ export function twiceTheMemory(written: string): string {
 }
 
 export const INJECT = section(
-  'What `gatehouse inject` does: the admission webhook of Kubernetes that puts a sidecar into Pods with the label `gatehouse.dev/inject`. Of all other settings it has `manage.listen`, where its health and metrics are, `data.dir` and `log.level`.',
+  'Settings of `gatehouse inject`, the Kubernetes admission webhook that adds a sidecar to Pods with the label `gatehouse.dev/inject`. Of the other settings it uses only `manage.listen` (health and metrics), `data.dir` and `log.level`.',
   {
-    listen: setting(listenAddress, '0.0.0.0:9443', 'Where the API server of Kubernetes connects, with TLS.'),
-    tls: section('Its certificate.', {
+    listen: setting(
+      listenAddress,
+      '0.0.0.0:9443',
+      'Address for connections from the Kubernetes API server, with TLS.',
+    ),
+    tls: section('The certificate of the webhook.', {
       cert_file: setting(
         optional(path),
         null,
-        'PEM with its chain, DER, or PKCS#12 with its key. Loaded anew when it changes. `null`: it is self-made.',
+        'The certificate: PEM with its chain, DER, or PKCS#12 with its key. Reloaded when it changes. `null`: self-signed.',
       ),
-      key_file: setting(optional(path), null, 'Its private key, where that is in a file of its own.'),
-      key_passphrase: secret('Of an encrypted key, or of PKCS#12.', 0),
+      key_file: setting(optional(path), null, 'Its private key, if it is in a separate file.'),
+      key_passphrase: secret('Passphrase of an encrypted key, or of a PKCS#12 file.', 0),
     }),
     service: setting(
       kubernetesLabel,
       'gatehouse-inject',
-      'The Service in front of it. A self-made certificate is for `SERVICE.NAMESPACE.svc`, as the API server asks for it.',
+      'The Service of the webhook. A self-signed certificate is valid for `SERVICE.NAMESPACE.svc`, the name that the API server uses.',
     ),
     namespace: setting(
       optional(kubernetesLabel),
       null,
-      'The namespace of the Service and of `secret`. `null`: that of the service account.',
+      'The namespace of the Service and of `secret`. `null`: the namespace of the service account.',
     ),
     secret: setting(
       kubernetesName,
       'gatehouse-inject-certificate',
-      'The Secret in which all replicas keep the self-made certificate and its CA. One that somebody else has filled is never written to.',
+      'The Secret in which all replicas store the self-signed certificate and its CA. A Secret with other contents is never overwritten.',
     ),
     webhook: setting(
       kubernetesName,
       'gatehouse-inject',
-      'The MutatingWebhookConfiguration that is told the self-made CA (`caBundle`), wherever it calls the Service.',
+      'The MutatingWebhookConfiguration in which the self-signed CA is set (`caBundle`) for each webhook that calls the Service.',
     ),
     service_account_dir: setting(
       path,
       '/var/run/secrets/kubernetes.io/serviceaccount',
-      'Where `token`, `ca.crt` and `namespace` are with which the API server is asked. Only for a self-made certificate.',
+      'The folder with `token`, `ca.crt` and `namespace`, which are used to call the API server. Only for a self-signed certificate.',
     ),
-    sidecar: section('What a Pod gets that has no annotations.', {
+    sidecar: section('Defaults for the sidecar; annotations of a Pod override them.', {
       image: setting(optional(text), null, 'The image of the sidecar; `gatehouse inject` needs it.'),
       pull_policy: setting(
         choice('Always', 'IfNotPresent', 'Never'),
@@ -194,47 +198,54 @@ export const INJECT = section(
       ),
       pull_secrets: list(
         kubernetesName,
-        "Secrets in the Pod's namespace that the image is pulled with, in addition to those that the Pod has.",
+        "Secrets in the Pod's namespace for pulling the image, in addition to those of the Pod.",
       ),
       listen_address: setting(
         choice('0.0.0.0', '::'),
         '0.0.0.0',
-        'Where all its ports are: `::` in clusters that have IPv6.',
+        'Address on which the sidecar listens: `::` in clusters with IPv6.',
       ),
-      listen_port: setting(sidecarPort, 8443, 'Where clients connect with TLS. `gatehouse.dev/listen-port`.'),
+      listen_port: setting(
+        sidecarPort,
+        8443,
+        'Port for client connections with TLS. `gatehouse.dev/listen-port`.',
+      ),
       plain_port: setting(
         optional(sidecarPort),
         null,
-        'Where they connect without, if anywhere. `gatehouse.dev/plain-port`.',
-        (port) =>
-          port === null ? null : 'all that is sent there can be read and changed on its way, in each Pod',
+        'Port for client connections without TLS. `null`: none. `gatehouse.dev/plain-port`.',
+        (port) => (port === null ? null : 'this traffic is not encrypted, in each Pod'),
       ),
-      manage_port: setting(sidecarPort, 9080, 'Its health and metrics. `gatehouse.dev/manage-port`.'),
+      manage_port: setting(
+        sidecarPort,
+        9080,
+        'Port for health checks and metrics. `gatehouse.dev/manage-port`.',
+      ),
       manage_scheme: setting(
         manageScheme,
         'http',
-        'How probes ask that port: `https` where the ConfigMap sets `manage.tls`. `gatehouse.dev/manage-scheme`.',
+        'The scheme that probes use on `manage_port`: set `https` if the ConfigMap sets `manage.tls`. `gatehouse.dev/manage-scheme`.',
       ),
       upstream_scheme: setting(
         upstreamScheme,
         'http',
-        'How the app in the Pod is spoken to. `gatehouse.dev/upstream-scheme`.',
+        'The scheme for connections to the app in the Pod. `gatehouse.dev/upstream-scheme`.',
       ),
       config_map: setting(
         optional(kubernetesName),
         null,
-        "A ConfigMap in the Pod's namespace, whose `gatehouse.yaml` has all other settings. `gatehouse.dev/config`.",
+        "A ConfigMap in the Pod's namespace whose key `gatehouse.yaml` has all other settings. `gatehouse.dev/config`.",
       ),
       certificate: setting(
         optional(kubernetesName),
         null,
-        "A Secret in the Pod's namespace with `tls.crt` and `tls.key`. `gatehouse.dev/certificate`. `null`: what the ConfigMap says, else each sidecar makes one that nobody trusts.",
+        "A Secret in the Pod's namespace with `tls.crt` and `tls.key`. `gatehouse.dev/certificate`. `null`: the value in the ConfigMap, otherwise each sidecar creates an untrusted one.",
       ),
-      bus_url: list(busUrl, 'Its `bus.url`. None: what the ConfigMap says.'),
+      bus_url: list(busUrl, 'Its `bus.url`. Empty: the value in the ConfigMap.'),
       bus_name: setting(
         optional(busName),
         null,
-        'Its `bus.name`. `null`: what the ConfigMap says, else the default.',
+        'Its `bus.name`. `null`: the value in the ConfigMap, otherwise the default.',
       ),
       bus_user: setting(
         optional(busUser),
@@ -244,7 +255,7 @@ export const INJECT = section(
       bus_secret: setting(
         optional(kubernetesName),
         null,
-        "A Secret in the Pod's namespace with what the sidecar logs in to NATS with: the key `password` if there is a `bus_user`, else the key `nats.creds`, a credentials file. If the Secret or the key is missing, the Pod does not start, and its events say why. `gatehouse.dev/bus-secret`.",
+        "A Secret in the Pod's namespace with the NATS credentials: the key `password` if `bus_user` is set, otherwise the key `nats.creds`, a credentials file. If the Secret or the key is missing, the Pod does not start, and its events say why. `gatehouse.dev/bus-secret`.",
       ),
       bus_certificate: setting(
         optional(kubernetesName),
@@ -254,27 +265,27 @@ export const INJECT = section(
       bus_ca_config_map: setting(
         optional(kubernetesName),
         null,
-        "A ConfigMap in the Pod's namespace whose `ca.crt` has the CAs that NATS is trusted by. `null`: those of the system.",
+        "A ConfigMap in the Pod's namespace whose key `ca.crt` has the CAs that are trusted for NATS. `null`: the CAs of the system.",
       ),
       bus_first_snapshot: setting(
         optional(choice('wait', 'serve')),
         null,
-        'Its `bus.first_snapshot`. `null`: what the ConfigMap says, else the default.',
+        'Its `bus.first_snapshot`. `null`: the value in the ConfigMap, otherwise the default.',
       ),
       bus_bootstrap_config_map: setting(
         optional(kubernetesName),
         null,
-        "A ConfigMap in the Pod's namespace whose `fleet.snapshot` is its `bus.bootstrap_file`. The Pod starts without it too.",
+        "A ConfigMap in the Pod's namespace whose key `fleet.snapshot` is its `bus.bootstrap_file`. The Pod also starts without it.",
       ),
-      user: setting(integer(1, 2_147_483_647), 65_532, 'The number of the user it runs as.'),
-      cpu: setting(cpu, '50m', 'What it asks for. `gatehouse.dev/cpu`.'),
-      cpu_max: setting(cpu, '2', 'The most that an annotation may ask for.'),
+      user: setting(integer(1, 2_147_483_647), 65_532, 'The numeric user ID that the sidecar runs as.'),
+      cpu: setting(cpu, '50m', 'CPU request of the sidecar. `gatehouse.dev/cpu`.'),
+      cpu_max: setting(cpu, '2', 'The maximum CPU request that an annotation may set.'),
       memory: setting(
         memory,
         '256Mi',
-        'What it asks for; it may have twice as much. Many connections take more: some 75 KB each. `gatehouse.dev/memory`.',
+        'Memory request of the sidecar; its limit is twice as much. Many connections need more: about 75 KB each. `gatehouse.dev/memory`.',
       ),
-      memory_max: setting(memory, '2Gi', 'The most that an annotation may ask for.'),
+      memory_max: setting(memory, '2Gi', 'The maximum memory request that an annotation may set.'),
     }),
   },
 )
@@ -325,14 +336,17 @@ export function checkInject({ sidecar }: PartlyInject, refuse: Say): void {
   const at = '/inject/sidecar'
   const { listen_port, plain_port, manage_port, cpu, cpu_max, memory, memory_max } = sidecar
   if (manage_port !== undefined && manage_port === listen_port)
-    refuse(`${at}/manage_port`, 'is also listen_port')
+    refuse(`${at}/manage_port`, 'is the same port as listen_port')
   if (plain_port !== undefined && (plain_port === listen_port || plain_port === manage_port))
-    refuse(`${at}/plain_port`, `is also ${plain_port === listen_port ? 'listen_port' : 'manage_port'}`)
-  if (cpu && cpu_max && cpuAmount(cpu) > cpuAmount(cpu_max)) refuse(`${at}/cpu`, 'is more than cpu_max')
+    refuse(
+      `${at}/plain_port`,
+      `is the same port as ${plain_port === listen_port ? 'listen_port' : 'manage_port'}`,
+    )
+  if (cpu && cpu_max && cpuAmount(cpu) > cpuAmount(cpu_max)) refuse(`${at}/cpu`, 'is greater than cpu_max')
   if (memory && memory_max && memoryAmount(memory) > memoryAmount(memory_max))
-    refuse(`${at}/memory`, 'is more than memory_max')
+    refuse(`${at}/memory`, 'is greater than memory_max')
   if (sidecar.bus_user && sidecar.bus_secret === null)
-    refuse(`${at}/bus_user`, 'needs bus_secret: the Secret with the password of this user')
+    refuse(`${at}/bus_user`, 'needs bus_secret, the Secret with the password of this user')
 }
 
 /** Warns about settings without effect, or with less effect than expected. */
@@ -341,8 +355,7 @@ export function warnInject({ tls, sidecar }: InjectSettings, warn: Say): void {
     warn('/inject/tls/key_file', 'has no effect without cert_file')
   if (sidecar.bus_url.length > 0 || sidecar.config_map !== null) return
   for (const name of BUS_SETTINGS)
-    if (sidecar[name] !== null)
-      warn(`/inject/sidecar/${name}`, 'has no effect without bus_url or a config_map that says it')
+    if (sidecar[name] !== null) warn(`/inject/sidecar/${name}`, 'has no effect without bus_url or config_map')
 }
 
 type InjectSettings = ValueOf<typeof INJECT>

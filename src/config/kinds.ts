@@ -29,7 +29,7 @@ export const text: Kind<string> = {
   takes: 'text',
   parse(raw) {
     if (typeof raw !== 'string' || raw === '') throw refused(raw, 'text')
-    if (CONTROL.test(raw)) throw new Fault(INVALID, 'has a control character in it')
+    if (CONTROL.test(raw)) throw new Fault(INVALID, 'contains a control character')
     return raw
   },
   fromText: same,
@@ -78,7 +78,7 @@ export function duration(min: string, max: string): Kind<number> {
       const written = raw === 0 ? '0' : raw
       const milliseconds = typeof written === 'string' ? parseDurationMs(written) : null
       if (milliseconds === null)
-        throw refused(raw, `a number and its unit: ms, s, m, h or d${withUnit(raw, 's')}`)
+        throw refused(raw, `a number with its unit: ms, s, m, h or d${withUnit(raw, 's')}`)
       if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
       throw refused(raw, takes)
     },
@@ -94,7 +94,8 @@ export function size(min: string, max: string): Kind<number> {
     takes,
     parse(raw) {
       const bytes = typeof raw === 'string' ? parseSize(raw) : null
-      if (bytes === null) throw refused(raw, `a number and its unit: B, KiB, MiB or GiB${withUnit(raw, 'B')}`)
+      if (bytes === null)
+        throw refused(raw, `a number with its unit: B, KiB, MiB or GiB${withUnit(raw, 'B')}`)
       if (bytes >= minBytes && bytes <= maxBytes) return bytes
       throw refused(raw, takes)
     },
@@ -166,7 +167,7 @@ export const issuerUrl: Kind<string> = {
     const href = webUrl.parse(raw)
     const [issuer, behind] = href.split('/.well-known/')
     if (behind === undefined) return href
-    throw refused(raw, `what stands before /.well-known/ (did you mean ${issuer}?)`)
+    throw refused(raw, `the URL without /.well-known/ (did you mean ${issuer}?)`)
   },
   fromText: same,
 }
@@ -191,7 +192,7 @@ export const storeUrl: Kind<string> = {
     if (/^sqlite:./.test(raw)) return raw
     const url = /^postgres(?:ql)?:/.test(raw) ? URL.parse(raw) : null
     if (url !== null && (url.password !== '' || url.searchParams.has('password')))
-      throw new Fault(INVALID, 'has a password in it; it goes into `store.password`, which is never shown')
+      throw new Fault(INVALID, 'contains a password; move it to `store.password`, which is never shown')
     if (url !== null) return raw
     throw refused(raw, this.takes)
   },
@@ -207,7 +208,7 @@ export const httpsUrl: Kind<string> = {
     if (url !== null && (url.search !== '' || url.hash !== ''))
       throw new Fault(
         INVALID,
-        'has a query or a fragment in it; a secret goes into `token`, which is never shown',
+        'contains a query or a fragment; put a secret into `token`, which is never shown',
       )
     if (url?.protocol === 'https:') return url.href
     throw refused(raw, 'a URL with https://')
@@ -234,7 +235,7 @@ export const busUrl: Kind<string> = {
   parse(raw) {
     const url = typeof raw === 'string' ? URL.parse(raw) : null
     if (url !== null && (url.username !== '' || url.password !== ''))
-      throw new Fault(INVALID, 'has a user in it; that goes into `bus.user`, with `bus.password`')
+      throw new Fault(INVALID, 'contains a user; move it to `bus.user` and `bus.password`')
     const isBare = url !== null && ['', '/'].includes(url.pathname) && url.search === '' && url.hash === ''
     if (isBare && ['nats:', 'tls:'].includes(url.protocol) && url.hostname !== '') return raw as string
     throw refused(raw, `${this.takes}, like nats://nats.example:4222`)
@@ -255,7 +256,10 @@ export const feedKey: Kind<string> = {
   takes: 'ed25519:BASE64',
   parse(raw) {
     if (typeof raw === 'string' && FEED_KEY.test(raw)) return raw
-    throw refused(raw, 'ed25519: and 32 bytes in base64, as `gatehouse signatures feed-key` prints it')
+    throw refused(
+      raw,
+      'ed25519: followed by 32 bytes in base64, as printed by `gatehouse signatures feed-key`',
+    )
   },
   fromText: same,
 }
@@ -287,10 +291,10 @@ export const addressRange: Kind<string> = {
 }
 
 export const headerName: Kind<string> = {
-  takes: 'name of a header',
+  takes: 'header name',
   parse(raw) {
     if (typeof raw === 'string' && TOKEN.test(raw)) return raw.toLowerCase()
-    throw refused(raw, 'the name of a header')
+    throw refused(raw, 'a header name')
   },
   fromText: same,
 }
@@ -305,9 +309,12 @@ export const clientHeaderName: Kind<string> = {
     const name = headerName.parse(raw)
     const folded = foldHeaderName(name)
     if (isOurHeader(folded))
-      throw new Fault(INVALID, `"${name}" is a header that only the gateway sets; leave it out`)
+      throw new Fault(INVALID, `"${name}" is a header that only the proxy sets; remove it`)
     if (OF_HTTP.has(folded))
-      throw new Fault(INVALID, `"${name}" belongs to HTTP itself, and is written anew; leave it out`)
+      throw new Fault(
+        INVALID,
+        `"${name}" is a header of HTTP itself, which the proxy always rewrites; remove it`,
+      )
     return name
   },
 }
@@ -329,7 +336,7 @@ export const hostPattern: Kind<string> = {
     const hint = typeof raw === 'string' ? asciiHint(raw) : ''
     throw refused(
       raw,
-      `a host name, *. and one, or an address like 192.0.2.1 or [2001:db8::1], without a port${hint}`,
+      `a host name, *. and a host name, or an address like 192.0.2.1 or [2001:db8::1], without a port${hint}`,
     )
   },
   fromText: same,
@@ -340,7 +347,7 @@ export const name: Kind<string> = {
   takes: 'letters, digits and . _ -',
   parse(raw) {
     if (typeof raw === 'string' && NAME.test(raw)) return raw
-    throw refused(raw, 'up to 64 letters, digits, and . _ - between them')
+    throw refused(raw, 'up to 64 letters and digits, with . _ - between them')
   },
   fromText: same,
 }
@@ -369,7 +376,7 @@ export function above(limit: number, what: string): (value: number) => string | 
 }
 
 export function slow(what: string, limitMs = 60_000): (valueMs: number) => string | null {
-  return (valueMs) => (valueMs > limitMs ? `${what} are kept for so long` : null)
+  return (valueMs) => (valueMs > limitMs ? `${what} are kept open for that long` : null)
 }
 
 /** Warns about a range that is wider than any plausible network. */
@@ -412,15 +419,15 @@ function parseSize(written: string): number | null {
 /** Does not quote the value: it usually contains a password. */
 function refuseUser(url: URL | null): void {
   if (url !== null && (url.username !== '' || url.password !== ''))
-    throw new Fault(INVALID, 'has a user in it, and none is ever sent there')
+    throw new Fault(INVALID, 'contains a user, but credentials are never sent there; remove it')
 }
 
 function upstreamHint(raw: string): string {
-  if (raw.startsWith('unix:')) return '; the path of a socket starts with /'
+  if (raw.startsWith('unix:')) return '; the path of a socket must start with /'
   if (/^[^/]+:\d+$/.test(raw) || isHostName(raw)) return ` (did you mean http://${raw}?)`
   const url = URL.parse(raw)
   const hasPath = url !== null && (url.pathname.length > 1 || url.search !== '')
-  return hasPath ? '; without a path: the one that is asked for is passed on' : ''
+  return hasPath ? '; remove the path: the path of each request is forwarded' : ''
 }
 
 function isHostPattern(text: string): boolean {
@@ -460,6 +467,6 @@ const BYTES: ReadonlyMap<string, number> = new Map([
 const IPV4_WIDE = 2 ** 24
 const IPV6_WIDE = 2 ** 16
 const SYSLOG_RISKS: ReadonlyMap<string, string> = new Map([
-  ['udp', 'what is lost on the way is not sent again, and whoever is on it can read, and add, events'],
-  ['tcp', 'whoever is on the way can read, and add, events'],
+  ['udp', 'lost messages are not sent again, and an attacker on the network can read and add events'],
+  ['tcp', 'an attacker on the network can read and add events'],
 ])

@@ -96,7 +96,7 @@ export class Layers {
     } else if (!isServiceLink(variable, text)) {
       const special = [...VARIABLES].find(([pointer]) => usualVariable(pointer) === variable)?.[1]
       const near = didYouMean(special ?? variable, [...variables.keys(), CONFIG_VARIABLE])
-      this.problems.push({ where: variable, what: `is no setting${near}` })
+      this.problems.push({ where: variable, what: `unknown setting${near}` })
     }
   }
 
@@ -128,12 +128,12 @@ export class Layers {
     if (long?.level === level && long.raw !== null) {
       return this.refuse(
         shorts[0]!.pointer,
-        `is short for ${nameOf(list)}, which is there too; leave one out`,
+        `is the short form of ${nameOf(list)}, which is also set; remove one of them`,
       )
     }
     const [needed] = Object.values(parts)
     if (shorts[0]!.pointer !== needed)
-      return this.refuse(shorts[0]!.pointer, `needs ${nameOf(needed!)} beside it`)
+      return this.refuse(shorts[0]!.pointer, `needs ${nameOf(needed!)} as well`)
     this.#above.set(list, { ...shorts[0]!.given, raw: [{}] })
     for (const { part, given } of shorts) this.#above.set(`${list}/0${part}`, given)
   }

@@ -73,7 +73,7 @@ export class ConfigReader {
       if (!names.includes(name))
         this.#layers.refuse(
           pointerTo(pointer, name),
-          `is no setting${didYouMean(name, names) || elsewhere(name)}`,
+          `unknown setting${didYouMean(name, names) || elsewhere(name)}`,
         )
     }
     return raw as Readonly<Record<string, unknown>>
@@ -167,7 +167,7 @@ export class ConfigReader {
     const { value, at, file } = given
     const values: readonly unknown[] =
       file !== null ? secretLines(value as string) : Array.isArray(value) ? value : [value]
-    if (file !== null && values.length === 0) this.#layers.refuse(at, 'has no secret in it')
+    if (file !== null && values.length === 0) this.#layers.refuse(at, 'contains no secret')
     const sound = values.map((each, index) =>
       this.#soundSecret(setting, each, file === null ? pointerTo(pointer, index) : at, file),
     )
@@ -179,7 +179,7 @@ export class ConfigReader {
     const direct = this.#layers.of(pointer, inFile)
     const inOther = this.#layers.of(`${pointer}_file`, fileInFile)
     if (direct !== null && inOther !== null && direct.level === inOther.level) {
-      this.#layers.refuse(pointer, `and ${nameOf(`${pointer}_file`)} say the same thing; leave one out`)
+      this.#layers.refuse(pointer, `and ${nameOf(`${pointer}_file`)} are both set; remove one of them`)
       return null
     }
     const given = (direct?.level ?? 0) > (inOther?.level ?? 0) ? direct : inOther
@@ -199,9 +199,12 @@ export class ConfigReader {
     at: string,
     file: string | null,
   ): Secret<string> | null {
-    if (typeof value !== 'string' || value === '') this.#layers.refuse(at, 'is no text; put it in quotes')
+    if (typeof value !== 'string' || value === '') this.#layers.refuse(at, 'is not text; put it in quotes')
     else if (value.length < lengthMin)
-      this.#layers.refuse(at, `is shorter than ${lengthMin} characters, and could be guessed`)
+      this.#layers.refuse(
+        at,
+        `is shorter than ${lengthMin} characters and could be guessed; use a longer, random secret`,
+      )
     else return new Secret(value, file)
     return null
   }

@@ -35,62 +35,62 @@ import { UPSTREAM } from './upstream.ts'
 import { list, secret, secrets, section, sections, setting, short } from './items.ts'
 
 const CERTIFICATE = section('', {
-  cert_file: setting(path, undefined, 'PEM with its chain, DER, or PKCS#12 with its key.'),
-  key_file: setting(optional(path), null, 'Its private key, where that is in a file of its own.'),
-  key_passphrase: secret('Of an encrypted key, or of PKCS#12.', 0),
+  cert_file: setting(path, undefined, 'The certificate: PEM with its chain, DER, or PKCS#12 with its key.'),
+  key_file: setting(optional(path), null, 'Its private key, if it is in a separate file.'),
+  key_passphrase: secret('Passphrase of an encrypted key, or of a PKCS#12 file.', 0),
 })
 
 const LIMITS = section(
-  'For what clients send, for each worker. Beyond a limit, a client is refused and counted.',
+  'Limits on what clients send, for each worker. A client that exceeds a limit is refused and counted.',
   {
     hello_bytes: setting(
       size('4KiB', '1MiB'),
       '64KiB',
-      'Of a ClientHello, with all that comes in front of it.',
-      above(262_144, 'each new connection may hold so much memory before it is known'),
+      'Maximum size of a ClientHello, including everything sent before it.',
+      above(262_144, 'each new connection can use this much memory before its client is classified'),
     ),
     hello_timeout: setting(
       duration('10ms', '10m'),
       '5s',
-      'For a whole ClientHello.',
+      'Time limit for a complete ClientHello.',
       slow('silent connections'),
     ),
     handshake_timeout: setting(
       duration('10ms', '10m'),
       '10s',
-      'For the rest of the TLS handshake.',
+      'Time limit for the rest of the TLS handshake.',
       slow('half-open handshakes'),
     ),
-    request_line_bytes: setting(size('256B', '1MiB'), '16KiB', 'Of the target of a request (414).'),
+    request_line_bytes: setting(size('256B', '1MiB'), '16KiB', 'Maximum size of the request target (414).'),
     header_bytes: setting(
       size('1KiB', '1MiB'),
       '64KiB',
-      "Of a request's head (431).",
-      above(262_144, 'each request may hold so much memory before it is known'),
+      'Maximum size of the request head (431).',
+      above(262_144, 'each request can use this much memory before it is classified'),
     ),
     header_count: setting(
       integer(10, 10_000),
       200,
-      "Of a request's headers (431).",
-      above(1000, 'each header costs time in every rule that asks for one'),
+      'Maximum number of request headers (431).',
+      above(1000, 'each header adds time to every rule that tests headers'),
     ),
     header_timeout: setting(
       duration('10ms', '10m'),
       '10s',
-      "For a request's head, and for the opening of HTTP/2.",
+      'Time limit for a request head, and for the HTTP/2 preface.',
       slow('connections that send one byte at a time'),
     ),
     body_idle_timeout: setting(
       duration('10ms', '24h'),
       '60s',
-      "How long a request's body may be silent.",
+      'How long a client may pause while it sends a request body.',
       slow('requests that never end', 600_000),
     ),
     answer_unread_timeout: setting(
       duration('10ms', '24h'),
       '2m',
-      'How long a client may leave an answer, or the rest of one, unread.',
-      slow('answers that nobody reads', 600_000),
+      'How long a client may stop reading a response.',
+      slow('responses that the client does not read', 600_000),
     ),
     keep_alive_timeout: setting(
       duration('10ms', '24h'),
@@ -101,149 +101,167 @@ const LIMITS = section(
     requests_per_connection: setting(
       integer(1, 1_000_000_000),
       10_000,
-      'Then it is closed, so that load spreads anew.',
+      'Maximum requests on one connection. Then it is closed, so that load is balanced again.',
     ),
     connections_max: setting(
       integer(1, 1_000_000),
       10_000,
-      'Open at once.',
-      above(100_000, 'each takes some 20 to 50 KB and a file descriptor'),
+      'Maximum open connections.',
+      above(100_000, 'each uses about 20 to 50 KB and a file descriptor'),
     ),
-    connections_per_address: setting(integer(1, 1_000_000), 1000, 'Open at once from one address.'),
+    connections_per_address: setting(
+      integer(1, 1_000_000),
+      1000,
+      'Maximum open connections from one address.',
+    ),
     streams_per_connection: setting(
       integer(1, 10_000),
       128,
-      'Requests at once on one HTTP/2 connection.',
-      above(1000, 'one connection may then keep so many requests busy'),
+      'Maximum concurrent requests on one HTTP/2 connection.',
+      above(1000, 'one connection can then run this many requests at once'),
     ),
     h2_reset_burst: setting(
       integer(1, 100_000),
       200,
-      'Requests of HTTP/2 that a client may take back at once. As many frames of a connection may be invalid.',
-      above(1000, 'a client that resets at once costs more than it pays (CVE-2023-44487)'),
+      'How many HTTP/2 requests a client may reset in a burst. The same number of invalid frames is allowed for each connection.',
+      above(1000, 'rapid resets cost the server more than the client (CVE-2023-44487)'),
     ),
     h2_reset_rate: setting(
       integer(1, 100_000),
       33,
-      'The same, per second in the long run.',
-      above(1000, 'a client that resets at once costs more than it pays (CVE-2023-44487)'),
+      'The same, as a long-term rate per second.',
+      above(1000, 'rapid resets cost the server more than the client (CVE-2023-44487)'),
     ),
     h2_session_memory: setting(
       size('1MiB', '1GiB'),
       '16MiB',
-      'Memory for one HTTP/2 connection.',
-      above(134_217_728, 'a few connections may then take all memory'),
+      'Maximum memory for one HTTP/2 connection.',
+      above(134_217_728, 'a few connections can then use all memory'),
     ),
-    upgrade_idle_timeout: setting(
-      duration('0', '24d'),
-      0,
-      'How long a WebSocket may be silent. 0: for ever.',
-    ),
+    upgrade_idle_timeout: setting(duration('0', '24d'), 0, 'How long a WebSocket may be idle. 0: no limit.'),
   },
 )
 
 const PROXY = section('The data plane.', {
-  listen: setting(listenAddress, '0.0.0.0:8443', 'Where clients connect with TLS.'),
+  listen: setting(listenAddress, '0.0.0.0:8443', 'Address for client connections with TLS.'),
   plain_listen: setting(
     optional(listenAddress),
     null,
-    'Where clients may connect without TLS as well. There is no fingerprint of a hello then.',
+    'Address for client connections without TLS, in addition to `listen`. These connections have no TLS fingerprint.',
     (place) =>
       place !== null && isEverywhere(place)
-        ? 'all that is sent there can be read and changed on its way, from wherever this machine is reached'
+        ? 'this traffic is not encrypted, and the address is reachable on every network interface'
         : null,
   ),
   workers: setting(
     optional(integer(1, 256)),
     null,
-    'Processes that serve. `null`: one for each core, at most 4 (each has limits, connections and memory of its own); with `gatehouse proxy` 1.',
+    'Number of worker processes. `null`: one for each core, at most 4; with `gatehouse proxy` 1. Each worker has its own limits, connections and memory.',
   ),
-  upstream: short(list(upstreamUrl, ''), 'Short for one upstream with these URLs.'),
-  upstreams: sections(UPSTREAM, 'What is behind the gate. The first gets what no rule routes.'),
+  upstream: short(list(upstreamUrl, ''), 'Short form for one upstream with these URLs.'),
+  upstreams: sections(
+    UPSTREAM,
+    'The applications behind the proxy. The first one receives every request that no rule routes elsewhere.',
+  ),
   trusted_proxies: list(
     addressRange,
-    'Whose X-Forwarded-For, Forwarded and PROXY header are believed: of the first the last 64 entries, of Forwarded one of 4 KiB at most. `trusted_headers` says which others.',
-    wide('anybody there can claim to be any address'),
+    'Proxies whose X-Forwarded-For, Forwarded and PROXY headers are trusted. The last 64 entries of X-Forwarded-For are read, and a Forwarded header of at most 4 KiB. `trusted_headers` lists the other headers that are trusted.',
+    wide('any client in this range can claim any address'),
   ),
   ...HEADERS,
   proxy_protocol: setting(
     choice('off', 'optional', 'required'),
     'off',
-    'Whether trusted proxies begin a connection with a PROXY header, v1 or v2.',
+    'Whether trusted proxies start a connection with a PROXY header (v1 or v2).',
   ),
-  ja4_hops: section('Proxies in front of this one that saw the hello of the client itself.', {
-    addresses: list(addressRange, 'Who they are.', wide('anybody there can claim any fingerprint')),
-    header: setting(headerName, 'x-ja4-fingerprint', 'Where they say the JA4.'),
+  ja4_hops: section('Proxies in front of this one that terminate TLS and report the JA4 of the client.', {
+    addresses: list(
+      addressRange,
+      'Their addresses.',
+      wide('any client in this range can claim any fingerprint'),
+    ),
+    header: setting(headerName, 'x-ja4-fingerprint', 'The header in which they send the JA4.'),
   }),
   hosts: list(
     hostPattern,
-    'Hosts that requests may be for, without a port: `shop.example`, `*.shop.example` (one label in front), `192.0.2.1`, `[2001:db8::1]`. None: any host.',
+    'Hosts that clients may request, without a port: `shop.example`, `*.shop.example` (exactly one label before it), `192.0.2.1`, `[2001:db8::1]`. Empty: any host.',
   ),
   unknown_host: setting(
     choice('refuse', 'pass'),
     'refuse',
-    'What happens to a request for a host that `hosts` does not name: refused (421), or passed on and counted. Rules with `host` do not hold for it unless they name it.',
+    'What to do with a request for a host that is not in `hosts`: `refuse` it (421), or `pass` it to the upstream and count it. A rule with `host` matches it only if the rule names that host.',
   ),
   tls: section('', {
-    cert_file: short(CERTIFICATE.members.cert_file, 'Short for one certificate.'),
-    key_file: short(CERTIFICATE.members.key_file, 'Its key.'),
-    key_passphrase: short(CERTIFICATE.members.key_passphrase, "Its key's passphrase."),
+    cert_file: short(CERTIFICATE.members.cert_file, 'Short form for one certificate.'),
+    key_file: short(CERTIFICATE.members.key_file, 'Its private key.'),
+    key_passphrase: short(CERTIFICATE.members.key_passphrase, 'Passphrase of its private key.'),
     certificates: sections(
       CERTIFICATE,
-      'One is chosen by the name the client asks for; the first where none fits. None at all: a development certificate is made in `data.dir`.',
+      'The certificate is selected by the server name (SNI) that the client sends. If none matches, the first is used. Empty: a development certificate is created in `data.dir`.',
     ),
-    min_version: setting(choice('1.2', '1.3'), '1.2', 'The oldest TLS that is spoken.'),
+    min_version: setting(choice('1.2', '1.3'), '1.2', 'The oldest TLS version that is accepted.'),
     client_certificates: setting(
       choice('off', 'request'),
       'off',
-      'Whether clients are asked for one. They may have none; it is for its JA4X.',
+      'Whether to request a client certificate. It is optional for the client, and is used only for its JA4X.',
     ),
-    client_ca_file: setting(optional(path), null, 'The CAs that are named to clients; PEM.'),
+    client_ca_file: setting(
+      optional(path),
+      null,
+      'PEM file with the CAs that are listed in the certificate request.',
+    ),
     ticket_key_file: setting(
       optional(path),
       null,
-      'Key of session tickets that replicas share: 48 bytes, as they are, in hexadecimal or base64. `null`: made at each start.',
+      'File with the session ticket key that all replicas share: 48 bytes, raw, hexadecimal or base64. `null`: a new key is created at each start.',
     ),
     sni_mismatch: setting(
       choice('allow', 'reject'),
       'allow',
-      'Whether a request may be for another host than its connection asked for (421).',
+      'Whether the host of a request may differ from the server name (SNI) of its connection. If rejected, the answer is 421.',
     ),
     require_sni: setting(
       optional(boolean),
       null,
-      'Whether a connection has to name a host in its hello (421). `null`: with `sni_mismatch: reject`. Clients that connect to an address name none.',
+      'Whether a connection must send a server name (SNI); if it is missing, the answer is 421. `null`: only with `sni_mismatch: reject`. Clients that connect to an IP address send no server name.',
     ),
   }),
-  fast_lane: setting(
-    boolean,
-    true,
-    'Whether requests of HTTP/1.1 that are written as nearly all are do without the parser that takes any.',
-  ),
+  fast_lane: setting(boolean, true, 'Whether HTTP/1.1 requests in the usual form use a faster parser.'),
   access_log: setting(
     choice('off', 'common', 'json'),
     'off',
-    'Writes a line for each request: in the common log format with the decision behind it, or as JSON. Queries are left out.',
+    'Writes one line for each request: in the common log format followed by the decision, or as JSON. Query strings are omitted.',
   ),
   access_log_file: setting(
     optional(path),
     null,
-    'Where these lines go. A file that is moved away is opened anew within a second. `null`: standard output.',
+    'The access log file. If it is moved away, a new file is opened within a second. `null`: standard output.',
   ),
-  access_log_sample: setting(share, 1, 'The share of requests that are written: 1 is all.'),
+  access_log_sample: setting(share, 1, 'The share of requests that is logged; 1: all.'),
   limits: LIMITS,
-  drain_timeout: setting(duration('0', '1h'), '30s', 'At the end, for what is under way.'),
-  websocket_grace: setting(duration('0', '1h'), '10s', 'At the end, for WebSockets and other upgrades.'),
-  signature_key: secret('Signs what the app is told (HMAC-SHA256, `X-Agent-Signature`).', 16),
+  drain_timeout: setting(
+    duration('0', '1h'),
+    '30s',
+    'At shutdown, how long to wait for requests in progress.',
+  ),
+  websocket_grace: setting(
+    duration('0', '1h'),
+    '10s',
+    'At shutdown, how long to wait for WebSockets and other upgraded connections.',
+  ),
+  signature_key: secret(
+    'Key that signs the headers sent to the upstream (HMAC-SHA256, `X-Agent-Signature`).',
+    16,
+  ),
   fail: setting(
     choice('open', 'closed'),
     'open',
-    'Whether a client with TLS whose hello could not be read is served.',
+    'Whether to serve a TLS client whose ClientHello could not be parsed: `open` serves it, `closed` does not.',
   ),
   ready: setting(
     choice('always', 'upstream'),
     'always',
-    'What `/health/ready` says while an upstream has no healthy target. `always`: the proxy stays ready and answers 502. `upstream`: it is not ready (503), so that a load balancer sends requests elsewhere. Give each upstream a `health.path` then.',
+    'What `/health/ready` answers while an upstream has no healthy target. `always`: the proxy stays ready and answers requests with 502. `upstream`: it is not ready (503), so that a load balancer sends requests elsewhere; set `health.path` for each upstream.',
   ),
 })
 
@@ -251,162 +269,184 @@ const MANAGE = section('The management plane.', {
   listen: setting(
     listenAddress,
     '127.0.0.1:9080',
-    'Where it listens: health, metrics, and its API.',
+    'Address for health checks, metrics and the API.',
     (place) =>
-      isEverywhere(place) ? 'metrics and management can be reached from wherever this machine is' : null,
+      isEverywhere(place) ? 'metrics and the management API are reachable on every network interface' : null,
   ),
   public_url: setting(
     optional(webUrl),
     null,
-    'How others reach it, where that differs from where it listens: what every link and discovery document says.',
-    (url) => (url?.startsWith('http:') ? 'keys and tokens would travel unencrypted' : null),
+    'The public URL of the management plane, if it differs from `listen`. Links and discovery documents use it.',
+    (url) => (url?.startsWith('http:') ? 'keys and tokens are sent unencrypted' : null),
   ),
   admin_key: secret(
-    'A key of an administrator, the way in before there is another: any text, sent like an API key. It is kept nowhere else; another one takes its place.',
+    'A bootstrap administrator key, for access before any other exists: any text, sent like an API key. It is stored nowhere else; a new value replaces it.',
     16,
   ),
-  tls: section('For all of that port, probes too. HTTP/1.1 over TLS 1.2 or 1.3.', {
+  tls: section('TLS for the whole management port, including probes: HTTP/1.1 over TLS 1.2 or 1.3.', {
     cert_file: setting(
       optional(path),
       null,
-      'PEM with its chain, DER, or PKCS#12 with its key. Loaded anew when it changes. `null`: without TLS.',
+      'The certificate: PEM with its chain, DER, or PKCS#12 with its key. Reloaded when it changes. `null`: no TLS.',
     ),
-    key_file: setting(optional(path), null, 'Its private key, where that is in a file of its own.'),
-    key_passphrase: secret('Of an encrypted key, or of PKCS#12.', 0),
+    key_file: setting(optional(path), null, 'Its private key, if it is in a separate file.'),
+    key_passphrase: secret('Passphrase of an encrypted key, or of a PKCS#12 file.', 0),
   }),
   trusted_proxies: list(
     addressRange,
-    'The load balancers and proxies in front of this port, whose X-Forwarded-For, Forwarded and PROXY header are believed. Throttles, the audit log and the access log then use the address of the client behind them. Headers from other peers are ignored.',
-    wide('a client there can claim any address and evade every throttle'),
+    'Load balancers and proxies in front of this port whose X-Forwarded-For, Forwarded and PROXY headers are trusted. Throttles, the audit log and the access log then use the address of the client behind them. These headers are ignored from other peers.',
+    wide('a client in this range can claim any address and evade every throttle'),
   ),
   proxy_protocol: setting(
     choice('off', 'optional', 'required'),
     'off',
-    'Whether trusted proxies begin a connection to this port with a PROXY header, v1 or v2. With `required` no other peer may connect: probes and scrapers that connect directly need `optional`.',
+    'Whether trusted proxies start a connection to this port with a PROXY header (v1 or v2). With `required`, no other peer can connect: probes and scrapers that connect directly need `optional`.',
   ),
   cors_origins: list(
     webOrigin,
-    'Pages of these origins may use the API, with a key or token that they hold. Cookies are never taken from them.',
+    'Web origins whose pages may call the API with a key or token (CORS). Cookies are never accepted from them.',
     (origin) =>
-      origin.startsWith('http:') ? 'whoever is between it and its reader can have it do anything' : null,
+      origin.startsWith('http:')
+        ? 'an attacker on the network can change such a page and use its key or token'
+        : null,
   ),
   dashboard: setting(
     boolean,
     true,
-    'Whether there is a dashboard, at `/dashboard/`: it shows what the API tells whoever has signed in.',
+    'Whether the dashboard is available at `/dashboard/`. It shows a signed-in user the same data as the API.',
   ),
   request_timeout: setting(
     duration('1s', '1h'),
     '30s',
-    'For all of a request, to the last byte of its body (408).',
+    'Time limit for a complete request, including its body (408).',
     slow('requests that never end', 300_000),
   ),
-  connections_max: setting(integer(10, 100_000), 1000, 'Open at once; more are closed at once.'),
+  connections_max: setting(
+    integer(10, 100_000),
+    1000,
+    'Maximum open connections. Further connections are closed immediately.',
+  ),
   access_log: setting(
     boolean,
     false,
-    'Whether every request but probes is logged, without query, headers and body. Else they are at the level debug.',
+    'Whether to log every request except probes, without query, headers and body. Otherwise requests are logged at level `debug`.',
   ),
   ready_without_store: setting(
     boolean,
     false,
-    'Whether `gatehouse manage` is ready while its database is unreachable. `false`: `/health/ready` is 503 then, so that requests go to another manager. `gatehouse up` stays ready in any case: clients of the app do not need the database.',
+    'Whether `gatehouse manage` is ready while its database is unreachable. `false`: `/health/ready` answers 503, so that requests go to another manager. `gatehouse up` always stays ready, because clients of the app do not need the database.',
   ),
 })
 
 const RATE_LIMITS = section(
-  'How much may be asked of the API, by plan, for each key or client over all processes (429).',
+  'Rate limits of the API by plan, for each key or client, across all processes (429).',
   {
-    free_per_day: setting(integer(1, 1_000_000_000), 1000, 'Requests in a day with the plan `free`.'),
+    free_per_day: setting(integer(1, 1_000_000_000), 1000, 'Requests per day with the plan `free`.'),
     standard_per_hour: setting(
       integer(1, 1_000_000_000),
       10_000,
-      'Requests in an hour with the plan `standard`.',
+      'Requests per hour with the plan `standard`.',
     ),
   },
 )
 
-const AUTH = section('Who may use the API.', {
+const AUTH = section('Access to the API.', {
   failures_per_minute: setting(
     integer(1, 100_000),
     120,
-    'How many refused credentials from one address (of IPv6, one /64) in a minute; more are answered 429. A good one is taken all the same.',
+    'Failed authentications allowed per minute from one address (for IPv6, one /64); more are answered 429. Valid credentials are still accepted.',
   ),
   access_token_ttl_s: setting(
     integer(5, 600),
     600,
-    'For how many seconds an access token is good. A new one is had without asking anybody.',
+    'Lifetime of an access token, in seconds. Clients get a new one without user interaction.',
   ),
   signing_key_rotation: setting(
     duration('1h', '3650d'),
     '90d',
-    'How long a key signs access tokens before the next one does.',
+    'How long a key signs access tokens before it is rotated.',
   ),
   registration: setting(
     choice('off', 'token', 'open'),
     'off',
-    'Who may register an OAuth client by itself (RFC 7591): nobody, who has `registration_token`, or anybody. Such a client can ask people for their consent, and nothing else.',
-    (who) => (who === 'open' ? 'anybody can have your users asked for their consent, under any name' : null),
+    'Dynamic registration of OAuth clients (RFC 7591): `off`, only with the `registration_token` (`token`), or without any credential (`open`). Such a client can only ask users for their consent.',
+    (who) => (who === 'open' ? 'any client can ask your users for consent, under any name' : null),
   ),
   dpop_nonce: setting(
     choice('off', 'required'),
     'off',
-    'Whether each proof of a key (DPoP) has to hold a nonce that Gatehouse has given out in the last minutes, so that none can be made long before it is used. Clients try again with the nonce of the answer by themselves.',
+    'Whether each DPoP proof must contain a nonce that Gatehouse issued in the last few minutes, so that proofs cannot be made in advance. Clients retry automatically with the nonce from the response.',
   ),
-  registration_token: secret('The initial access token of `registration: token`.', 16),
+  registration_token: secret('The initial access token for `registration: token`.', 16),
   gnap_bearer_tokens: setting(
     boolean,
     true,
-    'Whether GNAP gives out bearer tokens to who asks for them; else each request with a token has to be signed.',
+    'Whether GNAP issues bearer tokens to clients that request them. `false`: each request with a token must be signed.',
   ),
   openid: section(
-    'An OpenID provider elsewhere, whose people may sign in where there is a user for them. It is told to send them back to `{public_url}/oauth/openid/callback`.',
+    'An external OpenID provider. Its users can sign in if a matching user exists here. Register the redirect URI `{public_url}/oauth/openid/callback` there.',
     {
       issuer: setting(
         optional(issuerUrl),
         null,
-        'What it calls itself, as its metadata has it. `null`: people sign in with what this installation knows of them. Whoever runs it can sign in as any user whose address it calls verified, past their password and one-time codes here.',
+        'The issuer URL, exactly as in its metadata. `null`: users sign in with their local credentials. The operator of the provider can sign in as any user whose email address it reports as verified, without the password and one-time code set here.',
       ),
-      name: setting(optional(text), null, 'What the sign-in page calls it. `null`: its host.'),
-      client_id: setting(optional(text), null, 'What it knows this installation by.'),
+      name: setting(optional(text), null, 'Its name on the sign-in page. `null`: its host.'),
+      client_id: setting(optional(text), null, 'The client ID of this installation at the provider.'),
       client_secret: secret(
-        'With what this installation proves itself there. Without it, by PKCE alone, which there is in any case.',
+        'The client secret of this installation at the provider. Omit it to use PKCE only; PKCE is always used.',
         0,
       ),
-      ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
+      ca_file: setting(
+        optional(path),
+        null,
+        'PEM file with CAs that are trusted instead of those of the system.',
+      ),
       allow_private: setting(
         boolean,
         false,
-        'Whether it may have an address that is not on the public internet. Plain `http://` takes `fetch.allow_private_addresses`.',
+        'Whether it may have an address that is not on the public internet. Plain `http://` also needs `fetch.allow_private_addresses`.',
         (isAllowed) =>
-          isAllowed ? "whoever decides what its hosts' names stand for can have hosts in here asked" : null,
+          isAllowed
+            ? 'the owner of the DNS names of its hosts can make this server send requests to internal hosts'
+            : null,
       ),
     },
   ),
 })
 
 const FEED = section('', {
-  name: setting(name, undefined, 'The name its publisher gave it; it is part of what is signed.'),
-  url: setting(httpsUrl, undefined, 'Where it is. Without user and query; no redirect is followed.'),
+  name: setting(name, undefined, 'The name that its publisher gave it. It is part of the signed content.'),
+  url: setting(
+    httpsUrl,
+    undefined,
+    'The URL of the feed, without user and query. Redirects are not followed.',
+  ),
   public_keys: list(
     feedKey,
-    'One of these has to have signed it. Two while its publisher changes from one to the other.',
+    'Keys of the publisher; one of them must have signed the feed. List two during a key rotation.',
   ),
   refresh: setting(
     duration('1m', '7d'),
     '1h',
-    'How often it is fetched, a little more or less; after a failure sooner.',
+    'How often it is fetched, with some jitter. After a failure it is fetched sooner.',
   ),
-  timeout: setting(duration('100ms', '10m'), '30s', 'For all of a fetch, to its last byte.'),
-  bytes_max: setting(size('1KiB', '64MiB'), '4MiB', 'It is not read any further than this.'),
-  token: secret('Sent to its server (`Authorization: Bearer`).', 0),
-  ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
+  timeout: setting(duration('100ms', '10m'), '30s', 'Time limit for a complete fetch.'),
+  bytes_max: setting(size('1KiB', '64MiB'), '4MiB', 'Maximum size of the feed. A larger one is rejected.'),
+  token: secret('Token sent to its server (`Authorization: Bearer`).', 0),
+  ca_file: setting(
+    optional(path),
+    null,
+    'PEM file with CAs that are trusted instead of those of the system.',
+  ),
   allow_private: setting(
     boolean,
     false,
     'Whether its server may have an address that is not on the public internet.',
     (isAllowed) =>
-      isAllowed ? "whoever decides what its host's name stands for can have hosts in here asked" : null,
+      isAllowed
+        ? 'the owner of the DNS name of its host can make this server send requests to internal hosts'
+        : null,
   ),
 })
 
@@ -417,95 +457,97 @@ export const SETTINGS = section('', {
   limits: RATE_LIMITS,
   auth: AUTH,
   data: section('', {
-    dir: setting(path, './data', 'The folder for what has to last: the development CA, feeds of signatures.'),
+    dir: setting(
+      path,
+      './data',
+      'The folder for data that must persist: the development CA and signature feeds.',
+    ),
   }),
-  store: section('What the management plane keeps.', {
+  store: section('The database of the management plane.', {
     url: setting(
       optional(storeUrl),
       null,
-      'Its database. `null`: SQLite, in the file `gatehouse.db` of `data.dir`.',
+      'The URL of the database. `null`: SQLite, in the file `gatehouse.db` in `data.dir`.',
     ),
-    password: secret('Of the user in a `postgres://` URL.', 0),
-    audit_retention: setting(
-      duration('1d', '3650d'),
-      '400d',
-      'How long the audit log remembers who changed what.',
-    ),
+    password: secret('Password of the user in a `postgres://` URL.', 0),
+    audit_retention: setting(duration('1d', '3650d'), '400d', 'How long entries of the audit log are kept.'),
     encryption_keys: secrets(
-      'Encrypt what is secret in the database (of webhooks, of one-time codes, and what OAuth signs with and remembers): the first encrypts, all decrypt; the same for all processes that share a database. In a file, one a line; it is read again when it changes. `gatehouse rekey` encrypts everything with the first. Without them a key is made, in the file `store.key` of `data.dir`, which may have several lines too.',
+      'Keys that encrypt the secrets in the database (webhook secrets, one-time code secrets, OAuth signing keys and tokens). The first key encrypts; all keys decrypt. All processes that share a database need the same keys. A file has one key per line and is reloaded when it changes. `gatehouse rekey` encrypts everything again with the first key. If not set, a key is created in the file `store.key` in `data.dir`, which may also have several lines.',
       16,
     ),
-    encryption_key: secret('Short for `encryption_keys` with one key.', 16),
+    encryption_key: secret('Short form for `encryption_keys` with one key.', 16),
   }),
   bus: BUS,
-  webhooks: section('Where others are told of events.', {
+  webhooks: section('Webhooks, which send events to other systems.', {
     allow_private_addresses: setting(
       boolean,
       false,
-      'Whether webhooks, and push notifications of A2A, may lead to addresses that are not on the public internet, and be plain `http://`.',
+      'Whether webhooks and A2A push notifications may use addresses that are not on the public internet, and plain `http://`.',
       (isAllowed) =>
-        isAllowed ? 'whoever may register a webhook can have hosts in here asked, and read on the way' : null,
+        isAllowed
+          ? 'a user who can register a webhook can make this server send requests to internal hosts, unencrypted'
+          : null,
     ),
     ca_file: setting(
       optional(path),
       null,
-      'A PEM file with CAs that endpoints of webhooks may have their certificates from, beside those that everybody trusts.',
+      'PEM file with CAs that are trusted for webhook endpoints, in addition to the public CAs.',
     ),
     retry_base_ms: setting(
       integer(1, 3_600_000),
       10_000,
-      'Milliseconds from a delivery that failed to the next attempt; each further one waits three times as long. Ten attempts take some 27 hours as it is set here.',
+      'Milliseconds from a failed delivery to the next attempt. Each further attempt waits three times as long. With the default, ten attempts take about 27 hours.',
     ),
     retention: setting(
       duration('1h', '365d'),
       '14d',
-      'For how long deliveries that have ended are kept, with what was answered; events that are forgotten take theirs with them.',
+      'How long finished deliveries are kept, with the responses they received. When an event is deleted, its deliveries are deleted too.',
     ),
   }),
-  events: section('What has happened: for webhooks, for who listens, for sinks.', {
+  events: section('Events, for webhooks, event streams and sinks.', {
     retention: setting(
       duration('1h', '3650d'),
       '30d',
-      'How long events are kept. Who has been away for no longer goes on where they were.',
+      'How long events are kept. A reader that was disconnected for a shorter time can resume without loss.',
     ),
     rows_max: setting(
       integer(1_000, 100_000_000),
       1_000_000,
-      'How many are kept; of more the oldest are forgotten.',
+      'Maximum number of events kept. If there are more, the oldest are deleted.',
     ),
   }),
-  sinks: section('Where events are handed on to, as a SIEM wants them: with addresses of clients.', {
+  sinks: section('Where events are sent for a SIEM. They include the addresses of clients.', {
     file: setting(
       optional(path),
       null,
-      'A file to which each event is added as a line. Where it is moved away, a new one is begun; it is never cut by itself. `null`: none.',
+      'A file to which each event is appended as one line. If it is moved away, a new file is created. Gatehouse never rotates it. `null`: none.',
     ),
     file_format: setting(
       choice('json', 'cef'),
       'json',
-      'JSON, as the API has it, or the Common Event Format.',
+      'The format of the file: JSON as in the API, or the Common Event Format (CEF).',
     ),
     syslog: setting(
       optional(syslogUrl),
       null,
-      'Where each event is sent to (RFC 5424). Of processes that share a database one at a time does. `null`: nowhere.',
+      'The syslog server that receives each event (RFC 5424). If several processes share a database, one at a time sends. `null`: none.',
       syslogRisk,
     ),
-    syslog_format: setting(choice('cef', 'json'), 'cef', 'The same.'),
+    syslog_format: setting(choice('cef', 'json'), 'cef', 'The format of syslog messages.'),
     syslog_ca_file: setting(
       optional(path),
       null,
-      "Of `tls://`: trusted instead of the system's; PEM. The certificate is always checked.",
+      'For `tls://`: PEM file with CAs that are trusted instead of those of the system. The certificate is always verified.',
     ),
   }),
-  fetch: section('Documents that others publish: of agents, their keys, and clients.', {
+  fetch: section('Fetching of documents that others publish: agents, their keys, and OAuth clients.', {
     allow_private_addresses: setting(
       boolean,
       false,
-      'Whether they may be at addresses that are not on the public internet, and at plain `http://`. For tests: keys that stand in specifications are taken then, too.',
+      'For tests: whether they may be at addresses that are not on the public internet, and at plain `http://`. Test keys published in specifications are then accepted too.',
       (isAllowed) =>
         isAllowed
-          ? 'whoever can send a request can have hosts in here asked; published test keys prove who somebody is'
+          ? 'any client can make this server send requests to internal hosts, and published test keys are accepted as proof of identity'
           : null,
     ),
   }),
@@ -513,131 +555,146 @@ export const SETTINGS = section('', {
   signing: SIGNING,
   signatures: list(
     path,
-    'Files of signatures, and folders of them, beside those that come with Gatehouse: an entry of yours takes the place of one with the same id, there or in a feed; long lists (`*.jsonl`) also add to ours. Loaded anew when they change.',
+    'Signature files, and folders of them, in addition to the built-in signatures. Your entry replaces a built-in or feed entry with the same id; long lists (`*.jsonl`) also add to the built-in ones. Reloaded when they change.',
   ),
   weights: section('', {
     file: setting(
       optional(path),
       null,
-      'What each kind of evidence weighs, as `gatehouse evaluate --fit FILE` writes it. Loaded anew when it changes. `null`: as it comes with Gatehouse.',
+      'The weight of each kind of evidence, as written by `gatehouse evaluate --fit FILE`. Reloaded when it changes. `null`: the built-in weights.',
     ),
   }),
   feeds: sections(
     FEED,
-    'Signed signatures that others publish, see signatures/README.md. A later one is stronger than an earlier one, each stronger than what comes with Gatehouse.',
+    'Signed signature feeds from other publishers; see signatures/README.md. A later feed overrides an earlier one, and every feed overrides the built-in signatures.',
   ),
   policy: section('', {
-    file: setting(optional(path), null, 'The rules. `null`: every request is tagged, none is blocked.'),
-  }),
-  sightings: section('What was seen, for `gatehouse check --replay`; no secrets, but addresses of clients.', {
     file: setting(
       optional(path),
       null,
-      'Every request is added to it as a line of JSON: who it came from, what it is held for, what was done. What the disk cannot take is dropped and counted, and no request waits for it. `null`: none.',
-    ),
-    max_size: setting(
-      size('64KiB', '100GiB'),
-      '256MiB',
-      'When it is full it becomes FILE.1, in the place of the one before, and a new one begins.',
-    ),
-    spool_bytes: setting(
-      optional(size('1MiB', '100GiB')),
-      null,
-      'Of a proxy with `bus.url`: how much of what was seen may wait in `data.dir` while NATS is away; beyond, it is dropped and counted. `null`: what fits into memory waits, 8,192 requests a worker.',
-    ),
-    retention: setting(
-      duration('1m', '365d'),
-      '24h',
-      'For how long the database keeps each request as it was, with the address of the client. What is counted of it stays longer.',
-    ),
-    rows_max: setting(
-      integer(1_000, 100_000_000),
-      1_000_000,
-      'How many requests it keeps so; of more the oldest are forgotten. A million take a gigabyte.',
+      'The policy file with the rules. `null`: every request is tagged, none is blocked.',
     ),
   }),
-  rollups: section('Counts that statistics are made of. Each has every request, for as long as it is kept.', {
-    minutes: setting(duration('25h', '31d'), '48h', 'For how long requests are counted by the minute.'),
-    hours: setting(duration('31d', '1000d'), '90d', 'The same by the hour.'),
-    days: setting(duration('31d', '3650d'), '1825d', 'The same by the day.'),
+  sightings: section(
+    'Records of requests, for `gatehouse check --replay`. They contain client addresses, but no secrets.',
+    {
+      file: setting(
+        optional(path),
+        null,
+        'A file to which every request is appended as one line of JSON: the client, its verdict and the action. If the disk is too slow, records are dropped and counted; requests never wait for it. `null`: none.',
+      ),
+      max_size: setting(
+        size('64KiB', '100GiB'),
+        '256MiB',
+        'Maximum size of the file. When it is full, it is renamed to FILE.1, which replaces the previous FILE.1, and a new file is started.',
+      ),
+      spool_bytes: setting(
+        optional(size('1MiB', '100GiB')),
+        null,
+        'For a proxy with `bus.url`: how much data is buffered in `data.dir` while NATS is unavailable. More is dropped and counted. `null`: buffered in memory only, 8,192 requests per worker.',
+      ),
+      retention: setting(
+        duration('1m', '365d'),
+        '24h',
+        'How long the database keeps individual requests, with the address of the client. Counts are kept longer.',
+      ),
+      rows_max: setting(
+        integer(1_000, 100_000_000),
+        1_000_000,
+        'Maximum number of individual requests kept. If there are more, the oldest are deleted. A million need about a gigabyte.',
+      ),
+    },
+  ),
+  rollups: section('Counts for statistics. Each kind counts every request, and is kept for its own time.', {
+    minutes: setting(duration('25h', '31d'), '48h', 'How long counts per minute are kept.'),
+    hours: setting(duration('31d', '1000d'), '90d', 'How long counts per hour are kept.'),
+    days: setting(duration('31d', '3650d'), '1825d', 'How long counts per day are kept.'),
   }),
   observed: section(
-    'Fingerprints that no signature has: those that are seen often become signatures of nobody.',
+    'Fingerprints that no signature has. Those seen often become signatures without a known owner.',
     {
-      addresses_min: setting(integer(1, 1_000), 5, 'From how many addresses, of IPv6 networks of 64 bits.'),
-      requests_min: setting(integer(1, 1_000_000), 5, 'In how many requests.'),
+      addresses_min: setting(
+        integer(1, 1_000),
+        5,
+        'Minimum number of addresses (for IPv6, of /64 networks).',
+      ),
+      requests_min: setting(integer(1, 1_000_000), 5, 'Minimum number of requests.'),
       max: setting(
         integer(0, 1_000_000),
         10_000,
-        'How many there may be; those that are seen least make room.',
+        'Maximum number of such signatures. The least seen are removed first.',
       ),
     },
   ),
   threats: section(
-    'Which requests others are told of as threats (`threat_detected`); the README says what each is.',
+    'Which requests are reported as threats (`threat_detected` events); the README describes each kind.',
     {
       spoofed_browser: setting(
         boolean,
         true,
-        'Who says to be a browser, which its fingerprints or headers deny.',
+        'A client claims to be a browser, but its fingerprints or headers contradict that.',
       ),
       foreign_address: setting(
         boolean,
         true,
-        'Who claims to be an agent from an address that is not one of its vendor’s, by its list or its host names.',
+        'A client claims to be an agent, but its address is not in the published ranges or host names of the vendor.',
       ),
       proof_failed: setting(
         boolean,
         true,
-        'Who signs a request, and not as the agent it says to be, or not as it was sent.',
+        'The signature of a request is invalid, or was made by another agent than the one the client claims to be.',
       ),
       proof_contradicted: setting(
         boolean,
         true,
-        'Who proves to be an agent by its signature, with TLS or from an address that is none of that agent’s.',
+        'A valid signature proves the agent, but the TLS fingerprint or the address does not belong to that agent.',
       ),
-      forged_headers: setting(boolean, true, 'Who sends headers that only the gateway sets.'),
-      blocked: setting(boolean, true, 'What a rule blocks, or holds before it is refused.'),
-      rate_limited: setting(boolean, true, 'What is over the limit of a rule.'),
-      rate_anomaly: setting(boolean, true, 'An agent that asks for far more than it does.'),
-      rate_anomaly_factor: setting(integer(2, 10_000), 10, 'How many times what is usual for it.'),
+      forged_headers: setting(boolean, true, 'A client sends headers that only the proxy may set.'),
+      blocked: setting(boolean, true, 'A rule blocks a request, or delays it before it is refused.'),
+      rate_limited: setting(boolean, true, 'A request exceeds the limit of a rule.'),
+      rate_anomaly: setting(boolean, true, 'An agent sends far more requests than usual.'),
+      rate_anomaly_factor: setting(
+        integer(2, 10_000),
+        10,
+        'For `rate_anomaly`: how many times the usual rate counts as an anomaly.',
+      ),
       rate_anomaly_requests: setting(
         integer(1, 100_000_000),
         300,
-        'Fewer requests in five minutes are none.',
+        'For `rate_anomaly`: minimum number of requests in five minutes.',
       ),
       robots_violation: setting(
         boolean,
         true,
-        'A crawler that asks for what robots.txt disallows it, as far as one of the next two settings says what that is.',
+        'A crawler requests a path that robots.txt disallows. Needs `robots_file` or `robots_upstream`.',
       ),
       robots_file: setting(
         optional(path),
         null,
-        'A copy of the robots.txt of the sites behind the gateway. Read anew every ten seconds.',
+        'A copy of the robots.txt of the sites behind the proxy. Read again every ten seconds.',
       ),
       robots_upstream: setting(
         boolean,
         false,
-        'Whether, without such a file, the first upstream is asked for its robots.txt, once an hour for each host that crawlers ask for.',
+        'Whether to fetch robots.txt from the first upstream if `robots_file` is not set: once an hour for each host that crawlers request.',
       ),
       window: setting(
         duration('1m', '1h'),
         '5m',
-        'For how long one that was told, with its fingerprint and its address, is not told again but counted.',
+        'How long a repeated threat with the same fingerprint and address is only counted after it was reported.',
       ),
       events_per_minute: setting(
         integer(1, 1_000),
         30,
-        'How many are told by themselves in a minute, of each kind of threat, and of new signatures. Of more there is one event a minute.',
+        'Maximum individual events per minute, for each kind of threat and for new signatures. Further ones are summarized in one event a minute.',
       ),
     },
   ),
-  submissions: section('Fingerprints that callers of the API send in.', {
+  submissions: section('Fingerprints that API callers submit.', {
     auto_accept: setting(
       boolean,
       false,
-      'Whether those that nothing speaks against are accepted at once. Else an administrator looks at each: whoever may submit would decide who is held for an agent.',
+      'Whether submissions without any objection are accepted immediately. Then every caller who may submit can decide which clients are classified as an agent. `false`: an administrator reviews each one.',
     ),
   }),
   inject: INJECT,
@@ -645,41 +702,41 @@ export const SETTINGS = section('', {
     ja4plus: setting(
       boolean,
       true,
-      "Whether JA4S, JA4H and JA4X are computed: they are under FoxIO's own licence, see NOTICE.",
+      "Whether to compute JA4S, JA4H and JA4X. They are under FoxIO's own license; see NOTICE.",
     ),
   }),
   tracing: section(
-    'Traces of requests, for OpenTelemetry: of each a span, and one for the part of the app, which is told by `traceparent` (W3C Trace Context). What a client says there is taken from `proxy.trusted_proxies` only, and is a link otherwise.',
+    'OpenTelemetry traces of requests: one span for each request, and one for the upstream, which receives `traceparent` (W3C Trace Context). An incoming `traceparent` becomes the parent only if it comes from `proxy.trusted_proxies`; otherwise it becomes a link.',
     {
       endpoint: setting(
         optional(webUrl),
         null,
-        'Where spans are posted (OTLP over HTTP, as JSON), like `http://127.0.0.1:4318/v1/traces`. `null`: nowhere, and trace contexts pass as they are.',
+        'Where spans are sent (OTLP over HTTP, as JSON), like `http://127.0.0.1:4318/v1/traces`. `null`: no tracing; trace headers are forwarded unchanged.',
       ),
-      token: secret('Sent with them (`Authorization: Bearer`).', 0),
+      token: secret('Token sent with the spans (`Authorization: Bearer`).', 0),
       sample: setting(
         share,
         0.01,
-        'The share of requests that are recorded, where no trusted proxy has decided it: 1 is all.',
+        'The share of requests that is recorded, unless a trusted proxy has decided it; 1: all.',
       ),
-      service: setting(text, 'gatehouse', 'What they are said to come from (`service.name`).'),
+      service: setting(text, 'gatehouse', 'The name of the service in spans (`service.name`).'),
     },
   ),
   log: section('', {
     level: setting(
       choice('debug', 'info', 'warn', 'error', 'silent'),
       'info',
-      'The least important that is logged.',
+      'The minimum level that is logged.',
     ),
     format: setting(
       choice('auto', 'text', 'json'),
       'auto',
-      'How lines are written: `text` for people, `json` for programs. `auto`: text on a terminal, else JSON.',
+      'The format of log lines: `text` for people, `json` for programs. `auto`: text on a terminal, otherwise JSON.',
     ),
     per_second: setting(
       optional(integer(1, 1_000_000)),
       null,
-      'How many lines with the same message a process writes in a second; of more, the next one says how many were left out (`left_out`). `null`: all.',
+      'Maximum lines per second with the same message, for each process. The next line reports how many were omitted (`left_out`). `null`: no limit.',
     ),
   }),
 })

@@ -143,21 +143,21 @@ function documentOf(text: string, name: string, place: (offset: number) => strin
     const parsed = parseAllDocuments(text, YAML_OPTIONS)
     documents = Array.isArray(parsed) ? parsed : []
   } catch (error) {
-    // Nesting exhausted the parser's stack, or the parser has a bug. In both cases there are no settings.
-    throw new ConfigFault([{ where: name, what: `cannot be read as YAML (${(error as Error).message})` }])
+    // Nested so deep that the parser's own stack is full, or a bug of the parser's: either way, no settings.
+    throw new ConfigFault([{ where: name, what: `is not valid YAML (${(error as Error).message})` }])
   }
   const problems = documents.flatMap((document) => [
     ...[...document.errors, ...document.warnings].map(({ pos, message }) => {
       return { where: place(pos[0]), what: message }
     }),
     ...keysTwice(document).map((offset) => {
-      return { where: place(offset), what: `${wordAt(text, offset)} is there twice` }
+      return { where: place(offset), what: `duplicate key ${wordAt(text, offset)}` }
     }),
   ])
   if (documents.length > 1)
     problems.push({
       where: place(documents[1]!.range?.[0] ?? 0),
-      what: 'a second document (---) begins here',
+      what: 'a second YAML document (---) starts here; only one is allowed',
     })
   if (problems.length > 0) throw new ConfigFault(problems)
   return documents[0] ?? null
@@ -201,15 +201,15 @@ class Walk {
     const offset = (node as Node | null)?.range?.[0] ?? null
     // A member's position is its key, which was recorded first: an empty value has no position.
     if (offset !== null && !this.#offsets.has(pointer)) this.#offsets.set(pointer, offset)
-    if (++this.#nodes > NODES_MAX) throw this.#fault(offset, `more than ${NODES_MAX} values`)
-    if (depth > DEPTH_MAX) throw this.#fault(offset, `nested deeper than ${DEPTH_MAX}`)
+    if (++this.#nodes > NODES_MAX) throw this.#fault(offset, `has more than ${NODES_MAX} values`)
+    if (depth > DEPTH_MAX) throw this.#fault(offset, `is nested deeper than ${DEPTH_MAX} levels`)
     if (isAlias(node)) return this.#valueOf(this.#target(node, offset), pointer, depth + 1)
     if (isSeq(node))
       return node.items.map((item, index) => this.#valueOf(item, pointerTo(pointer, index), depth + 1))
     if (isMap(node)) return this.#members(node, pointer, depth)
     const value = isScalar(node) ? node.value : null
     if (typeof value === 'object' && value !== null)
-      throw this.#fault(offset, 'is neither text, number, true nor false')
+      throw this.#fault(offset, 'is not text, a number, true or false')
     return value
   }
 
@@ -218,7 +218,7 @@ class Walk {
     for (const { key, value } of map.items) {
       const name = isScalar(key) ? key : null
       const offset = name?.range?.[0] ?? null
-      if (name === null) throw this.#fault(offset, 'a key is no text')
+      if (name === null) throw this.#fault(offset, 'a key is not text')
       const member = pointerTo(pointer, String(name.value))
       this.#offsets.set(member, offset ?? 0)
       members[String(name.value)] = this.#valueOf(value, member, depth + 1)
@@ -227,10 +227,10 @@ class Walk {
   }
 
   #target(alias: Alias, offset: number | null): Node {
-    if (++this.#aliases > ALIASES_MAX) throw this.#fault(offset, `more than ${ALIASES_MAX} aliases`)
+    if (++this.#aliases > ALIASES_MAX) throw this.#fault(offset, `has more than ${ALIASES_MAX} aliases`)
     const target = alias.resolve(this.#document)
     if (target === undefined)
-      throw this.#fault(offset, `*${alias.source} stands for nothing: no &${alias.source}`)
+      throw this.#fault(offset, `alias *${alias.source} has no anchor &${alias.source}`)
     return target
   }
 

@@ -14,59 +14,67 @@ import { list, section, setting } from './items.ts'
 
 /** One of `proxy.upstreams`. */
 export const UPSTREAM = section('', {
-  name: setting(name, 'default', 'What rules and metrics call it.'),
+  name: setting(name, 'default', 'The name in rules and metrics.'),
   urls: list(
     upstreamUrl,
-    'Where it is; with several, each gets a request in turn. `h2c` and `h2` are HTTP/2 without and with TLS.',
+    'URLs of the upstream; several receive requests in turn. `h2c` is HTTP/2 without TLS, `h2` is HTTP/2 with TLS.',
   ),
   host: setting(
     choice('preserve', 'upstream'),
     'preserve',
-    "The Host it sees: the client's, or that of its own URL.",
+    'The Host header sent to the upstream: the one from the client (`preserve`), or the host of the URL (`upstream`).',
   ),
   connect_timeout: setting(
     duration('1ms', '10m'),
     '5s',
-    'For a connection, and for a free one when all are in use.',
+    'Time limit for connecting, and for waiting for a free connection.',
   ),
   head_timeout: setting(
     duration('0', '24h'),
     '60s',
-    'From when all of a request has left to the head of the answer, and how long its body may wait to be taken. 0: for ever.',
+    'Time limit for the response head after the complete request was sent, and for how long the upstream may stop reading a request body. 0: no limit.',
   ),
   idle_timeout: setting(
     duration('0', '24h'),
     0,
-    'How long an answer may be silent. 0: for ever, as streams of events need it.',
+    'How long the upstream may pause within a response. 0: no limit, as event streams need it.',
   ),
-  keep_alive: setting(duration('0', '24h'), '60s', 'How long an idle connection is kept. 0: for ever.'),
+  keep_alive: setting(duration('0', '24h'), '60s', 'How long an idle connection is kept open. 0: no limit.'),
   connections_max: setting(
     integer(1, 65_535),
     256,
-    'Connections to one URL, or with HTTP/2 requests to it at once, for each worker. Requests whose bodies are still coming, as those of gRPC streams, hold three quarters of them at most.',
+    'Maximum connections to one URL for each worker; with HTTP/2, maximum concurrent requests. Requests whose bodies are still arriving, like gRPC streams, can use at most three quarters of them.',
   ),
-  connections_idle_max: setting(integer(0, 65_535), 64, 'Of these, how many are kept idle.'),
+  connections_idle_max: setting(integer(0, 65_535), 64, 'Maximum idle connections that are kept open.'),
   retries: setting(
     integer(0, 10),
     1,
-    'How many other URLs a request tries that could not be sent to the first.',
+    'How many other URLs are tried if a request could not be sent to the first.',
   ),
-  health: section('When a URL is unhealthy and left out. The only URL gets every request all the same.', {
+  health: section('Health checks. An unhealthy URL receives no requests, unless it is the only one.', {
     path: setting(
       optional(urlPath),
       null,
-      'Is asked with GET at each interval. `null`: only requests tell, and connections to a URL that refused them.',
+      'The path that is requested with GET at each interval. `null`: passive checks only: results of requests, and test connections to a URL that refused connections.',
     ),
-    interval: setting(duration('10ms', '1h'), '10s', 'Between two such GETs.'),
-    timeout: setting(duration('10ms', '10m'), '2s', 'For the answer to such a GET.'),
-    unhealthy_after: setting(integer(1, 1000), 3, 'Failures in a row that leave it out.'),
-    healthy_after: setting(integer(1, 1000), 2, 'Answers in a row that take it back.'),
+    interval: setting(duration('10ms', '1h'), '10s', 'Time between two checks.'),
+    timeout: setting(duration('10ms', '10m'), '2s', 'Time limit for the response to a check.'),
+    unhealthy_after: setting(integer(1, 1000), 3, 'Consecutive failures until a URL is unhealthy.'),
+    healthy_after: setting(integer(1, 1000), 2, 'Consecutive successes until a URL is healthy again.'),
   }),
-  tls: section('For `https://` and `h2://`.', {
-    verify: setting(boolean, true, "Whether the upstream's certificate is checked.", (isVerified) =>
-      isVerified ? null : 'whoever is between here and the upstream can read and change everything',
+  tls: section('TLS to the upstream, for `https://` and `h2://`.', {
+    verify: setting(boolean, true, 'Whether to verify the certificate of the upstream.', (isVerified) =>
+      isVerified ? null : 'an attacker between this proxy and the upstream can read and change everything',
     ),
-    ca_file: setting(optional(path), null, "Trusted instead of the system's; PEM."),
-    server_name: setting(optional(hostName), null, 'The name in its certificate, where it is not the host.'),
+    ca_file: setting(
+      optional(path),
+      null,
+      'PEM file with CAs that are trusted instead of those of the system.',
+    ),
+    server_name: setting(
+      optional(hostName),
+      null,
+      'The name in the certificate, if it is not the host of the URL.',
+    ),
   }),
 })

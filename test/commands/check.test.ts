@@ -82,10 +82,10 @@ test('what is wrong with settings: all of it, and exit code 1', async (t) => {
   const { exitCode, out, err } = await check(['--config', file, '--workers', '0'], { GATEHOUSE_X: '1' })
   assert.deepEqual([exitCode, out], [1, ''])
   assert.deepEqual(err.trimEnd().split('\n'), [
-    'GATEHOUSE_X: is no setting',
+    'GATEHOUSE_X: unknown setting',
     '--workers: is 0; expected a whole number from 1 to 256',
-    `${file}:2:3: proxy.lsten: is no setting (did you mean "listen"?)`,
-    `${file}:3:12: proxy.limits.hello_timeout: is 5; expected a number and its unit: ms, s, m, h or d (did you mean 5s?)`,
+    `${file}:2:3: proxy.lsten: unknown setting (did you mean "listen"?)`,
+    `${file}:3:12: proxy.limits.hello_timeout: is 5; expected a number with its unit: ms, s, m, h or d (did you mean 5s?)`,
   ])
 })
 
@@ -170,7 +170,9 @@ test('what will disappoint: certificates out of their time, keys that everybody 
   assert.match(err, /^warning: proxy\.tls\.client_ca_file: certificate 2 in .*ca\.pem expired on /m)
   for (const each of [key, published])
     assert.ok(
-      err.includes(`warning: ${each}: everybody on this machine can read the private key in it\n`),
+      err.includes(
+        `warning: ${each}: every user on this machine can read the private key; restrict its permissions, like chmod 600\n`,
+      ),
       err,
     )
   assert.match(err, /^warning: signing\.key_file: \S{43} in .*signing\.jwk is a published key for tests/m)
@@ -251,7 +253,7 @@ test('as JSON', async (t) => {
 test('a file that cannot be read', async (t) => {
   const { check } = workbench(t)
   const { exitCode, err } = await check(['--config', '/there/is/none.yaml'])
-  assert.deepEqual([exitCode, err], [1, 'settings: /there/is/none.yaml: there is no such file\n'])
+  assert.deepEqual([exitCode, err], [1, 'settings: /there/is/none.yaml: no such file\n'])
 })
 
 test('started as a program', async (t) => {

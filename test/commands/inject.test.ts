@@ -123,7 +123,7 @@ test('what cannot be is said at once', async (t) => {
   t.teardown(() => taken.close())
   const there = placeOf(taken)
   const cases: readonly (readonly [string[], NodeJS.ProcessEnv, RegExp])[] = [
-    [[], env, /inject\.sidecar\.image: is missing: say which image Pods get/],
+    [[], env, /inject\.sidecar\.image: is missing; set the image of the sidecar/],
     [[], image, /KUBERNETES_SERVICE_HOST .* give inject\.tls\.cert_file/],
     [
       ['--listen', '9443'],

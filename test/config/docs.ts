@@ -93,7 +93,7 @@ else it has its default. \`gatehouse check\` takes the same and shows what is in
 - **Times** have a unit (\`500ms\`, \`10s\`, \`2m\`, \`1h\`, \`7d\`), **sizes** too (\`64KiB\`, \`1MiB\`).
 - **Paths** in a file are relative to that file's folder; those of flags and variables to where the program runs.
 - **Secrets** are never shown. Each may be in a file of its own instead: \`admin_key_file\`, \`GATEHOUSE_ADMIN_KEY_FILE\`.
-- A key that is no setting is an error. So is what is said twice in one place, as by \`upstream\` and \`upstreams\`.
+- An unknown setting is an error. So is a setting that is given twice in one place, as by \`upstream\` and \`upstreams\`.
 `
 
 const POLICY = `# The policy

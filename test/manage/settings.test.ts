@@ -51,7 +51,7 @@ test('all settings are shown with who said them, and no secret', async (t) => {
   const named = (name: string) => body.settings.find((each: { name: string }) => each.name === name)
   assert.deepEqual(named('limits.free_per_day'), {
     ...{ name: 'limits.free_per_day', value: 7, configured: 7, origin: 'GATEHOUSE_LIMITS_FREE_PER_DAY' },
-    ...{ changeable: true, description: 'Requests in a day with the plan `free`.', changed_at: null },
+    ...{ changeable: true, description: 'Requests per day with the plan `free`.', changed_at: null },
   })
   assert.deepEqual([named('log.level').value, named('log.level').origin], ['info', 'default'])
   assert.deepEqual(

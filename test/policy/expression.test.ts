@@ -109,7 +109,7 @@ const REFUSED: readonly (readonly [text: string, problem: string])[] = [
   ['dyn(request.path) == 1', 'dyn() is not known'],
   ['type(1) == int', 'type() is not known'],
   ['int == int', '"int" is not known'],
-  ['request.headers[request.method] == "a"', 'the name of a header has to be written out'],
+  ['request.headers[request.method] == "a"', 'a header name has to be written out'],
   ['request.headers["Accept"] == "a"', 'names of headers are in lower case: "Accept"'],
   ['"X-Key" in request.headers', 'names of headers are in lower case: "X-Key"'],
   ['request.headers["a b"] == ""', '"a b" is no name of a header'],
