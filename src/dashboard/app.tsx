@@ -33,9 +33,9 @@ export function App({ failure }: { readonly failure: string | null }) {
 
 function Nowhere() {
   return (
-    <Page title="No such page">
+    <Page title="Page not found">
       <p>
-        Nothing is at this address. <a href="/dashboard/">What comes in now</a> is where one begins.
+        There is no page at this address. Go to <a href="/dashboard/">Live</a>.
       </p>
     </Page>
   )

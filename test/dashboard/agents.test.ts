@@ -10,7 +10,7 @@ const skip = skipped('chromium')
 test('the directory of agents, however many, and one of them', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t, { knows: true })
   await goTo('agents')
-  await page.getByText('No agent is so.').waitFor()
+  await page.getByText('No matching agents').waitFor()
   await fillCatalogue(manage.storeUrl, 10_000)
   const gptbot = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
   await manage.take([
@@ -26,18 +26,18 @@ test('the directory of agents, however many, and one of them', { skip }, async (
   await page.keyboard.press('End')
   await table.getByRole('link', { name: 'Zz made up 09999' }).waitFor()
 
-  await page.getByLabel('Seen here').selectOption('within an hour')
+  await page.getByLabel('Last seen').selectOption('within an hour')
   await table.getByRole('link', { name: 'GPTBot' }).waitFor()
   assert.equal(await table.getAttribute('aria-rowcount'), '2')
   await page.getByLabel('Category').selectOption('llm-sdk')
-  await page.getByText('No agent is so.').waitFor()
-  await page.getByRole('button', { name: 'Show all of them' }).click()
+  await page.getByText('No matching agents').waitFor()
+  await page.getByRole('button', { name: 'Clear filters' }).click()
   await page.getByLabel('Name or description').fill('GPTBot')
   await page.keyboard.press('Enter')
   await table.getByRole('link', { name: 'GPTBot' }).click()
   await page.getByRole('heading', { name: 'GPTBot', level: 1 }).waitFor()
-  await page.getByText('2 requests; blocked: 1.').waitFor()
-  await page.getByText('2 in a day, 2 in a week, 2 in all').waitFor()
+  await page.getByText('2 requests, 1 blocked.').waitFor()
+  await page.getByText('2 in 24 hours, 2 in 7 days, 2 in total').waitFor()
   await page.getByRole('link', { name: /^New agent: GPTBot/ }).waitFor()
   assert.equal(
     await page
@@ -50,5 +50,5 @@ test('the directory of agents, however many, and one of them', { skip }, async (
   await page.getByRole('button', { name: '7d' }).click()
   await page.waitForURL(/window=7d/)
   await goTo('agents/nobody')
-  await page.getByText('It may have been removed in the meantime').waitFor()
+  await page.getByText('It may have been deleted').waitFor()
 })

@@ -10,7 +10,7 @@ const skip = skipped('chromium')
 test('events are listed, come in as they happen, and are read one by one', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t, { knows: true })
   await goTo('events?types=new_agent')
-  await page.getByText('There is no such event.').waitFor()
+  await page.getByText('No matching events').waitFor()
   await looksFine(page, 'events-none')
   const agent = (number: number, id: string) =>
     seen(number, { verdict: 'agent', agent: id, category: 'crawler', confidence: 0.97, seenAtMs: Date.now() })
@@ -44,8 +44,8 @@ test('events are listed, come in as they happen, and are read one by one', { ski
 test('an event that is not there is said to be so', { skip }, async (t) => {
   const { page, goTo } = await openDashboard(t)
   await goTo('events/evt_nothing')
-  await page.getByText('It may have been removed in the meantime').waitFor()
+  await page.getByText('It may have been deleted').waitFor()
   await goTo('nowhere/at/all')
-  await page.getByRole('heading', { name: 'No such page' }).waitFor()
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   await looksFine(page, 'nowhere')
 })

@@ -16,7 +16,7 @@ test('a gateway shows its workers, and what is wrong with one', { skip }, async 
   await goTo('fleet')
   await page.getByRole('row', { name: /worker-0.* serving/ }).waitFor()
   await page.getByText('upstream app: no target is healthy').waitFor()
-  await page.getByText('its own workers; it is no fleet').waitFor()
+  await page.getByText('only the workers of this gateway (no fleet)').waitFor()
   await looksFine(page, 'fleet-alone')
 })
 
@@ -54,7 +54,7 @@ test('a fleet shows its proxies, however many, and says what to do', { skip }, a
   await table.getByRole('row', { name: /^proxy-0 / }).waitFor()
   assert.equal(await table.getAttribute('aria-rowcount'), '10001')
   await table.getByText('refuses Snapshot 8: of a later version').waitFor()
-  await page.getByText(/Silent for three beats: 1 proxy/).waitFor()
+  await page.getByText(/Missed three heartbeats: 1 proxy/).waitFor()
   await looksFine(page, 'fleet')
   // By the keyboard, to the very end.
   await table.focus()

@@ -9,7 +9,7 @@ const skip = skipped('chromium')
 
 test('Live shows what comes in as it does, and what came in before', { skip }, async (t) => {
   const { manage, page } = await openDashboard(t)
-  await page.getByText('Nothing has come in in this time.').waitFor()
+  await page.getByText('No requests in this time range').waitFor()
   await looksFine(page, 'live-empty')
   await page.getByText('Listening').waitFor()
   const nowMs = Date.now()
@@ -26,20 +26,20 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
     seen(5, { verdict: 'human', confidence: 0.8, seenAtMs: nowMs }),
   ])
   const figure = (name: string) => page.locator('.figures div', { hasText: name }).locator('dd')
-  await figure('Requests in a minute').getByText('5').waitFor()
-  assert.match((await figure('Of agents').textContent())!, /^4 80 %$/)
+  await figure('Requests per minute').getByText('5').waitFor()
+  assert.match((await figure('From agents').textContent())!, /^4 80 %$/)
   assert.match((await figure('Blocked').textContent())!, /^1 ?$/)
   await page.getByText(/^5 requests, 80 % of them/).waitFor({ timeout: 20_000 })
   await page.getByRole('rowheader', { name: 'gptbot' }).waitFor()
-  const feed = page.getByRole('list', { name: 'Requests, the newest first' })
+  const feed = page.getByRole('list', { name: 'Requests, newest first' })
   assert.equal(await feed.getByRole('listitem').count(), 5)
-  await feed.getByText('proven: web-bot-auth').waitFor()
+  await feed.getByText('verified: web-bot-auth').waitFor()
   await feed.getByText('but signed from foreign address').waitFor()
-  await page.getByRole('button', { name: 'Stand still' }).click()
+  await page.getByRole('button', { name: 'Pause' }).click()
   await manage.take([seen(6, { ...agent, path: '/later', seenAtMs: Date.now() })])
   await page.waitForTimeout(1_200)
   assert.equal(await feed.getByText('/later').count(), 0)
-  await page.getByRole('button', { name: 'Stand still' }).click()
+  await page.getByRole('button', { name: 'Pause' }).click()
   await manage.take([seen(7, { ...agent, path: '/latest', seenAtMs: Date.now() })])
   await feed.getByText('/latest').waitFor()
   await looksFine(page, 'live')
@@ -63,7 +63,7 @@ test('Live works with a read key, and shows networks instead of addresses', { sk
   const nobody = { agent: null, software: null, category: null } as const
   const client = { ...nobody, verdict: 'human', address: '198.51.100.77', path: '/reset/a1b2c3d4' } as const
   await manage.take([seen(1, { ...client, seenAtMs: Date.now() })])
-  const feed = page.getByRole('list', { name: 'Requests, the newest first' })
+  const feed = page.getByRole('list', { name: 'Requests, newest first' })
   await feed.getByText('198.51.100.0/24').waitFor()
   await feed.getByText('/reset/[redacted]').waitFor()
   const text = await page.content()
@@ -97,8 +97,7 @@ test('hours of requests take no more room than a minute of them', { skip }, asyn
   }
   for (const each of after) assert.ok(each - before < 3, `${each - before} MiB more`)
   assert.ok(
-    (await page.getByRole('list', { name: 'Requests, the newest first' }).getByRole('listitem').count()) <=
-      50,
+    (await page.getByRole('list', { name: 'Requests, newest first' }).getByRole('listitem').count()) <= 50,
   )
 })
 
@@ -129,9 +128,9 @@ test('where the management plane is gone it says so, and it goes on when that is
   await page.reload()
   await page.getByText('Listening').waitFor()
   await page.route('**/v1/stats*', (route) => route.abort())
-  await page.getByText('The management plane does not answer.').waitFor({ timeout: 20_000 })
+  await page.getByText('Cannot reach the management plane.').waitFor({ timeout: 20_000 })
   await page.unroute('**/v1/stats*')
-  await page.getByText('The management plane does not answer.').waitFor({ state: 'hidden' })
+  await page.getByText('Cannot reach the management plane.').waitFor({ state: 'hidden' })
   complaints.length = 0
 })
 

@@ -21,7 +21,7 @@ test('a problem is read from anything, and each says what to do', async () => {
     [400, 'invalid_request', 'wrong', 1, 'r1'],
   )
   for (const body of [null, 'text', 7, [], { code: 3, errors: 'x' }])
-    assert.match(problemOf(502, body).message, /^the answer was 502/)
+    assert.match(problemOf(502, body).message, /^the server answered 502/)
   for (const status of [0, 400, 401, 403, 404, 409, 412, 429, 500, 503])
     assert.ok(adviceFor({ status, code: 'x' }).length > 20)
 })

@@ -29,7 +29,7 @@ test('what curl -v prints, with what is secret left out', async () => {
   const pasted = readPasted(text)
   assert.deepEqual(pasted, {
     kind: 'request',
-    from: 'curl -v',
+    from: 'curl -v output',
     request: {
       ...{ method: 'GET', path: '/a', http_version: '1.1' },
       headers: {
@@ -83,11 +83,11 @@ test('a request, headers, JSON of three kinds, and a User-Agent', async () => {
 
 test('what is none of it is said to be so, and nothing breaks it', async () => {
   for (const [text, why] of [
-    ['{"a": ', /begins like JSON, and is none/],
-    ['[1, 2]', /no headers in this JSON/],
-    ['{"headers": null}', /no headers in this JSON/],
-    ['one\ntwo', /line 1 is no header/],
-    ['> \n> ', /no headers in it/],
+    ['{"a": ', /invalid JSON/],
+    ['[1, 2]', /no headers found in this JSON/],
+    ['{"headers": null}', /no headers found in this JSON/],
+    ['one\ntwo', /line 1 is not a header/],
+    ['> \n> ', /no headers found/],
     ['x'.repeat(100_001), /more than 100000 characters/],
   ] as const) {
     const pasted = readPasted(text)

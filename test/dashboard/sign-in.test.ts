@@ -10,8 +10,8 @@ test('somebody signs in with a key, and out', { skip }, async (t) => {
   const key = page.getByLabel('API key')
   await looksFine(page, 'sign-in')
   for (const [wrong, why] of [
-    ['ghk_nobody', /opens nothing/],
-    ['a b', /characters that no key has/],
+    ['ghk_nobody', /Invalid API key: mistyped/],
+    ['a b', /characters that are not allowed/],
   ] as const) {
     await key.fill(wrong)
     await page.getByRole('button', { name: 'Sign in', exact: true }).click()

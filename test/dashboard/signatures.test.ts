@@ -10,9 +10,9 @@ const CURL = 't13i3111h2_e8f1e7e78f70_b26ce05bbdd6'
 
 test('the first part of a JA4 in words', async () => {
   assert.deepEqual(ja4Words(CURL), [
-    ['Over', 'TCP'],
-    ['TLS', '1.3'],
-    ['Server name', 'not named: an address, or nothing, was asked for'],
+    ['Transport', 'TCP'],
+    ['TLS version', '1.3'],
+    ['Server name', 'not sent: the client connected to an address'],
     ['Cipher suites', '31 offered'],
     ['Extensions', '11 sent'],
     ['Application protocol', 'HTTP/2'],
@@ -34,12 +34,12 @@ test('signatures are searched, and each is explained', { skip }, async (t) => {
   await table.getByRole('link', { name: /^zz00004e1f_/ }).waitFor()
   await looksFine(page, 'signatures')
   await goTo('signatures')
-  await page.getByLabel('Has in it').fill(CURL)
+  await page.getByLabel('Contains').fill(CURL)
   await page.keyboard.press('Enter')
   await table.getByRole('link', { name: CURL }).click()
   await page.getByText('31 offered').waitFor()
   await page.getByRole('link', { name: 'curl', exact: true }).first().waitFor()
-  await page.getByRole('region', { name: 'What looks like it' }).getByRole('row').nth(1).waitFor()
+  await page.getByRole('region', { name: 'Similar fingerprints' }).getByRole('row').nth(1).waitFor()
   await looksFine(page, 'signature')
   await goTo('signatures/ja4h/ge20cr13enus_51f90bf7065b_*_*')
   await page.getByText('Google Chrome and Chromium').first().waitFor()
@@ -47,21 +47,21 @@ test('signatures are searched, and each is explained', { skip }, async (t) => {
   await page.getByRole('region', { name: 'TLS stacks, as a table' }).getByRole('link').first().waitFor()
   await looksFine(page, 'signatures-map')
   await goTo('signatures/unknown')
-  await page.getByText('Everything that came in enough could be named.').waitFor()
+  await page.getByText('No unknown fingerprints').waitFor()
 })
 
 test('a fingerprint is proposed, reviewed, accepted, and rolled back', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t, { knows: true })
   await fillCatalogue(manage.storeUrl)
   await goTo('signatures/ja4/t13d0907h2_aaaaaaaaaaaa_bbbbbbbbbbbb')
-  await page.getByText('Nobody is known to have it.').waitFor()
-  await page.getByText('Propose whose it is').click()
+  await page.getByText('No known software').waitFor()
+  await page.getByText('Propose software').click()
   await page.getByLabel('Name of the agent').fill('Acme Agent')
   await page.getByLabel('Category').selectOption('orchestrator')
-  await page.getByLabel('How you know').fill('From the lab.')
+  await page.getByLabel('Notes').fill('From the lab.')
   await page.getByRole('button', { name: 'Propose' }).click()
   await page.getByRole('link', { name: 'submitted' }).click()
-  await page.getByRole('heading', { name: 'What speaks for it, and against' }).waitFor()
+  await page.getByRole('heading', { name: 'Analysis' }).waitFor()
   await page.getByText(/decides nothing yet/).waitFor()
   await looksFine(page, 'submission')
   await page.getByRole('button', { name: 'Accept' }).click()

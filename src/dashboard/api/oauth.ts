@@ -38,10 +38,10 @@ export async function finishSignIn(
   sessionStorage.removeItem(PLACE)
   const { verifier, state, page } = JSON.parse(begun ?? '{}') as Partial<Begun>
   if (verifier === undefined || page === undefined || state !== query.get('state'))
-    throw new Error('That sign-in was not begun in this tab. Begin it again.')
+    throw new Error('This sign-in was not started in this tab. Start it again.')
   const code = query.get('code')
   if (code === null)
-    throw new Error(query.get('error_description') ?? `It was refused: ${query.get('error')}`)
+    throw new Error(query.get('error_description') ?? `Sign-in refused: ${query.get('error')}`)
   const tokens = await tokensFor({
     ...{ grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: redirectUri() },
   })
@@ -49,7 +49,7 @@ export async function finishSignIn(
 }
 
 export async function renewed({ refresh }: Tokens): Promise<Tokens> {
-  if (refresh === null) throw new Error('Your time is over: sign in again.')
+  if (refresh === null) throw new Error('Your session expired. Sign in again.')
   return tokensFor({ grant_type: 'refresh_token', refresh_token: refresh })
 }
 
@@ -58,7 +58,7 @@ async function tokensFor(grant: Readonly<Record<string, string>>): Promise<Token
   const body = new URLSearchParams({ ...grant, client_id: CLIENT, resource: await resource() })
   const response = await fetch(token_endpoint, { method: 'POST', body, credentials: 'omit' })
   const said = (await response.json().catch(() => ({}))) as Readonly<Record<string, unknown>>
-  if (!response.ok) throw new Error(String(said['error_description'] ?? 'Signing in was refused.'))
+  if (!response.ok) throw new Error(String(said['error_description'] ?? 'Sign-in refused.'))
   const { access_token, refresh_token, expires_in } = said
   return {
     access: String(access_token),

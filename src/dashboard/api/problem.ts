@@ -33,7 +33,7 @@ export function problemOf(status: number, body: unknown): ApiProblem {
   return new ApiProblem({
     status,
     code: textOf(code) ?? 'none',
-    detail: textOf(detail) ?? textOf(title) ?? `the answer was ${status}, without a reason`,
+    detail: textOf(detail) ?? textOf(title) ?? `the server answered ${status} without a reason`,
     errors: Array.isArray(errors) ? errors.filter(isError) : [],
     requestId: textOf(request_id),
   })
@@ -41,24 +41,24 @@ export function problemOf(status: number, body: unknown): ApiProblem {
 
 /** There was no response: the management plane or the network is down. */
 export function unreachable(): ApiProblem {
-  return new ApiProblem({ status: 0, code: 'unreachable', detail: 'the management plane does not answer' })
+  return new ApiProblem({ status: 0, code: 'unreachable', detail: 'cannot reach the management plane' })
 }
 
 /** Advice for the reader. */
 export function adviceFor({ status, code }: Pick<ApiProblem, 'status' | 'code'>): string {
   if (status === 0)
-    return 'It is asked again in a few seconds. Proxies go on without it: look at its process, its log and the network.'
-  if (status === 401) return 'Sign in again: the key was revoked, or its time is over.'
-  if (status === 403) return 'Sign in with a key that has the scope, or ask who administers this gateway.'
-  if (status === 404) return 'It may have been removed in the meantime, or the address may be mistyped.'
+    return 'The dashboard tries again in a few seconds. Proxies keep working. Check the manager process, its log and the network.'
+  if (status === 401) return 'Sign in again: the key was revoked or has expired.'
+  if (status === 403) return 'Sign in with a key that has the required scope, or ask an administrator.'
+  if (status === 404) return 'It may have been deleted, or the address may be wrong.'
   if (status === 409 || status === 412)
-    return 'Somebody was faster. Load it again, and decide on what it is now.'
-  if (status === 429) return 'Wait a little, or use a key with a larger plan.'
+    return 'Another change was saved first. Reload it and check the current state.'
+  if (status === 429) return 'Wait and try again, or use a key with a larger plan.'
   if (status === 503 || code === 'unavailable')
-    return 'The database cannot be used now; nothing is lost, and proxies go on. `gatehouse doctor` says what is wrong.'
+    return 'The database is unavailable. No data is lost, and proxies keep working. Run `gatehouse doctor` to find the cause.'
   if (status >= 500)
-    return 'This is a bug. The log of the management plane has it under the id of the request.'
-  return 'Correct what is named, and send it again.'
+    return 'This is a bug in Gatehouse. Search the log of the management plane for the request ID.'
+  return 'Fix the errors below.'
 }
 
 function textOf(value: unknown): string | null {

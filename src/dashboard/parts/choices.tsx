@@ -35,9 +35,9 @@ export function Choices<Value extends string>({
 
 /** The scopes of a principal. */
 export const SCOPE_CHOICES = [
-  { value: 'read', about: 'look things up' },
-  { value: 'detect', about: 'ask who a request is of' },
-  { value: 'write', about: 'propose signatures' },
-  { value: 'mcp', about: 'use the tools' },
-  { value: 'admin', about: 'everything' },
+  { value: 'read', about: 'view data' },
+  { value: 'detect', about: 'classify requests' },
+  { value: 'write', about: 'submit signatures' },
+  { value: 'mcp', about: 'use MCP tools' },
+  { value: 'admin', about: 'full access' },
 ] as const

@@ -69,7 +69,7 @@ function Numbers({ title, at, lines, words }: NumbersProps) {
       keyOf={String}
       columns={[
         {
-          title: words === null ? 'Time' : 'What',
+          title: words === null ? 'Time' : 'Range',
           cell: (x, index) => words?.[index] ?? full(new Date(x * 1_000).toISOString()),
         },
         ...lines.map(({ label, values }) => ({

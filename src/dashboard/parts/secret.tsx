@@ -12,9 +12,9 @@ export function Secret({ label, value }: { readonly label: string; readonly valu
   return (
     <div class="note good" role="status">
       <p>
-        <strong>{label}</strong> It is shown here only: keep it now.
+        <strong>{label}</strong> Copy it now: it is not shown again.
       </p>
-      <Preformatted label="To be kept" text={value} />
+      <Preformatted label="Secret value" text={value} />
       {window.isSecureContext && (
         <button type="button" onClick={() => void copy()}>
           {isCopied ? 'Copied' : 'Copy'}

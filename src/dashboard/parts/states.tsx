@@ -15,6 +15,7 @@ export function ProblemNote({
       <p>
         <strong>{sentence(problem.message)}</strong>
       </p>
+      <p>{adviceFor(problem)}</p>
       {problem.errors.length > 1 && (
         <ul>
           {problem.errors.map(({ pointer, detail }) => (
@@ -24,7 +25,6 @@ export function ProblemNote({
           ))}
         </ul>
       )}
-      <p>{adviceFor(problem)}</p>
       <p class="actions">
         {again !== undefined && (
           <button type="button" onClick={again}>

@@ -3,15 +3,12 @@ export function Crash({ error }: { readonly error: Error }) {
   return (
     <div class="note bad" role="alert">
       <p>
-        <strong>This page has met a bug of its own: {error.message}</strong>
+        <strong>This page crashed: {error.message}</strong>
       </p>
-      <p>
-        Nothing in the gateway has changed by it. Where the gateway has just been updated, the page has to be
-        loaded again.
-      </p>
+      <p>The gateway is not affected. If Gatehouse was just updated, reload the page.</p>
       <p>
         <button type="button" onClick={() => location.reload()}>
-          Load it again
+          Reload
         </button>
       </p>
     </div>

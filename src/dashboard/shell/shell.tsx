@@ -14,7 +14,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   return (
     <div class="shell">
       <a class="skip" href="#page">
-        To the page
+        Skip to content
       </a>
       <header class="side">
         <a class="brand" href="/dashboard/">
@@ -35,7 +35,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <ThemeChoice />
           {me !== null && (
             <span class="who">
-              Signed in as <strong>{me.name}</strong>, who may {me.scopes.join(', ')}
+              Signed in as <strong>{me.name}</strong> ({me.scopes.join(', ')})
             </span>
           )}
           <a href="/docs">API</a>

@@ -25,7 +25,7 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
     <main class="sign-in">
       <div class="card">
         <h1>Gatehouse</h1>
-        <p class="soft">Which agents are at the door, and what becomes of them.</p>
+        <p class="soft">See which AI agents send requests and what Gatehouse does with them.</p>
         {failure !== null && (
           <p class="note bad" role="alert">
             {failure}
@@ -44,7 +44,7 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
         )}
         {typeof accounts === 'object' && (
           <p>
-            Accounts are good at <a href={accounts.at}>{accounts.at}</a>.
+            To sign in with an account, go to <a href={accounts.at}>{accounts.at}</a>.
           </p>
         )}
         <form onSubmit={(event) => void submit(event)}>
@@ -53,8 +53,8 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
             error={wrong}
             hint={
               <>
-                Make one with <code>gatehouse keys create --name NAME --access admin</code>. The key is kept
-                until this tab is closed.
+                Create one with <code>gatehouse keys create --name NAME --access admin</code>. The key is
+                stored until you close this tab.
               </>
             }
           >
@@ -73,16 +73,16 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
 
 /** Tests the key directly, because it is not stored yet. */
 async function whyNot(key: string): Promise<string | null> {
-  if (!/^[\x21-\x7e]+$/.test(key)) return 'That is no key: it has characters that no key has.'
+  if (!/^[\x21-\x7e]+$/.test(key)) return 'Invalid API key: it contains characters that are not allowed.'
   try {
     const headers = { Authorization: `Bearer ${key}` }
     const response = await fetch('/v1/me', { headers, credentials: 'omit' })
     if (response.ok) return null
     if (response.status === 401)
-      return 'This key opens nothing: it is mistyped, revoked, or of another gateway.'
+      return 'Invalid API key: mistyped, revoked, expired, or from another gateway.'
     return problemOf(response.status, await response.json().catch(() => null)).message
   } catch {
-    return 'The management plane does not answer.'
+    return 'Cannot reach the management plane.'
   }
 }
 

@@ -5,7 +5,7 @@ export function ThemeChoice() {
   const [theme, setTheme] = useState(currentTheme)
   return (
     <label>
-      <span class="hidden">Colours</span>
+      <span class="hidden">Theme</span>
       <select
         value={theme}
         onChange={({ currentTarget }) => {
@@ -23,4 +23,8 @@ export function ThemeChoice() {
   )
 }
 
-const NAMES: Readonly<Record<Theme, string>> = { auto: 'Colours of the system', light: 'Light', dark: 'Dark' }
+const NAMES: Readonly<Record<Theme, string>> = {
+  auto: 'Theme: system',
+  light: 'Theme: light',
+  dark: 'Theme: dark',
+}

@@ -37,29 +37,29 @@ function About({ agent }: { readonly agent: AgentDetail }) {
   const { description, vendor, homepage, documentation, category, kind, sightings, verification } = agent
   return (
     <section class="card" aria-labelledby="about">
-      <h2 id="about">What it is</h2>
+      <h2 id="about">About</h2>
       {description !== '' && <p>{description}</p>}
       <Facts
         of={[
           ['Category', category === null ? kind : categoryOf(category)],
-          ['Of', vendor],
-          ['Its page', <Outside key="home" url={homepage} />],
+          ['Vendor', vendor],
+          ['Homepage', <Outside key="home" url={homepage} />],
           [
-            'Its documentation',
+            'Documentation',
             documentation === homepage ? null : <Outside key="documentation" url={documentation} />,
           ],
-          ['Last seen here', <Time key="last" at={agent.last_seen} />],
+          ['Last seen', <Time key="last" at={agent.last_seen} />],
           ['Known since', <FullTime key="first" at={agent.first_seen} />],
           [
-            'Requests here',
-            `${whole(sightings['24h'])} in a day, ${whole(sightings['7d'])} in a week, ${whole(sightings.total)} in all`,
+            'Requests',
+            `${whole(sightings['24h'])} in 24 hours, ${whole(sightings['7d'])} in 7 days, ${whole(sightings.total)} in total`,
           ],
           [
-            'Can be proven by',
+            'Verified by',
             verification.sources.map(({ method, source }) => `${method} (${source})`).join(', ') ||
-              'nothing: whoever uses its name may be anybody',
+              'nothing: any client can claim this name',
           ],
-          ['In robots.txt', agent.robots_token],
+          ['robots.txt token', agent.robots_token],
           ['User-Agent', agent.user_agent_patterns.map(({ pattern }) => pattern).join(', ')],
           ['Versions seen', agent.versions.join(', ')],
         ]}
@@ -86,17 +86,17 @@ function Traffic({ id }: { readonly id: string }) {
   return (
     <section class="card" aria-labelledby="traffic">
       <div class="page-head">
-        <h2 id="traffic">Its requests here</h2>
+        <h2 id="traffic">Requests</h2>
         <WindowChoice window={window} />
       </div>
       <Answered used={used}>
         {({ series, requests, blocked }) =>
           requests === 0 ? (
-            <Empty title="None in this time." />
+            <Empty title="No requests in this time range" />
           ) : (
             <>
               <p>
-                {counted(requests, 'request')}; blocked: {whole(blocked)}.
+                {counted(requests, 'request')}, {whole(blocked)} blocked.
               </p>
               <Plot
                 title="Requests"
@@ -117,11 +117,12 @@ function Traffic({ id }: { readonly id: string }) {
 function Signatures({ agent: { signatures, id } }: { readonly agent: AgentDetail }) {
   return (
     <section class="card" aria-labelledby="signatures">
-      <h2 id="signatures">Its fingerprints</h2>
+      <h2 id="signatures">Fingerprints</h2>
       {signatures.length === 0 ? (
-        <Empty title="It is known by none.">
+        <Empty title="No known fingerprints">
           <p>
-            It is told by its User-Agent and its proofs: what it sends in TLS is what a common library sends.
+            It is recognized by its User-Agent and by verification. Its TLS handshake is that of a common
+            library.
           </p>
         </Empty>
       ) : (
@@ -142,14 +143,14 @@ function Signatures({ agent: { signatures, id } }: { readonly agent: AgentDetail
               ),
             },
             {
-              title: 'Sure',
+              title: 'Confidence',
               isNumber: true,
               isExtra: true,
               cell: ({ confidence }) => percent(confidence),
             },
             { title: 'Requests', isNumber: true, cell: ({ requests_seen }) => whole(requests_seen) },
             {
-              title: 'From',
+              title: 'Source',
               isExtra: true,
               cell: ({ status, source }) => (status === 'active' ? source : `${source}, ${status}`),
             },
@@ -157,7 +158,7 @@ function Signatures({ agent: { signatures, id } }: { readonly agent: AgentDetail
         />
       )}
       <p>
-        <a href={`/dashboard/signatures?agent_id=${encodeURIComponent(id)}`}>All of its signatures</a>
+        <a href={`/dashboard/signatures?agent_id=${encodeURIComponent(id)}`}>All signatures of this agent</a>
       </p>
     </section>
   )
@@ -167,11 +168,11 @@ function Recently({ id }: { readonly id: string }) {
   const used = useAsked('listEvents', { query: { agent: id, limit: 5 } })
   return (
     <section class="card" aria-labelledby="events">
-      <h2 id="events">What was told of it</h2>
+      <h2 id="events">Events</h2>
       <Answered used={used}>
         {({ events, total }) =>
           total === 0 ? (
-            <Empty title="Nothing so far." />
+            <Empty title="No events yet" />
           ) : (
             <>
               <ul>
@@ -185,7 +186,7 @@ function Recently({ id }: { readonly id: string }) {
                 ))}
               </ul>
               <p>
-                <a href={`/dashboard/events?agent=${encodeURIComponent(id)}`}>All {whole(total)}</a>
+                <a href={`/dashboard/events?agent=${encodeURIComponent(id)}`}>All events ({whole(total)})</a>
               </p>
             </>
           )

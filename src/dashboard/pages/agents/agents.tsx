@@ -26,7 +26,7 @@ export function Agents() {
   return (
     <Page
       title="Agents"
-      about="Programs that act on their own, as far as anybody knows them: who was here, and since when."
+      about="Known agents, with their category and when each was last seen here."
       actions={
         <Download
           name="agents"
@@ -49,9 +49,9 @@ export function Agents() {
           set={(value) => set('category', value)}
         />
         <ChoiceFilter
-          label="Seen here"
+          label="Last seen"
           value={values.seen}
-          all="at any time, or never"
+          all="any time"
           choices={Object.keys(SINCE_MS)}
           set={(value) => set('seen', value)}
         />
@@ -64,10 +64,10 @@ export function Agents() {
         load={load}
         hrefOf={({ id }) => `/dashboard/agents/${encodeURIComponent(id)}`}
         empty={
-          <Empty title="No agent is so.">
+          <Empty title="No matching agents">
             <p>
               <button type="button" onClick={() => route('/dashboard/agents')}>
-                Show all of them
+                Clear filters
               </button>
             </p>
           </Empty>
@@ -92,9 +92,9 @@ function queryOf({ q, category, seen }: Readonly<Record<'q' | 'category' | 'seen
 const COLUMNS: readonly Column<Agent>[] = [
   { title: 'Name', width: 'minmax(8rem, 2fr)', cell: ({ name }) => name },
   { title: 'Category', width: '8rem', isExtra: true, cell: ({ category }) => categoryOf(category) },
-  { title: 'Last seen here', width: '9rem', cell: ({ last_seen }) => <Time at={last_seen} /> },
+  { title: 'Last seen', width: '9rem', cell: ({ last_seen }) => <Time at={last_seen} /> },
   {
-    title: 'What it does',
+    title: 'Description',
     width: 'minmax(8rem, 4fr)',
     isExtra: true,
     cell: ({ description }) => description,

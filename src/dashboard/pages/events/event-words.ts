@@ -11,7 +11,7 @@ export const TITLES: Readonly<Record<Event['type'], string>> = {
 export function subjectOf({ data }: Pick<Event, 'data'>): string {
   const why = textAt(data, 'reason')?.replaceAll('_', ' ')
   const who = WHO.map((path) => textAt(data, ...path)).find((text) => text !== null)
-  return [why, who].filter((text) => text).join(', ') || 'see its details'
+  return [why, who].filter((text) => text).join(', ') || 'see details'
 }
 
 function textAt(data: unknown, ...path: readonly string[]): string | null {

@@ -23,8 +23,8 @@ export function EventPage() {
             </p>
             <Details of={event.data} />
             <details>
-              <summary>As webhooks are told it</summary>
-              <Preformatted label="As JSON" text={JSON.stringify(event, null, 2)} />
+              <summary>Webhook payload</summary>
+              <Preformatted label="JSON" text={JSON.stringify(event, null, 2)} />
             </details>
           </section>
         )}

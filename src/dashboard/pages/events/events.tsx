@@ -29,7 +29,7 @@ export function Events() {
   return (
     <Page
       title="Events"
-      about="Agents seen for the first time, signatures that entered the database, and threats. Webhooks are told the same."
+      about="New agents, new signatures and threats. Webhooks receive the same events."
       actions={
         <Download
           name="events"
@@ -60,7 +60,7 @@ export function Events() {
           set={(value) => set('category', value)}
         />
         <ChoiceFilter
-          label="Severity, from"
+          label="Minimum severity"
           value={values.min_severity}
           choices={SEVERITIES}
           set={(value) => set('min_severity', value)}
@@ -84,8 +84,8 @@ export function Events() {
         load={load}
         hrefOf={({ id }) => `/dashboard/events/${id}`}
         empty={
-          <Empty title="There is no such event.">
-            <p>Events are written down as they happen, and shown here at once.</p>
+          <Empty title="No matching events">
+            <p>Events are recorded and shown here as they happen.</p>
           </Empty>
         }
       />
@@ -128,7 +128,7 @@ function useFresh(query: ReturnType<typeof queryOf>, turn: number): number {
 
 const COLUMNS: readonly Column<Event>[] = [
   {
-    title: 'What',
+    title: 'Event',
     width: 'minmax(8rem, 3fr)',
     cell: (event) => `${TITLES[event.type]}: ${subjectOf(event)}`,
   },

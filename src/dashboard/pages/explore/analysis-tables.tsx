@@ -11,9 +11,13 @@ export function AnalysisTables({ analysis, name }: { readonly analysis: Analysis
       width: 'minmax(9rem, 3fr)',
       cell: ({ fingerprint }) => <code>{fingerprint === '' ? 'none' : fingerprint}</code>,
     },
-    { title: 'Whose', width: 'minmax(6rem, 2fr)', cell: ({ fingerprint }) => owners.get(fingerprint) ?? '' },
-    { title: 'What', width: '7rem', isExtra: true, cell: ({ kind }) => kind },
-    { title: 'Asked for', width: 'minmax(6rem, 2fr)', isExtra: true, cell: ({ asked }) => asked },
+    {
+      title: 'Software',
+      width: 'minmax(6rem, 2fr)',
+      cell: ({ fingerprint }) => owners.get(fingerprint) ?? '',
+    },
+    { title: 'Kind', width: '7rem', isExtra: true, cell: ({ kind }) => kind },
+    { title: 'Host or path', width: 'minmax(6rem, 2fr)', isExtra: true, cell: ({ asked }) => asked },
     { title: 'From', width: '10rem', isExtra: true, cell: ({ from }) => from },
     { title: 'Frame', width: '4rem', isExtra: true, isNumber: true, cell: ({ frame }) => frame },
   ]
@@ -22,7 +26,7 @@ export function AnalysisTables({ analysis, name }: { readonly analysis: Analysis
       <p class="actions">
         <Download
           name={`${name}-findings`}
-          columns={['frame', 'kind', 'from', 'to', 'asked', 'type', 'fingerprint', 'whose']}
+          columns={['frame', 'kind', 'from', 'to', 'asked', 'type', 'fingerprint', 'software']}
           rows={() =>
             findings.map(({ frame, kind, from, to, asked, type, fingerprint }) => [
               ...[frame, kind, from, to, asked, type, fingerprint, owners.get(fingerprint) ?? ''],

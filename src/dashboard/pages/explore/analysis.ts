@@ -38,7 +38,7 @@ export function analysisIn(value: unknown): Analysis {
         const isExact = each['known'] === 'exact'
         return [
           textOrNull(each['fingerprint']) ?? '',
-          `${isExact || names.length === 0 ? '' : 'like '}${names.join(', ')}`,
+          `${isExact || names.length === 0 ? '' : 'similar to '}${names.join(', ')}`,
         ]
       }),
     ),

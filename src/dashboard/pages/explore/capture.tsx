@@ -19,7 +19,7 @@ export function Capture() {
     if (given === undefined) return
     setTooLarge(
       given.size > BYTES_MAX
-        ? `${given.name} has ${whole(given.size)} bytes, and ${whole(BYTES_MAX)} can be sent. `
+        ? `${given.name} has ${whole(given.size)} bytes. The upload limit is ${whole(BYTES_MAX)} bytes. `
         : null,
     )
     if (given.size > BYTES_MAX) return
@@ -44,10 +44,10 @@ export function Capture() {
         begin(event.dataTransfer?.files[0])
       }}
     >
-      <h2 id="capture">A capture of packets</h2>
+      <h2 id="capture">Packet capture</h2>
       <p>
-        Drop a pcap or pcapng file here, or choose one: whoever is in it is named by what they sent. It stays
-        with this gateway.
+        Drop a pcap or pcapng file here, or choose one. Gatehouse identifies the clients by their handshakes
+        and requests. The file stays on this gateway.
       </p>
       <label>
         Capture file{' '}
@@ -86,18 +86,18 @@ function Followed({ id, name }: { readonly id: string; readonly name: string }) 
   if (!isOver)
     return (
       <p role="status">
-        {name} is read… <progress />{' '}
+        Reading {name}… <progress />{' '}
         <button type="button" onClick={() => void ask('cancelTask', { path: { task_id: id } })}>
           Stop
         </button>
       </p>
     )
   const [item] = page.results
-  if (page.status === 'cancelled') return <p role="status">It was stopped.</p>
+  if (page.status === 'cancelled') return <p role="status">Stopped.</p>
   if (item?.status !== 'ok')
     return (
       <p class="note bad" role="alert">
-        {name} could not be read: {item?.error?.detail ?? page.error ?? page.status}.
+        Cannot read {name}: {item?.error?.detail ?? page.error ?? page.status}.
       </p>
     )
   return <Result name={name} analysis={analysisIn(item.result)} />
@@ -108,20 +108,20 @@ function Result({ name, analysis }: { readonly name: string; readonly analysis: 
   return (
     <>
       <p role="status">
-        {name}: {format ?? 'no format that is known'}, {whole(frames)} frames, {whole(found)} findings
-        {found > findings.length && `, of which the first ${whole(findings.length)} are shown`}.
+        {name}: {format ?? 'unknown format'}, {whole(frames)} frames, {whole(found)} findings
+        {found > findings.length && ` (first ${whole(findings.length)} shown)`}.
       </p>
       {fault !== null && (
         <p class="note warn">
-          It is cut off or broken at byte {whole(fault.offset)} ({fault.detail}). What stands before that was
-          read.
+          The file is truncated or corrupt at byte {whole(fault.offset)} ({fault.detail}). Everything before
+          that was read.
         </p>
       )}
       {findings.length === 0 ? (
-        <Empty title="There is no TLS handshake and no request in it.">
+        <Empty title="No TLS handshakes or requests found">
           <p>
-            A capture has to begin before the connection does. Of encrypted requests only the handshake is
-            seen.
+            Start the capture before the connection begins. For encrypted requests only the handshake is
+            visible.
           </p>
         </Empty>
       ) : (

@@ -31,28 +31,28 @@ function Verdict({ result }: { readonly result: DetectionResult }) {
   return (
     <section class="card" aria-labelledby="verdict">
       <h2 id="verdict">
-        What the gate says: <Badge of={verdict} />
+        Verdict: <Badge of={verdict} />
       </h2>
       <Facts
         of={[
           [
             'Software',
             software === null ? (
-              'nobody whose name is known'
+              'unknown'
             ) : (
               <a href={`/dashboard/agents/${encodeURIComponent(software.id)}`}>{software.name}</a>
             ),
           ],
           ['Category', agent_category === null ? null : categoryOf(agent_category)],
-          ['An agent', `${percent(confidence)} sure`],
-          ['Proven by', verified],
-          ['Denied by', conflicts.map((conflict) => conflict.replaceAll('-', ' ')).join(', ')],
+          ['Agent likelihood', percent(confidence)],
+          ['Verified by', verified],
+          ['Contradicted by', conflicts.map((conflict) => conflict.replaceAll('-', ' ')).join(', ')],
           ...FINGERPRINTS.map((type) => [type.toUpperCase(), linked(type, fingerprints[type])] as const),
         ]}
       />
       <h3>Why</h3>
       {evidence.length === 0 ? (
-        <p>There is nothing in it that says anything.</p>
+        <p>No evidence found.</p>
       ) : (
         <Table
           label="Evidence"

@@ -24,25 +24,25 @@ export function Explore() {
   return (
     <Page
       title="Explore"
-      about="Whose is this? Paste a fingerprint, the headers of a request, what curl -v has printed, or a User-Agent."
+      about="Identify a client. Paste a fingerprint, request headers, curl -v output, or a User-Agent."
     >
       <form
         class="card"
-        aria-label="What is to be looked at"
+        aria-label="Search"
         onSubmit={(event) => {
           event.preventDefault()
           look(String(new FormData(event.currentTarget).get('text') ?? ''))
         }}
       >
         <Field
-          label="Fingerprint, headers, curl -v, or a User-Agent"
-          error={pasted.kind === 'unknown' ? `That is nothing that is known here: ${pasted.why}.` : null}
-          hint="Values of cookies, keys and tokens are left out before anything is sent."
+          label="Fingerprint, headers, curl -v output, or User-Agent"
+          error={pasted.kind === 'unknown' ? `Cannot read this input: ${pasted.why}.` : null}
+          hint="Values of cookies, keys and tokens are removed before anything is sent."
         >
           {(tied) => <textarea {...tied} name="text" rows={8} spellcheck={false} defaultValue={given} />}
         </Field>
         <button type="submit" class="main">
-          Look
+          Search
         </button>
       </form>
       <div aria-live="polite">
@@ -61,7 +61,7 @@ function Answer({ pasted }: { readonly pasted: Pasted }) {
     return (
       <>
         <section class="card" aria-labelledby="taken">
-          <h2 id="taken">A fingerprint: {type.toUpperCase()}</h2>
+          <h2 id="taken">Fingerprint: {type.toUpperCase()}</h2>
           <Words type={type} fingerprint={fingerprint} />
         </section>
         <Detection asked={asked} />
@@ -73,12 +73,12 @@ function Answer({ pasted }: { readonly pasted: Pasted }) {
     <>
       {pasted.kind === 'request' && (
         <p class="note">
-          Taken as {pasted.from}.
+          Read as {pasted.from}.
           {pasted.withheld.length > 0 &&
-            ` Not sent: the values of ${pasted.withheld.join(', ')}; the fingerprint of the request is another one without them.`}
+            ` Values not sent: ${pasted.withheld.join(', ')}. Without them the fingerprint of the request differs.`}
         </p>
       )}
-      {pasted.kind === 'user-agent' && <p class="note">Taken as a User-Agent.</p>}
+      {pasted.kind === 'user-agent' && <p class="note">Read as a User-Agent.</p>}
       <Detection asked={pasted.request} />
     </>
   )

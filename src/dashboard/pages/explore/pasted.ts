@@ -6,7 +6,7 @@ export type Pasted =
   | { readonly kind: 'fingerprint'; readonly type: FingerprintType; readonly fingerprint: string }
   | {
       readonly kind: 'request'
-      /** `curl -v`, `a request`, `headers`, `JSON`. */
+      /** `curl -v output`, `a request`, `headers`, `JSON`. */
       readonly from: string
       readonly request: DetectionRequest
       /** Names of headers whose values are withheld because they are private. */
@@ -20,7 +20,7 @@ export type Pasted =
  * taken as a User-Agent.
  */
 export function readPasted(given: string): Pasted {
-  if (given.length > LENGTH_MAX) return { kind: 'unknown', why: `it has more than ${LENGTH_MAX} characters` }
+  if (given.length > LENGTH_MAX) return { kind: 'unknown', why: `more than ${LENGTH_MAX} characters` }
   const text = given.trim()
   if (text === '') return { kind: 'empty' }
   const type = typeOf(text)
@@ -28,13 +28,13 @@ export function readPasted(given: string): Pasted {
   if (text.startsWith('{') || text.startsWith('[')) return ofJson(text)
   const lines = text.split(/\r\n|\n|\r/).map((line) => line.trimEnd())
   const sent = lines.filter((line) => /^>(?: |$)/.test(line)).map((line) => line.slice(2))
-  if (sent.length > 0) return ofHead(sent, 'curl -v')
+  if (sent.length > 0) return ofHead(sent, 'curl -v output')
   if (REQUEST_LINE.test(lines[0]!)) return ofHead(lines, 'a request')
   if (lines.every((line) => line === '' || HEADER.test(line))) return ofHead(lines, 'headers')
   if (lines.length === 1)
     return { kind: 'user-agent', request: { user_agent: text.slice(0, USER_AGENT_MAX) } }
   const wrong = lines.findIndex((line) => line !== '' && !HEADER.test(line)) + 1
-  return { kind: 'unknown', why: `line ${wrong} is no header: it has no name and colon` }
+  return { kind: 'unknown', why: `line ${wrong} is not a header such as "Name: value"` }
 }
 
 /** The fingerprint type whose form matches. */
@@ -51,7 +51,7 @@ function ofHead(lines: readonly string[], from: string): Pasted {
     const header = HEADER.exec(line)
     if (header !== null) pairs.push([header[1]!, header[2]!])
   }
-  if (pairs.length === 0) return { kind: 'unknown', why: 'there are no headers in it' }
+  if (pairs.length === 0) return { kind: 'unknown', why: 'no headers found' }
   return ofPairs(pairs, from, {
     ...(method !== undefined && { method: method.slice(0, 20) }),
     ...(target !== undefined && { path: target.split('?', 1)[0]!.slice(0, 2_000) }),
@@ -64,12 +64,12 @@ function ofJson(text: string): Pasted {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    return { kind: 'unknown', why: `it begins like JSON, and is none: ${(error as Error).message}` }
+    return { kind: 'unknown', why: `invalid JSON: ${(error as Error).message}` }
   }
   const found = typeof value === 'object' && value !== null && 'headers' in value ? value.headers : value
   const pairs = pairsIn(found)
   return pairs === null || pairs.length === 0
-    ? { kind: 'unknown', why: 'there are no headers in this JSON' }
+    ? { kind: 'unknown', why: 'no headers found in this JSON' }
     : ofPairs(pairs, 'JSON', {})
 }
 
@@ -101,7 +101,7 @@ function ofPairs(
     const before = headers[name]
     headers[name] = before === undefined ? shown : [...[before].flat(), shown]
   }
-  if (Object.keys(headers).length === 0) return { kind: 'unknown', why: 'there are no headers in it' }
+  if (Object.keys(headers).length === 0) return { kind: 'unknown', why: 'no headers found' }
   return { kind: 'request', from, request: { ...line, headers: { ...headers } }, withheld: [...withheld] }
 }
 

@@ -14,7 +14,7 @@ import { Table } from '../../parts/table.tsx'
 export function Fleet() {
   const used = useAsked('getFleet', {}, { everyMs: EVERY_MS })
   return (
-    <Page title="Fleet" about="Who serves, with which version, and by which signatures and policy.">
+    <Page title="Fleet" about="Proxies and workers, with their version, state and Snapshot.">
       <Answered used={used}>
         {(fleet) => (
           <>
@@ -37,19 +37,24 @@ function Own({ fleet: { version, leads, snapshot, proxies } }: { readonly fleet:
       <Facts
         of={[
           ['Version', version],
-          ['Role', leads ? 'makes Snapshots, and keeps the catalogue' : 'stands by: another manager leads'],
+          [
+            'Role',
+            leads
+              ? 'leader: creates Snapshots and maintains the catalogue'
+              : 'standby: another manager is the leader',
+          ],
           [
             'Snapshot',
             snapshot === null ? (
-              'none yet: proxies judge by what came with them'
+              'none yet: proxies use their built-in signatures'
             ) : (
               <>
-                {snapshot.number}, made <Time at={snapshot.made_at} />{' '}
+                {snapshot.number}, created <Time at={snapshot.made_at} />{' '}
                 <code>{snapshot.hash.slice(0, 12)}</code>
               </>
             ),
           ],
-          ['Proxies', proxies === null ? 'its own workers; it is no fleet' : summaryOf(proxies)],
+          ['Proxies', proxies === null ? 'only the workers of this gateway (no fleet)' : summaryOf(proxies)],
         ]}
       />
     </section>
@@ -57,8 +62,8 @@ function Own({ fleet: { version, leads, snapshot, proxies } }: { readonly fleet:
 }
 
 function summaryOf({ total, serving, current, by_version }: NonNullable<FleetAnswer['proxies']>): string {
-  const versions = Object.entries(by_version).map(([version, count]) => `${count} of version ${version}`)
-  return `${counted(total, 'proxy', 'proxies')}, ${serving} serving, ${current} with the newest Snapshot; ${versions.join(', ') || 'none was heard of'}`
+  const versions = Object.entries(by_version).map(([version, count]) => `${count} on version ${version}`)
+  return `${counted(total, 'proxy', 'proxies')}, ${serving} serving, ${current} with the newest Snapshot; ${versions.join(', ') || 'no proxy has reported'}`
 }
 
 function Workers({ instances }: { readonly instances: readonly Instance[] }) {
@@ -90,7 +95,7 @@ function Workers({ instances }: { readonly instances: readonly Instance[] }) {
           {
             title: 'Snapshot',
             cell: ({ snapshot, current }) =>
-              snapshot === null ? 'none' : `${snapshot}${current ? '' : ', an older one'}`,
+              snapshot === null ? 'none' : `${snapshot}${current ? '' : ' (older)'}`,
           },
           { title: 'Since', isExtra: true, cell: ({ since }) => <Time at={since} /> },
         ]}
@@ -152,10 +157,12 @@ function Proxies({ proxies, madeAt }: ProxiesProps) {
         keyOf={({ id }) => id}
         load={load}
         empty={
-          <Empty title={proxies.total === 0 ? 'No proxy was heard of in the last hour.' : 'No proxy is so.'}>
+          <Empty
+            title={proxies.total === 0 ? 'No proxy has reported in the last hour' : 'No matching proxies'}
+          >
             <p>
-              A proxy is one of this fleet with <code>gatehouse proxy</code> and the same <code>bus.url</code>{' '}
-              and <code>bus.name</code>; it says how it is every few seconds.
+              To add a proxy to this fleet, run <code>gatehouse proxy</code> with the same{' '}
+              <code>bus.url</code> and <code>bus.name</code>. It reports every few seconds.
             </p>
           </Empty>
         }
@@ -171,17 +178,17 @@ function Advice({ proxies: { unready, stale, total, current } }: Pick<ProxiesPro
   const advice = [
     ...(stale > 0
       ? [
-          `Silent for three beats: ${counted(stale, 'proxy', 'proxies')}. It may serve all the same: look at its process, and at its way to NATS.`,
+          `Missed three heartbeats: ${counted(stale, 'proxy', 'proxies')}. A silent proxy may still serve. Check its process and its connection to NATS.`,
         ]
       : []),
     ...(unready > 0
       ? [
-          `Should not serve, by what it says: ${counted(unready, 'proxy', 'proxies')}. The row says why, and so does its log.`,
+          `Not ready: ${counted(unready, 'proxy', 'proxies')}. The table and the log of the proxy show the reason.`,
         ]
       : []),
     ...(behind > 0
       ? [
-          `Without the newest Snapshot: ${counted(behind, 'proxy', 'proxies')}. It comes within seconds, or the row says why it is refused.`,
+          `Without the newest Snapshot: ${counted(behind, 'proxy', 'proxies')}. It arrives within seconds, or the table shows why it was refused.`,
         ]
       : []),
   ]
@@ -199,8 +206,8 @@ function troubleOf({ workers, refused_snapshot: refused, sightings }: FleetProxy
   return [
     ...new Set(workers.flatMap(({ reasons }) => reasons)),
     ...(refused === null ? [] : [`refuses Snapshot ${refused.number}: ${refused.reason}`]),
-    ...(sightings.waiting > 0 ? [`${counted(sightings.waiting, 'sighting')} waiting`] : []),
-    ...(sightings.dropped > 0 ? [`${sightings.dropped} dropped`] : []),
+    ...(sightings.waiting > 0 ? [`${counted(sightings.waiting, 'sighting')} pending`] : []),
+    ...(sightings.dropped > 0 ? [`${counted(sightings.dropped, 'sighting')} dropped`] : []),
   ].join('; ')
 }
 
@@ -235,9 +242,9 @@ const COLUMNS: readonly Column<FleetProxy>[] = [
     isExtra: true,
     cell: ({ config_hash }) => <code title={config_hash}>{config_hash.slice(0, 8)}</code>,
   },
-  { title: 'Heard', width: '8rem', isExtra: true, cell: ({ heard_at }) => <Time at={heard_at} /> },
+  { title: 'Last report', width: '8rem', isExtra: true, cell: ({ heard_at }) => <Time at={heard_at} /> },
   {
-    title: 'Trouble',
+    title: 'Problems',
     width: 'minmax(6rem, 3fr)',
     isExtra: true,
     cell: (proxy) => <span title={troubleOf(proxy)}>{troubleOf(proxy)}</span>,

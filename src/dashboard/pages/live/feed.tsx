@@ -14,22 +14,22 @@ export function Feed() {
   return (
     <section class="card" aria-labelledby="feed">
       <div class="page-head">
-        <h2 id="feed">As they come in</h2>
+        <h2 id="feed">Latest requests</h2>
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          Stand still
+          Pause
         </button>
       </div>
       {fed.requests.length === 0 ? (
-        <Empty title="No request so far." />
+        <Empty title="No requests yet" />
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-        <ol class="feed" tabIndex={0} aria-label="Requests, the newest first">
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys
+        <ol class="feed" tabIndex={0} aria-label="Requests, newest first">
           {fed.requests.map((request) => (
             <Line key={request.id} request={request} />
           ))}
         </ol>
       )}
-      {fed.skipped > 0 && <p class="soft">{whole(fed.skipped)} more came in than are shown.</p>}
+      {fed.skipped > 0 && <p class="soft">{whole(fed.skipped)} more requests arrived than are shown.</p>}
     </section>
   )
 }
@@ -51,7 +51,7 @@ function Line({ request }: { readonly request: Request }) {
           <a href={`/dashboard/agents/${encodeURIComponent(who)}`}>{who}</a>
         )}
       </span>
-      {verified !== null && <Badge of="verified" text={`proven: ${verified}`} />}
+      {verified !== null && <Badge of="verified" text={`verified: ${verified}`} />}
       {conflicts.map((conflict) => (
         <Badge key={conflict} of="bad" text={`but ${conflict.replaceAll('-', ' ')}`} />
       ))}
@@ -59,7 +59,7 @@ function Line({ request }: { readonly request: Request }) {
         {method} {host}
         {path}
       </span>
-      <a href={`/dashboard/policy?request=${encodeURIComponent(id)}`} title="Why">
+      <a href={`/dashboard/policy?request=${encodeURIComponent(id)}`} title="Explain this decision">
         <Badge of={action} text={rule === 'otherwise' ? action : `${action}: ${rule}`} />
       </a>
     </li>

@@ -5,7 +5,7 @@ import { Past } from './past.tsx'
 
 export function Live() {
   return (
-    <Page title="Live" about="Who is at the door, what they are taken for, and what is done about it.">
+    <Page title="Live" about="Requests as they arrive, with the verdict and the action for each.">
       <Now />
       <Feed />
       <Past />

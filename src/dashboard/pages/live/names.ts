@@ -14,7 +14,7 @@ export const CATEGORIES = [
   { category: 'crawler', label: 'Crawlers', colour: 'series-4' },
   { category: 'mcp-client', label: 'MCP clients', colour: 'series-5' },
   { category: 'custom', label: 'Custom', colour: 'series-6' },
-  { category: 'unnamed', label: 'Not named', colour: 'series-7' },
+  { category: 'unnamed', label: 'Unnamed', colour: 'series-7' },
 ] as const
 
 export function categoryOf(category: string): string {

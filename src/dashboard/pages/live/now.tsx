@@ -17,7 +17,7 @@ export function Now() {
       {problem !== null && <ProblemNote problem={problem} />}
       <Figures seconds={seconds} />
       <Plot
-        title="Requests a second"
+        title="Requests per second"
         at={seconds.at}
         isStacked
         lines={VERDICTS.map(({ verdict, label, colour }) => ({
@@ -33,9 +33,9 @@ function Figures({ seconds }: { readonly seconds: Seconds }) {
   const { requests, by_verdict, by_action } = sumOf(seconds, MINUTE)
   const agents = by_verdict['agent'] ?? 0
   const figures = [
-    { name: 'Requests in a minute', value: short(requests) },
-    { name: 'Of agents', value: short(agents), share: requests === 0 ? null : agents / requests },
-    { name: 'Of people', value: short(by_verdict['human'] ?? 0) },
+    { name: 'Requests per minute', value: short(requests) },
+    { name: 'From agents', value: short(agents), share: requests === 0 ? null : agents / requests },
+    { name: 'From people', value: short(by_verdict['human'] ?? 0) },
     { name: 'Tagged', value: short(by_action['tag'] ?? 0) },
     { name: 'Blocked', value: short(by_action['block'] ?? 0) },
   ]

@@ -2,7 +2,7 @@ import { useLocation } from 'preact-iso'
 import type { Statistics } from '../../api/operations.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { Download } from '../../parts/download.tsx'
-import { percent, short, whole } from '../../parts/format.ts'
+import { counted, percent, short, whole } from '../../parts/format.ts'
 import { Plot } from '../../parts/plot.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { CATEGORIES } from './names.ts'
@@ -17,7 +17,7 @@ export function Past() {
   return (
     <section aria-labelledby="past">
       <div class="page-head">
-        <h2 id="past">What was seen</h2>
+        <h2 id="past">History</h2>
         <div class="actions">
           <WindowChoice window={window} />
           {used.answer?.window === window && <SavedAs statistics={used.answer} />}
@@ -32,9 +32,9 @@ function Pictures({ statistics }: { readonly statistics: Statistics }) {
   const { detection, series, agents } = statistics
   if (detection.requests === 0)
     return (
-      <Empty title="Nothing has come in in this time.">
+      <Empty title="No requests in this time range">
         <p>
-          Send a request through the gate: <code>curl --insecure https://HOST:8443/</code>. It is shown here
+          Send a request through the gateway: <code>curl --insecure https://HOST:8443/</code>. It appears here
           within a second.
         </p>
       </Empty>
@@ -43,9 +43,9 @@ function Pictures({ statistics }: { readonly statistics: Statistics }) {
   return (
     <>
       <p>
-        {whole(detection.requests)} requests, {percent(detection.rate)} of them of {agents.seen} agents that
-        have a name ({agents.new} of them new); {whole(detection.verified)} have proven who they are;{' '}
-        {whole(detection.blocked)} were blocked.
+        {counted(detection.requests, 'request')}, {percent(detection.rate)} of them from agents.{' '}
+        {counted(agents.seen, 'named agent')} ({agents.new} new). {whole(detection.verified)} verified,{' '}
+        {whole(detection.blocked)} blocked.
       </p>
       <div class="card">
         <Plot
@@ -73,8 +73,8 @@ function Pictures({ statistics }: { readonly statistics: Statistics }) {
 function TopAgents({ detection: { by_agent, agents } }: Pick<Statistics, 'detection'>) {
   if (by_agent.length === 0)
     return (
-      <Empty title="No agent with a name was seen.">
-        <p>Requests of agents that nobody has named are counted as such.</p>
+      <Empty title="No named agents in this time range">
+        <p>Requests from agents without a name are counted as unnamed.</p>
       </Empty>
     )
   return (
@@ -107,7 +107,7 @@ function Confidence({ by }: { readonly by: Statistics['detection']['by_confidenc
   const tenths = Object.keys(by).sort()
   return (
     <Plot
-      title="How sure verdicts were"
+      title="Confidence of verdicts"
       at={tenths.map((_, place) => place)}
       words={tenths}
       isBars

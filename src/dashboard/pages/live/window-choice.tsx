@@ -11,8 +11,8 @@ export function windowIn(text: string | undefined): Window {
 export function WindowChoice({ window }: { readonly window: Window }) {
   const { path, query, route } = useLocation()
   return (
-    // biome-ignore lint/a11y/useSemanticElements: this is not a form that is sent
-    <span class="group" role="group" aria-label="How far back">
+    // biome-ignore lint/a11y/useSemanticElements: nothing of it is sent anywhere
+    <span class="group" role="group" aria-label="Time range">
       {WINDOWS.map((each) => (
         <button
           key={each}

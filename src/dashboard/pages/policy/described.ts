@@ -23,8 +23,8 @@ export function writtenRequest(described: Described): WrittenRequest | string {
   const { text, ja4, address, kind, agent, category } = described
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
-  if (agent !== '' && kind !== 'agent') return 'An agent is named that it is not held for.'
-  // The API reports unknown names.
+  if (agent !== '' && kind !== 'agent') return 'An agent ID needs the verdict agent.'
+  // The API says what is wrong with what is none of its names.
   const verdict = {
     kind,
     ...(agent !== '' && { agent: { id: agent, ...(category !== '' && { category }) } }),
@@ -57,11 +57,11 @@ function sentIn(text: string): WrittenRequest | string {
     case 'empty':
       return {}
     case 'unknown':
-      return `That is no request: ${pasted.why}.`
+      return `Not a request: ${pasted.why}.`
     case 'fingerprint':
       return pasted.type === 'ja4' || pasted.type === 'ja4h'
         ? { [pasted.type]: pasted.fingerprint }
-        : 'That is a fingerprint that no policy asks for.'
+        : 'Policies do not use this type of fingerprint.'
     case 'user-agent':
       return written({ headers: { 'User-Agent': pasted.request.user_agent! } })
     case 'request':

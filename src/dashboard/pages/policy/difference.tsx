@@ -5,14 +5,14 @@ import { diffOf, shortened } from './diff.ts'
 export function Difference({ before, after }: { readonly before: string; readonly after: string }) {
   const lines = diffOf(before, after)
   const count = (kind: string) => lines.filter((line) => line.kind === kind).length
-  if (count('same') === lines.length) return <p>They are the same.</p>
+  if (count('same') === lines.length) return <p>No differences.</p>
   return (
     <>
       <p>
         {counted(count('added'), 'line')} added, {counted(count('removed'), 'line')} removed.
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-      <section class="preformatted" tabIndex={0} aria-label="The difference">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keys */}
+      <section class="preformatted" tabIndex={0} aria-label="Differences">
         <pre class="diff">
           {shortened(lines).map((line, at) =>
             line === null ? (

@@ -41,10 +41,10 @@ export function Editor({ inForce, tag, put }: Props) {
   return (
     <>
       <section class="card" aria-labelledby="editor">
-        <h2 id="editor">Write</h2>
+        <h2 id="editor">Editor</h2>
         <Field
-          label="Policy, as JSON"
-          hint="The first rule that holds decides. config/README.md has all that rules can ask for."
+          label="Policy (JSON)"
+          hint="The first matching rule decides. See config/README.md for all conditions and actions."
           error={
             written.kind === 'wrong'
               ? `${written.line === null ? '' : `Line ${written.line}: `}${written.why}`
@@ -64,7 +64,7 @@ export function Editor({ inForce, tag, put }: Props) {
         {doing.problem !== null && <ProblemNote problem={doing.problem} />}
         <p class="actions">
           <label>
-            Try it on{' '}
+            Test against{' '}
             <select value={window} onChange={({ currentTarget }) => setWindow(currentTarget.value as Window)}>
               {WINDOWS.map((each) => (
                 <option key={each} value={each}>
@@ -74,7 +74,7 @@ export function Editor({ inForce, tag, put }: Props) {
             </select>
           </label>
           <button type="button" disabled={policy === null || doing.isDoing} onClick={() => void tryIt()}>
-            Check and try
+            Validate and test
           </button>
           <button
             type="button"
@@ -82,30 +82,30 @@ export function Editor({ inForce, tag, put }: Props) {
             disabled={policy === null || !isChanged || doing.isDoing || isFile}
             onClick={() => setAsks(true)}
           >
-            Put in force…
+            Apply…
           </button>
           {isChanged && (
             <button type="button" onClick={() => setText(current)}>
-              Back to the one in force
+              Discard changes
             </button>
           )}
         </p>
         {isFile && (
           <p class="note">
-            The policy is in the file <code>{inForce.file}</code>, which has the last word: what is tried here
-            is put there by hand, or the setting policy.file is taken away.
+            The policy comes from the file <code>{inForce.file}</code>. To apply a policy that you tested
+            here, edit that file, or remove the setting policy.file.
           </p>
         )}
         {isChanged && (
           <>
-            <h3>What is different from the one in force</h3>
+            <h3>Changes from the policy in force</h3>
             <Difference before={current} after={text} />
           </>
         )}
         {tried !== null && (
-          <section aria-label="What it would have changed">
-            <h3>What it would have changed</h3>
-            {tried.text !== text && <p class="note warn">It was changed since it was tried.</p>}
+          <section aria-label="Effect on recorded requests">
+            <h3>Effect on recorded requests</h3>
+            {tried.text !== text && <p class="note warn">The policy was edited after this test.</p>}
             <p class="note good" role="status">
               Valid policy.
             </p>
@@ -115,8 +115,8 @@ export function Editor({ inForce, tag, put }: Props) {
         )}
         {asks && (
           <Confirm
-            title="Put this policy in force?"
-            doing="Put it in force"
+            title="Apply this policy?"
+            doing="Apply"
             cancel={() => setAsks(false)}
             done={() => {
               setAsks(false)
@@ -127,10 +127,12 @@ export function Editor({ inForce, tag, put }: Props) {
             }}
           >
             <p>
-              Every proxy judges by it within a second. The one before can be put again, from the list of
+              Every proxy applies it within a second. You can roll back to an earlier version in the list of
               versions.
             </p>
-            {tried?.text !== text && <p class="note warn">It was not tried on what is recorded.</p>}
+            {tried?.text !== text && (
+              <p class="note warn">This policy was not tested against recorded requests.</p>
+            )}
             <Difference before={current} after={text} />
           </Confirm>
         )}
@@ -148,7 +150,7 @@ function useLeaving(isChanged: boolean): void {
     const click = (event: MouseEvent) => {
       const link = (event.target as Element).closest('a')
       if (link === null || link.target !== '' || event.ctrlKey || event.metaKey) return
-      if (confirm('What you have written is not in force, and is lost. Go away?')) return
+      if (confirm('Your changes are not applied and will be lost. Leave this page?')) return
       event.preventDefault()
       event.stopPropagation()
     }

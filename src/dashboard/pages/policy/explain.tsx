@@ -26,7 +26,7 @@ export function Explain({ policy }: Props) {
     <section class="card" aria-labelledby="explain">
       <h2 id="explain">Explain a request</h2>
       <p class="about">
-        By the policy {policy === null ? 'in force' : 'that is written above'}, rule by rule. Nothing is
+        Evaluates the policy {policy === null ? 'in force' : 'in the editor above'}, rule by rule. Nothing is
         recorded.
       </p>
       {id === undefined ? (
@@ -45,8 +45,8 @@ function Recorded({ policy, id }: Props & { readonly id: string }) {
       {(request) => (
         <>
           <p class="note">
-            As it is recorded: it was {DONE[request.action] ?? request.action}, by {ruleText(request.rule)}.
-            Headers but its User-Agent, and its query, are not recorded.
+            Recorded request: it was {DONE[request.action] ?? request.action} by {ruleText(request.rule)}. Of
+            its headers only the User-Agent is recorded. Its query string is not recorded.
           </p>
           <Asking policy={policy} given={recorded(request)} />
         </>
@@ -62,7 +62,7 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
   return (
     <>
       <Form
-        label="A request"
+        label="Request"
         doing={doing}
         submit="Explain"
         done={async (data) => {
@@ -79,8 +79,8 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
         }}
       >
         <Field
-          label="Its head, its headers, or what curl -v has printed"
-          hint="Values of cookies, keys and tokens are left out before anything is sent."
+          label="Request, headers, or curl -v output"
+          hint="Values of cookies, keys and tokens are removed before anything is sent."
           error={wrong}
         >
           {(tied) => <textarea {...tied} name="text" rows={6} spellcheck={false} defaultValue={given.text} />}
@@ -92,10 +92,10 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
           <Field label="Address" error={doing.errorAt('/request/address')}>
             {(tied) => <input {...tied} name="address" spellcheck={false} defaultValue={given.address} />}
           </Field>
-          <Field label="Held for">
+          <Field label="Verdict">
             {(tied) => (
               <select {...tied} name="kind" value={given.kind}>
-                <option value="">what the rest says</option>
+                <option value="">from the request</option>
                 {KINDS.map((kind) => (
                   <option key={kind} value={kind}>
                     {kind}
@@ -104,7 +104,7 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
               </select>
             )}
           </Field>
-          <Field label="Agent" hint="Its id, where it is held for one.">
+          <Field label="Agent" hint="An agent ID. Needs the verdict agent.">
             {(tied) => <input {...tied} name="agent" spellcheck={false} defaultValue={given.agent} />}
           </Field>
         </div>
@@ -124,29 +124,29 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
       </h3>
       {wouldHave !== null && (
         <p class="note warn">
-          But for being on trial, {ruleText(wouldHave.rule)} would have decided: {wouldHave.action}.
+          On trial: without the trial, {ruleText(wouldHave.rule)} would decide {wouldHave.action}.
         </p>
       )}
       {waitMs !== null && (
         <p class="note">
-          It is signed, which is not checked here.{' '}
+          The request is signed. The signature is not checked here.{' '}
           {waitMs === 0
-            ? 'Where the key is not known yet, it is judged at once, as unchecked.'
-            : `Where the key is not known yet, it waits for it, ${waitMs} ms at most.`}
+            ? 'If the key is not known yet, the proxy decides at once and treats the signature as unchecked.'
+            : `If the key is not known yet, the proxy waits up to ${waitMs} ms for it.`}
         </p>
       )}
       <Facts
         of={[
-          ['Held for', <Badge key="kind" of={verdict.kind} />],
-          ['Because', verdict.given ? 'it is said here' : 'of what it sends'],
+          ['Verdict', <Badge key="kind" of={verdict.kind} />],
+          ['Source', verdict.given ? 'chosen above' : 'classified from the request'],
           ['Software', verdict.software?.name ?? verdict.agent?.name ?? null],
           ['Category', verdict.agent?.category ?? null],
-          ['Sure', verdict.given ? null : percent(verdict.confidence)],
-          ['Proven by', verdict.verified],
+          ['Confidence', verdict.given ? null : percent(verdict.confidence)],
+          ['Verified by', verdict.verified],
         ]}
       />
       {rules.length === 0 ? (
-        <p>The policy has no rules: everything goes by its otherwise.</p>
+        <p>The policy has no rules. Its default action (otherwise) applies.</p>
       ) : (
         <Table
           label="Rules"
@@ -155,11 +155,11 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
           columns={[
             { title: 'Rule', cell: ({ rule }) => rule },
             {
-              title: 'Holds',
+              title: 'Match',
               cell: ({ holds, decides }) => (
                 <Badge
                   of={decides ? 'good' : 'plain'}
-                  text={decides ? 'decides' : holds ? 'holds' : 'does not'}
+                  text={decides ? 'decides' : holds ? 'matches' : 'no match'}
                 />
               ),
             },
@@ -172,11 +172,11 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
 }
 
 function ruleText(rule: string): string {
-  return rule === 'otherwise' ? 'otherwise, as no rule holds' : `rule “${rule}”`
+  return rule === 'otherwise' ? 'the default action (no rule matched)' : `rule “${rule}”`
 }
 
 const KINDS = ['agent', 'automation', 'human', 'unknown']
 const DONE: Readonly<Record<string, string>> = {
-  ...{ pass: 'passed on', tag: 'passed on, tagged', block: 'blocked', rate_limit: 'limited' },
-  ...{ tarpit: 'held, then blocked', redirect: 'sent elsewhere', route: 'passed on to another upstream' },
+  ...{ pass: 'passed', tag: 'passed with a tag', block: 'blocked', rate_limit: 'rate-limited' },
+  ...{ tarpit: 'delayed, then blocked', redirect: 'redirected', route: 'sent to another upstream' },
 }

@@ -26,7 +26,7 @@ export function PolicyPage() {
     used.again()
   }
   return (
-    <Page title="Policy" about="What is done about whom: rules in their order, the first that holds decides.">
+    <Page title="Policy" about="What Gatehouse does with each request. The first matching rule decides.">
       {said !== null && (
         <p class="note good" role="status">
           {said}
@@ -47,7 +47,7 @@ export function PolicyPage() {
                 turn={turn}
                 inForce={inForce}
                 tag={used.tag}
-                restored={(version) => changed(`The policy of version ${version} is in force again.`)}
+                restored={(version) => changed(`Version ${version} is in force again.`)}
               />
             )}
           </>
@@ -67,17 +67,17 @@ function InForce({ inForce }: { readonly inForce: PolicyInForce }) {
           ['From', FROM[source]],
           ['File', file],
           ['Version', version === null ? null : String(version)],
-          ['Put by', author],
-          ['Put', created_at === null ? null : <FullTime key="put" at={created_at} />],
-          ['Again that of', restored_version === null ? null : `version ${restored_version}`],
-          ['In force here', <Time key="since" at={inForce.in_force_since} />],
+          ['Author', author],
+          ['Saved', created_at === null ? null : <FullTime key="put" at={created_at} />],
+          ['Restored from', restored_version === null ? null : `version ${restored_version}`],
+          ['In force since', <Time key="since" at={inForce.in_force_since} />],
           ['SHA-256', <code key="hash">{hash.slice(0, 16)}</code>],
         ]}
       />
       <Warnings warnings={warnings} />
       {problems.length > 0 && (
         <div class="note bad" role="alert">
-          <p>A newer one is not in force:</p>
+          <p>A newer policy is not in force:</p>
           <ul>
             {problems.map((each) => (
               <li key={each}>{each}</li>
@@ -123,11 +123,11 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
             cell: ({ version, in_force, restored_version }) => (
               <>
                 {version} {in_force && <Badge of="good" text="in force" />}
-                {restored_version !== null && <small> that of {restored_version} again</small>}
+                {restored_version !== null && <small> restored from {restored_version}</small>}
               </>
             ),
           },
-          { title: 'By', width: 'minmax(8rem, 1fr)', isExtra: true, cell: ({ author }) => author },
+          { title: 'Author', width: 'minmax(8rem, 1fr)', isExtra: true, cell: ({ author }) => author },
           {
             title: 'When',
             width: '15rem',
@@ -150,15 +150,15 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
           },
         ]}
         empty={
-          <Empty title="No policy was put so far.">
-            <p>Without one every request is tagged, and none is blocked.</p>
+          <Empty title="No policy saved yet">
+            <p>Without a policy every request is tagged and none is blocked.</p>
           </Empty>
         }
       />
       {asked !== null && (
         <Confirm
-          title={`Put the policy of version ${asked.version} in force again?`}
-          doing="Put it in force"
+          title={`Roll back to version ${asked.version}?`}
+          doing="Roll back"
           cancel={() => setAsked(null)}
           done={() => {
             const { version } = asked
@@ -178,6 +178,6 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
 
 const FROM: Readonly<Record<PolicyInForce['source'], string>> = {
   file: 'a file',
-  api: 'here, or the API',
-  default: 'nobody: every request is tagged, none is blocked',
+  api: 'the dashboard or the API',
+  default: 'the built-in default: every request is tagged, none is blocked',
 }

@@ -10,8 +10,8 @@ export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
   const { sightings, changed, unchanged, unjudged, by_settings, left_out, from, to, complete } = preview
   if (sightings === 0)
     return (
-      <Empty title="Nothing is recorded in this time.">
-        <p>Requests are recorded as they come in, for as long as sightings.retention says.</p>
+      <Empty title="No requests recorded in this time range">
+        <p>Requests are recorded as they arrive and kept for the time in sightings.retention.</p>
       </Empty>
     )
   return (
@@ -24,16 +24,17 @@ export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
           </>
         )}{' '}
         <strong>
-          {whole(changed)} ({percent(changed / sightings)}) would have gone another way
+          {whole(changed)} ({percent(changed / sightings)}) would have a different outcome
         </strong>
-        , {whole(unchanged)} the same way.
-        {unjudged > 0 && ` Of ${whole(unjudged)} it cannot be said: it hangs on what is not recorded.`}
-        {by_settings > 0 && ` ${whole(by_settings)} were decided by settings.`}
-        {left_out > 0 && ` ${whole(left_out)} records are damaged.`}
-        {!complete && ' There was time for the newest ones only.'}
+        , {whole(unchanged)} the same.
+        {unjudged > 0 &&
+          ` ${whole(unjudged)} cannot be judged: the outcome depends on data that is not recorded.`}
+        {by_settings > 0 && ` ${whole(by_settings)} were decided by settings, not by rules.`}
+        {left_out > 0 && ` ${whole(left_out)} records are damaged and were skipped.`}
+        {!complete && ' The time limit was reached: only the newest requests were tested.'}
       </p>
       <Rows
-        title="What becomes of what"
+        title="Actions before and after"
         heads={['Before', 'After', 'Requests']}
         rows={preview.transitions.map(({ from, to, count }) => [from, to, whole(count)])}
       />
@@ -43,27 +44,27 @@ export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
         rows={preview.rules.map(({ rule, before, after, on_trial }) => [
           ...[
             rule,
-            before === null ? 'not there' : whole(before),
-            after === null ? 'not there' : whole(after),
+            before === null ? 'no such rule' : whole(before),
+            after === null ? 'no such rule' : whole(after),
             whole(on_trial),
           ],
         ])}
       />
       <Rows
-        title="Who would notice"
+        title="Affected agents"
         heads={['Agent', 'Before', 'After', 'Requests']}
         rows={preview.agents.map(({ name, from, to, count }) => [name, from, to, whole(count)])}
       />
       <Rows
-        title="Where"
+        title="Affected paths"
         heads={['Path', 'Before', 'After', 'Requests']}
         rows={preview.paths.map(({ name, from, to, count }) => [name, from, to, whole(count)])}
       />
       <Rows
-        title="Rules that cannot be judged by what is recorded"
-        heads={['Rule', 'Of the policy', 'Asks for', 'Requests']}
+        title="Rules that need data that is not recorded"
+        heads={['Rule', 'Policy', 'Needs', 'Requests']}
         rows={preview.open.map(({ rule, policy, needs, sightings }) => [
-          ...[rule, policy === 'new' ? 'new one' : 'one in force', needs.join(', '), whole(sightings)],
+          ...[rule, policy === 'new' ? 'new' : 'in force', needs.join(', '), whole(sightings)],
         ])}
       />
     </>

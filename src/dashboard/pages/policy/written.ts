@@ -11,7 +11,7 @@ export function readWritten(text: string): Written {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return { kind: 'policy', policy: value as Policy }
-    return { kind: 'wrong', why: 'a policy is an object: {"rules": []}', line: 1 }
+    return { kind: 'wrong', why: 'a policy must be an object, such as {"rules": []}', line: 1 }
   } catch (error) {
     const { message } = error as Error
     return { kind: 'wrong', why: message, line: lineOfProblem(text) }

@@ -49,8 +49,8 @@ export function Audit() {
         keyOf={({ id }) => id}
         load={load}
         empty={
-          <Empty title="Nothing was changed so.">
-            <p>Every administrative change is written down here, with who made it and from where.</p>
+          <Empty title="No matching changes">
+            <p>Every administrative change is recorded here, with its author and address.</p>
           </Empty>
         }
       />
@@ -60,7 +60,7 @@ export function Audit() {
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   {
-    title: 'What',
+    title: 'Action',
     width: 'minmax(8rem, 2fr)',
     cell: ({ action, subject, detail }) => (
       <span title={JSON.stringify(detail)}>{subject === null ? action : `${action} ${subject}`}</span>

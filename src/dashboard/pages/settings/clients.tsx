@@ -27,15 +27,15 @@ export function Clients() {
   return (
     <KeptList<Client>
       title="OAuth clients"
-      about="Programs that get tokens at /oauth/token, for themselves or in the name of who signs in."
+      about="Programs that get tokens at /oauth/token, for themselves or on behalf of a user."
       news={
         made !== null &&
         (made.client_secret === undefined ? (
           <p class="note good" role="status">
-            The client is <code>{made.client_id}</code>.
+            Client <code>{made.client_id}</code> created.
           </p>
         ) : (
-          <Secret label={`The secret of ${made.client_id}.`} value={made.client_secret} />
+          <Secret label={`Client secret of ${made.client_id}.`} value={made.client_secret} />
         ))
       }
       keyOf={({ client_id }) => client_id}
@@ -49,15 +49,30 @@ export function Clients() {
       }}
       columns={(again) => [
         { title: 'Name', width: 'minmax(8rem, 2fr)', cell: ({ name }) => name },
-        { title: 'Id', width: '11rem', isExtra: true, cell: ({ client_id }) => <code>{client_id}</code> },
         {
-          title: 'For',
+          title: 'Client ID',
+          width: '11rem',
+          isExtra: true,
+          cell: ({ client_id }) => <code>{client_id}</code>,
+        },
+        {
+          title: 'Grant types',
           width: 'minmax(8rem, 2fr)',
           isExtra: true,
           cell: ({ grant_types }) => grant_types.join(', '),
         },
-        { title: 'May', width: 'minmax(6rem, 1fr)', isExtra: true, cell: ({ scopes }) => scopes.join(', ') },
-        { title: 'Made', width: '9rem', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
+        {
+          title: 'Scopes',
+          width: 'minmax(6rem, 1fr)',
+          isExtra: true,
+          cell: ({ scopes }) => scopes.join(', '),
+        },
+        {
+          title: 'Created',
+          width: '9rem',
+          isExtra: true,
+          cell: ({ created_at }) => <Time at={created_at} />,
+        },
         {
           title: 'Action',
           width: '6rem',
@@ -70,9 +85,7 @@ export function Clients() {
                 again()
               }}
             >
-              <p>
-                Its tokens open nothing any more, and nobody’s consent to it counts. There is no way back.
-              </p>
+              <p>Its tokens stop working, and all consents to it are withdrawn. This cannot be undone.</p>
             </TakeAway>
           ),
         },
@@ -90,8 +103,8 @@ export function Clients() {
         ),
       }}
       empty={
-        <Empty title="There are no clients.">
-          <p>A program that only asks who somebody is gets along with an API key.</p>
+        <Empty title="No clients yet">
+          <p>For a program that acts only for itself, an API key is enough.</p>
         </Empty>
       }
     />
@@ -109,46 +122,50 @@ function NewClientForm({
   return (
     <Form
       label="New client"
-      submit="Make it"
+      submit="Create"
       doing={doing}
       cancel={cancel}
       done={async (data) => made(await ask('createClient', { body: requestIn(data) }))}
     >
-      <Field label="Name" hint="People are asked for their consent under it." error={doing.errorAt('/name')}>
+      <Field
+        label="Name"
+        hint="People see this name when they are asked for consent."
+        error={doing.errorAt('/name')}
+      >
         {(tied) => <input {...tied} name="name" required maxLength={100} />}
       </Field>
       <Choices
-        legend="It gets tokens by"
+        legend="Grant types"
         name="grant_types"
         values={GRANT_TYPES}
         chosen={['client_credentials']}
         error={doing.errorAt('/grant_types')}
       />
       <Field
-        label="Where people are led back to"
-        hint="Of authorization_code: one URL a line."
+        label="Redirect URIs"
+        hint="For authorization_code. One URL per line."
         error={doing.errorAt('/redirect_uris')}
       >
         {(tied) => <textarea {...tied} name="redirect_uris" rows={2} spellcheck={false} />}
       </Field>
       <Choices
-        legend="It may"
+        legend="Scopes"
         name="scopes"
         values={SCOPE_CHOICES}
         chosen={['read', 'detect']}
         error={doing.errorAt('/scopes')}
       />
-      <Field label="It shows" error={doing.errorAt('/token_endpoint_auth_method')}>
+      <Field label="Authentication" error={doing.errorAt('/token_endpoint_auth_method')}>
         {(tied) => (
           <select {...tied} name="method">
-            <option value="">the usual: its secret, or a key where there is one below</option>
-            <option value="client_secret_post">its secret in the body</option>
-            <option value="private_key_jwt">a signature of its key</option>
-            <option value="none">nothing: an app on somebody’s machine</option>
+            <option value="">default: a secret, or a key if you give one below</option>
+            <option value="client_secret_post">secret in the request body</option>
+            <option value="private_key_jwt">signature with its key</option>
+            <option value="none">none: an app on the user’s device</option>
           </select>
         )}
       </Field>
-      <Field label="Its public keys" hint="A JWK Set, for private_key_jwt." error={doing.errorAt('/jwks')}>
+      <Field label="Public keys" hint="A JWK Set, for private_key_jwt." error={doing.errorAt('/jwks')}>
         {(tied) => <textarea {...tied} name="jwks" rows={3} spellcheck={false} />}
       </Field>
       <PlanField error={doing.errorAt('/plan')} />
@@ -179,13 +196,18 @@ export function jsonIn(data: FormData, name: string): Readonly<Record<string, un
   try {
     return JSON.parse(text)
   } catch (error) {
-    const errors = [{ pointer: `/${name}`, detail: `is no JSON: ${(error as Error).message}` }]
-    throw new ApiProblem({ status: 400, code: 'invalid_request', detail: 'that cannot be sent', errors })
+    const errors = [{ pointer: `/${name}`, detail: `invalid JSON: ${(error as Error).message}` }]
+    throw new ApiProblem({
+      status: 400,
+      code: 'invalid_request',
+      detail: 'the form contains invalid JSON',
+      errors,
+    })
   }
 }
 
 const GRANT_TYPES = [
   { value: 'client_credentials', about: 'for itself' },
-  { value: 'authorization_code', about: 'for who signs in' },
-  { value: 'refresh_token', about: 'for as long as nobody takes it back' },
+  { value: 'authorization_code', about: 'on behalf of a user' },
+  { value: 'refresh_token', about: 'until access is revoked' },
 ] as const

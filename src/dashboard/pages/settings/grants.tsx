@@ -17,7 +17,8 @@ export function Grants() {
     <section aria-labelledby="list">
       <h2 id="list">Grants</h2>
       <p class="about">
-        What clients with keys of their own ask for (GNAP). What is not decided within an hour is forgotten.
+        Access requests of GNAP clients with unknown keys. A request expires after one hour without a
+        decision.
       </p>
       <Filters>
         <ChoiceFilter
@@ -31,8 +32,10 @@ export function Grants() {
       <Answered used={used}>
         {({ grants }) =>
           grants.length === 0 ? (
-            <Empty title="Nobody waits.">
-              <p>A client that asks at /gnap/grant with a key that is not known appears here at once.</p>
+            <Empty title="No matching grants">
+              <p>
+                When a client with an unknown key requests access at /gnap/grant, it appears here at once.
+              </p>
             </Empty>
           ) : (
             grants.map((grant) => <OneGrant key={grant.id} grant={grant} again={used.again} />)
@@ -57,27 +60,27 @@ function OneGrant({ grant, again }: { readonly grant: Grant; readonly again: () 
   return (
     <form
       class="card"
-      aria-label={`Grant of ${name ?? thumbprint}`}
+      aria-label={`Grant for ${name ?? thumbprint}`}
       onSubmit={(event) => event.preventDefault()}
     >
-      <h3>{name ?? 'A client that says no name'}</h3>
-      <p class="hint">Name and address are what the client says of itself: nobody has checked them.</p>
+      <h3>{name ?? 'Unnamed client'}</h3>
+      <p class="hint">The client claims this name and address. They are not verified.</p>
       <Facts
         of={[
           ['Address', uri],
           ['Key', <code key="key">{thumbprint}</code>],
-          ['Asked', <Time key="asked" at={created_at} />],
-          ['Forgotten', <Time key="over" at={expires_at} />],
-          ['Token', bearer ? 'one that nobody has to sign for' : 'bound to its key'],
-          ['Leads back to', finish_uri],
-          ['State', state === 'waiting' ? null : `${state} by ${grant.decided_by ?? 'nobody'}`],
+          ['Requested', <Time key="asked" at={created_at} />],
+          ['Expires', <Time key="over" at={expires_at} />],
+          ['Token', bearer ? 'bearer token, not bound to a key' : 'bound to its key'],
+          ['Redirects to', finish_uri],
+          ['State', state === 'waiting' ? null : `${state} by ${grant.decided_by ?? 'an unknown user'}`],
         ]}
       />
       {state === 'waiting' && (
         <>
           {doing.problem !== null && <ProblemNote problem={doing.problem} />}
           <Choices
-            legend="It asks for"
+            legend="Requested scopes"
             name="scopes"
             values={scopes.map((value) => ({ value }))}
             chosen={scopes}

@@ -18,8 +18,8 @@ export function Keys() {
   return (
     <KeptList<Key>
       title="API keys"
-      about="What programs show. Of each a hash is kept."
-      news={made !== null && <Secret label={`The key ${made.name}.`} value={made.key} />}
+      about="API keys for programs. Only a hash is stored."
+      news={made !== null && <Secret label={`Key ${made.name} created.`} value={made.key} />}
       keyOf={({ id }) => id}
       load={async (page, signal) => {
         const { keys, total } = await ask('listKeys', { query: { page, limit: PART_LENGTH } }, { signal })
@@ -27,15 +27,25 @@ export function Keys() {
       }}
       columns={(again) => [
         { title: 'Name', width: 'minmax(8rem, 2fr)', cell: ({ name, id }) => <span title={id}>{name}</span> },
-        { title: 'May', width: 'minmax(6rem, 2fr)', isExtra: true, cell: ({ scopes }) => scopes.join(', ') },
+        {
+          title: 'Scopes',
+          width: 'minmax(6rem, 2fr)',
+          isExtra: true,
+          cell: ({ scopes }) => scopes.join(', '),
+        },
         { title: 'Plan', width: '6rem', isExtra: true, cell: ({ plan }) => plan },
         {
-          title: 'Used',
+          title: 'Last used',
           width: '9rem',
           isExtra: true,
           cell: ({ last_used_at }) => <Time at={last_used_at} />,
         },
-        { title: 'Ends', width: '9rem', isExtra: true, cell: ({ expires_at }) => <Time at={expires_at} /> },
+        {
+          title: 'Expires',
+          width: '9rem',
+          isExtra: true,
+          cell: ({ expires_at }) => <Time at={expires_at} />,
+        },
         {
           title: 'Action',
           width: '6rem',
@@ -48,9 +58,7 @@ export function Keys() {
                 again()
               }}
             >
-              <p>
-                Within a second it opens nothing any more, here and at every manager. There is no way back.
-              </p>
+              <p>The key stops working within a second, on every manager. This cannot be undone.</p>
             </TakeAway>
           ),
         },
@@ -68,8 +76,8 @@ export function Keys() {
         ),
       }}
       empty={
-        <Empty title="There are no keys.">
-          <p>The one that GATEHOUSE_ADMIN_KEY sets is not listed.</p>
+        <Empty title="No API keys yet">
+          <p>The key in GATEHOUSE_ADMIN_KEY is not listed.</p>
         </Empty>
       }
     />
@@ -81,7 +89,7 @@ function NewKeyForm({ made, cancel }: { readonly made: (key: NewKey) => void; re
   return (
     <Form
       label="New key"
-      submit="Make it"
+      submit="Create"
       doing={doing}
       cancel={cancel}
       done={async (data) => {
@@ -95,18 +103,22 @@ function NewKeyForm({ made, cancel }: { readonly made: (key: NewKey) => void; re
         made(await ask('createKey', { body }))
       }}
     >
-      <Field label="Name" hint="What it is for." error={doing.errorAt('/name')}>
+      <Field label="Name" hint="What the key is for." error={doing.errorAt('/name')}>
         {(tied) => <input {...tied} name="name" required maxLength={100} />}
       </Field>
       <Choices
-        legend="It may"
+        legend="Scopes"
         name="scopes"
         values={SCOPE_CHOICES}
         chosen={['read', 'detect']}
         error={doing.errorAt('/scopes') ?? doing.errorAt('/access')}
       />
       <PlanField error={doing.errorAt('/plan')} />
-      <Field label="Ends" hint="In your own time; empty: never." error={doing.errorAt('/expires_at')}>
+      <Field
+        label="Expires"
+        hint="In your local time. Leave empty for a key that never expires."
+        error={doing.errorAt('/expires_at')}
+      >
         {(tied) => <input {...tied} name="expires_at" type="datetime-local" />}
       </Field>
     </Form>

@@ -30,9 +30,9 @@ export function Limits() {
                   again={used.again}
                 />
               ))}
-            <h3>Those that take a restart</h3>
+            <h3>Settings that need a restart</h3>
             <Filters>
-              <TextFilter label="Show what has" value={values.q} set={(value) => set('q', value)} />
+              <TextFilter label="Contains" value={values.q} set={(value) => set('q', value)} />
             </Filters>
             <Others
               settings={settings.filter(
@@ -59,7 +59,7 @@ function Changeable({ setting: { name, value, origin, configured, description },
   const change = async (to: unknown) => {
     const options = tag === null ? {} : { ifMatch: tag }
     await ask('updateSettings', { body: { [name]: to } as SettingChanges }, options)
-    setSaid('It is in force.')
+    setSaid('Saved and in force.')
     again()
   }
   return (
@@ -70,7 +70,7 @@ function Changeable({ setting: { name, value, origin, configured, description },
         doing={doing}
         done={(data) => change(read(textOf(data, 'value') ?? '', configured))}
       >
-        <Field label={name} hint={`${description} Now by ${origin}.`} error={doing.errorAt(`/${name}`)}>
+        <Field label={name} hint={`${description} Source: ${origin}.`} error={doing.errorAt(`/${name}`)}>
           {(tied) =>
             typeof configured === 'boolean' ? (
               <select {...tied} name="value" defaultValue={String(value)}>
@@ -85,7 +85,7 @@ function Changeable({ setting: { name, value, origin, configured, description },
       </Form>
       {origin === 'api' && (
         <button type="button" onClick={() => void doing.run(() => change(null))}>
-          As configured: {String(configured)}
+          Reset to the configured value: {String(configured)}
         </button>
       )}
       <p role="status">{said}</p>
@@ -100,11 +100,11 @@ function read(text: string, configured: unknown): unknown {
 }
 
 function Others({ settings }: { readonly settings: readonly Setting[] }) {
-  if (settings.length === 0) return <Empty title="No setting has that in it." />
+  if (settings.length === 0) return <Empty title="No matching settings" />
   return (
     <div class="card">
       <Table
-        label="Settings that take a restart"
+        label="Settings that need a restart"
         rows={settings}
         keyOf={({ name }) => name}
         columns={[
@@ -118,7 +118,7 @@ function Others({ settings }: { readonly settings: readonly Setting[] }) {
             ),
           },
           { title: 'Value', cell: ({ value }) => <code>{JSON.stringify(value)}</code> },
-          { title: 'Said by', isExtra: true, cell: ({ origin }) => origin },
+          { title: 'Source', isExtra: true, cell: ({ origin }) => origin },
         ]}
       />
     </div>

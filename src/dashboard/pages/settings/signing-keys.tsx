@@ -23,8 +23,8 @@ export function SigningKeys() {
     <section aria-labelledby="list">
       <h2 id="list">Signing keys</h2>
       <p class="about">
-        With which access tokens are signed. They change by themselves (auth.signing_key_rotation); old ones
-        are known for as long as their tokens are good.
+        Keys that sign access tokens. They rotate automatically (auth.signing_key_rotation). An old key stays
+        valid until its tokens expire.
       </p>
       {doing.problem !== null && <ProblemNote problem={doing.problem} />}
       <Answered used={used}>
@@ -36,14 +36,10 @@ export function SigningKeys() {
               keyOf={({ kid }) => kid}
               columns={[
                 { title: 'Key', cell: ({ kid }) => <code>{kid}</code> },
-                { title: 'Made', isExtra: true, cell: ({ created_at }) => <FullTime at={created_at} /> },
+                { title: 'Created', isExtra: true, cell: ({ created_at }) => <FullTime at={created_at} /> },
                 {
-                  title: 'Signs',
-                  cell: ({ signs_from }) => (
-                    <>
-                      from <Time at={signs_from} /> on
-                    </>
-                  ),
+                  title: 'Signs from',
+                  cell: ({ signs_from }) => <Time at={signs_from} />,
                 },
               ]}
             />
@@ -52,24 +48,24 @@ export function SigningKeys() {
       </Answered>
       <p class="actions">
         <button type="button" disabled={doing.isDoing} onClick={() => setAsks('rotate')}>
-          Change the key
+          Rotate key
         </button>
         <button type="button" class="bad" disabled={doing.isDoing} onClick={() => setAsks('drop')}>
-          Change it, and drop the old ones
+          Rotate and revoke old keys
         </button>
       </p>
       {asks !== null && (
         <Confirm
-          title={asks === 'rotate' ? 'Change the signing key?' : 'Drop the old keys?'}
-          doing={asks === 'rotate' ? 'Change it' : 'Drop them'}
+          title={asks === 'rotate' ? 'Rotate the signing key?' : 'Revoke the old keys?'}
+          doing={asks === 'rotate' ? 'Rotate' : 'Revoke'}
           isBad={asks === 'drop'}
           cancel={() => setAsks(null)}
           done={() => rotate(asks === 'drop')}
         >
           <p>
             {asks === 'rotate'
-              ? 'New tokens are signed with a new key soon; those that are out stay good.'
-              : 'All access tokens that are out are refused at once: their clients have to get new ones. For when a key has leaked.'}
+              ? 'New tokens will soon be signed with a new key. Existing tokens stay valid.'
+              : 'All existing access tokens become invalid at once, and clients must get new ones. Use this if a key has leaked.'}
           </p>
         </Confirm>
       )}

@@ -16,7 +16,7 @@ export function TrustEntries() {
   return (
     <KeptList<Trust>
       title="Trust"
-      about="What agents that prove who they are may do here, and keys of GNAP clients."
+      about="Access for agents that prove their identity, and for the keys of GNAP clients."
       keyOf={({ id }) => id}
       load={async (page, signal) => {
         const { trust, total } = await ask('listTrust', { query: { page, limit: PART_LENGTH } }, { signal })
@@ -24,12 +24,17 @@ export function TrustEntries() {
       }}
       columns={(again) => [
         {
-          title: 'Whom',
+          title: 'Agent',
           width: 'minmax(8rem, 3fr)',
           cell: (entry) => <span title={nameOf(entry)}>{nameOf(entry)}</span>,
         },
-        { title: 'By', width: '8rem', isExtra: true, cell: howOf },
-        { title: 'May', width: 'minmax(6rem, 1fr)', isExtra: true, cell: ({ scopes }) => scopes.join(', ') },
+        { title: 'Identified by', width: '8rem', isExtra: true, cell: howOf },
+        {
+          title: 'Scopes',
+          width: 'minmax(6rem, 1fr)',
+          isExtra: true,
+          cell: ({ scopes }) => scopes.join(', '),
+        },
         { title: 'Since', width: '9rem', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
         {
           title: 'Action',
@@ -43,15 +48,15 @@ export function TrustEntries() {
                 again()
               }}
             >
-              <p>It may do nothing here any more, and its tokens are refused.</p>
+              <p>It loses all access, and its tokens are refused.</p>
             </TakeAway>
           ),
         },
       ]}
-      make={{ button: 'Trust somebody', form: (done, cancel) => <NewTrust done={done} cancel={cancel} /> }}
+      make={{ button: 'Add trusted agent', form: (done, cancel) => <NewTrust done={done} cancel={cancel} /> }}
       empty={
-        <Empty title="Nobody is trusted so far.">
-          <p>An agent has the address of its identity document; a GNAP client has a public key.</p>
+        <Empty title="No trusted agents yet">
+          <p>Add an agent by the address of its identity document, or a GNAP client by its public key.</p>
         </Empty>
       }
     />
@@ -63,7 +68,7 @@ function nameOf({ name, agent_id, thumbprint, id }: Trust): string {
 }
 
 function howOf({ agent_id, document }: Trust): string {
-  if (document !== null) return 'document kept'
+  if (document !== null) return 'stored document'
   return agent_id === null ? 'key' : 'address'
 }
 
@@ -71,8 +76,8 @@ function NewTrust({ done, cancel }: { readonly done: () => void; readonly cancel
   const doing = useDoing()
   return (
     <Form
-      label="Trust somebody"
-      submit="Trust"
+      label="Add trusted agent"
+      submit="Add"
       doing={doing}
       cancel={cancel}
       done={async (data) => {
@@ -81,8 +86,8 @@ function NewTrust({ done, cancel }: { readonly done: () => void; readonly cancel
       }}
     >
       <Field
-        label="Address of the agent"
-        hint="Of its identity document, or of where its key directory is."
+        label="Agent address"
+        hint="The URL of its identity document or of its key directory."
         error={doing.errorAt('/agent_id')}
       >
         {(tied) => (
@@ -90,20 +95,24 @@ function NewTrust({ done, cancel }: { readonly done: () => void; readonly cancel
         )}
       </Field>
       <Field
-        label="Its identity document"
-        hint="Where it is not to be fetched. JSON."
+        label="Identity document"
+        hint="JSON. Only if it should not be fetched."
         error={doing.errorAt('/document')}
       >
         {(tied) => <textarea {...tied} name="document" rows={3} spellcheck={false} />}
       </Field>
-      <Field label="Or a public key of a GNAP client" hint="A JWK." error={doing.errorAt('/jwk')}>
+      <Field
+        label="Public key of a GNAP client"
+        hint="A JWK, instead of an agent address."
+        error={doing.errorAt('/jwk')}
+      >
         {(tied) => <textarea {...tied} name="jwk" rows={3} spellcheck={false} />}
       </Field>
       <Field label="Name" error={doing.errorAt('/name')}>
         {(tied) => <input {...tied} name="name" maxLength={100} />}
       </Field>
       <Choices
-        legend="It may"
+        legend="Scopes"
         name="scopes"
         values={SCOPE_CHOICES}
         chosen={['read', 'detect']}

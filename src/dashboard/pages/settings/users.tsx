@@ -17,7 +17,7 @@ export function Users() {
   return (
     <KeptList<User>
       title="Users"
-      about="People who sign in, and let clients do a part of what they may do themselves."
+      about="People who sign in and can give clients part of their own access."
       keyOf={({ id }) => id}
       load={async (page, signal) => {
         const { users, total } = await ask('listUsers', { query: { page, limit: PART_LENGTH } }, { signal })
@@ -26,9 +26,14 @@ export function Users() {
       news={changed !== null && <ChangeUser key={changed.id} user={changed} close={() => setChanged(null)} />}
       columns={(again) => [
         { title: 'Email', width: 'minmax(8rem, 3fr)', cell: ({ email }) => email },
-        { title: 'May', width: 'minmax(6rem, 2fr)', isExtra: true, cell: ({ scopes }) => scopes.join(', ') },
         {
-          title: 'Signs in by',
+          title: 'Scopes',
+          width: 'minmax(6rem, 2fr)',
+          isExtra: true,
+          cell: ({ scopes }) => scopes.join(', '),
+        },
+        {
+          title: 'Sign-in methods',
           width: 'minmax(6rem, 2fr)',
           isExtra: true,
           cell: (user) => (user.disabled ? <Badge of="bad" text="disabled" /> : waysOf(user)),
@@ -51,8 +56,7 @@ export function Users() {
                 }}
               >
                 <p>
-                  They are signed out everywhere, and what they have consented to is over. There is no way
-                  back.
+                  They are signed out everywhere, and their consents are withdrawn. This cannot be undone.
                 </p>
               </TakeAway>
             </span>
@@ -61,10 +65,8 @@ export function Users() {
       ]}
       make={{ button: 'New user', form: (done, cancel) => <NewUser done={done} cancel={cancel} /> }}
       empty={
-        <Empty title="Nobody can sign in with an account.">
-          <p>
-            Make a user, and they sign in with their email address and a password, here and for OAuth clients.
-          </p>
+        <Empty title="No users yet">
+          <p>A user signs in with an email address and a password, here and for OAuth clients.</p>
         </Empty>
       }
     />
@@ -76,7 +78,7 @@ function waysOf({ has_password, has_one_time_codes, openid }: User): string {
     ...(has_password ? [has_one_time_codes ? 'password and code' : 'password'] : []),
     ...(openid === null ? [] : ['OpenID']),
   ]
-  return ways.length === 0 ? 'passkey, if at all' : ways.join(', ')
+  return ways.length === 0 ? 'passkey or none' : ways.join(', ')
 }
 
 function NewUser({ done, cancel }: { readonly done: () => void; readonly cancel: () => void }) {
@@ -84,7 +86,7 @@ function NewUser({ done, cancel }: { readonly done: () => void; readonly cancel:
   return (
     <Form
       label="New user"
-      submit="Make them"
+      submit="Create"
       doing={doing}
       cancel={cancel}
       done={async (data) => {
@@ -104,13 +106,13 @@ function NewUser({ done, cancel }: { readonly done: () => void; readonly cancel:
       </Field>
       <Field
         label="Password"
-        hint="12 characters or more; they can change it. Empty: it is set later."
+        hint="12 characters or more. They can change it. Leave empty to set it later."
         error={doing.errorAt('/password')}
       >
         {(tied) => <input {...tied} name="password" type="password" autocomplete="new-password" />}
       </Field>
       <Choices
-        legend="They may"
+        legend="Scopes"
         name="scopes"
         values={SCOPE_CHOICES}
         chosen={['read', 'detect']}
@@ -135,17 +137,17 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
       {doing.problem !== null && <ProblemNote problem={doing.problem} />}
       <p role="status">{said}</p>
       <form
-        aria-label="What they may do"
+        aria-label="Change user"
         onSubmit={(event) => {
           event.preventDefault()
           const data = new FormData(event.currentTarget)
           const password = textOf(data, 'password')
           const scopes = data.getAll('scopes') as Scope[]
-          void change({ scopes, ...(password !== undefined && { password }) }, 'It is saved.')
+          void change({ scopes, ...(password !== undefined && { password }) }, 'Saved.')
         }}
       >
         <Choices
-          legend="They may"
+          legend="Scopes"
           name="scopes"
           values={SCOPE_CHOICES}
           chosen={user.scopes}
@@ -153,7 +155,7 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
         />
         <Field
           label="New password"
-          hint="They are signed out everywhere by it. Empty: as it is."
+          hint="A new password signs them out everywhere. Leave empty to keep the current one."
           error={doing.errorAt('/password')}
         >
           {(tied) => <input {...tied} name="password" type="password" autocomplete="new-password" />}
@@ -167,7 +169,7 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
             onClick={() =>
               void change(
                 { disabled: !user.disabled },
-                user.disabled ? 'They can sign in.' : 'They cannot sign in.',
+                user.disabled ? 'Enabled: they can sign in.' : 'Disabled: they cannot sign in.',
               )
             }
           >
@@ -175,15 +177,12 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
           </button>
           <button
             type="button"
-            onClick={() => void change({ one_time_codes: false }, 'They are asked for no code any more.')}
+            onClick={() => void change({ one_time_codes: false }, 'One-time codes removed.')}
           >
-            Take away codes
+            Remove one-time codes
           </button>
-          <button
-            type="button"
-            onClick={() => void change({ passkeys: false }, 'Their passkeys are removed.')}
-          >
-            Take away passkeys
+          <button type="button" onClick={() => void change({ passkeys: false }, 'Passkeys removed.')}>
+            Remove passkeys
           </button>
           <button type="button" onClick={close}>
             Close
@@ -202,7 +201,7 @@ function OpenidLink({ user, changed }: { readonly user: User; readonly changed: 
   if (user.openid !== null)
     return (
       <p>
-        At {user.openid.issuer} they are <code>{user.openid.subject}</code>.{' '}
+        Linked to {user.openid.issuer} as <code>{user.openid.subject}</code>.{' '}
         <button
           type="button"
           onClick={() =>
@@ -212,15 +211,15 @@ function OpenidLink({ user, changed }: { readonly user: User; readonly changed: 
             })
           }
         >
-          Forget that
+          Unlink
         </button>
       </p>
     )
   return (
     <details>
-      <summary>Link with the OpenID provider</summary>
+      <summary>Link to the OpenID provider</summary>
       <Form
-        label="Link with the OpenID provider"
+        label="Link to the OpenID provider"
         submit="Link"
         doing={doing}
         done={async (data) =>
@@ -229,7 +228,7 @@ function OpenidLink({ user, changed }: { readonly user: User; readonly changed: 
       >
         <Field
           label="Subject"
-          hint="What the provider calls them (sub); failSignIn in the audit log has it."
+          hint="Their ID at the provider (sub). The audit log shows it in failSignIn entries."
           error={doing.errorAt('/subject')}
         >
           {(tied) => <input {...tied} name="subject" required />}

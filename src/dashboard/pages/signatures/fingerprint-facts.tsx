@@ -49,10 +49,10 @@ function OfFingerprint({ type, fingerprint }: Which) {
 function Whose({ found }: { readonly found: readonly FoundSignature[] }) {
   return (
     <section class="card" aria-labelledby="whose">
-      <h2 id="whose">Whose it is</h2>
+      <h2 id="whose">Software</h2>
       {found.length === 0 && (
-        <Empty title="Nobody is known to have it.">
-          <p>What looks like it is below. Who knows whose it is can propose it.</p>
+        <Empty title="No known software">
+          <p>If you know which software sends it, propose that below.</p>
         </Empty>
       )}
       {found.map((each) => (
@@ -69,14 +69,14 @@ function Whose({ found }: { readonly found: readonly FoundSignature[] }) {
             ],
             ['Kind', each.kind],
             [
-              'Sure',
-              `${percent(each.confidence)}${each.decisive ? ', and it decides alone' : ', as one piece of evidence'}`,
+              'Confidence',
+              `${percent(each.confidence)}${each.decisive ? ', decisive on its own' : ', one piece of evidence'}`,
             ],
             ['Observations', whole(each.observations)],
-            ['Requests here', whole(each.requests_seen)],
+            ['Requests', whole(each.requests_seen)],
             ['State', `${each.status}, ${each.source}`],
             ['Known since', <FullTime key="first" at={each.first_seen} />],
-            ['Last seen here', <Time key="last" at={each.last_seen} />],
+            ['Last seen', <Time key="last" at={each.last_seen} />],
           ]}
         />
       ))}
@@ -87,12 +87,12 @@ function Whose({ found }: { readonly found: readonly FoundSignature[] }) {
 function LookAlikes({ found }: { readonly found: readonly FoundSignature[] }) {
   return (
     <section class="card" aria-labelledby="alike">
-      <h2 id="alike">What looks like it</h2>
+      <h2 id="alike">Similar fingerprints</h2>
       {found.length === 0 ? (
-        <Empty title="Nothing that is known." />
+        <Empty title="No similar fingerprints" />
       ) : (
         <Table
-          label="What looks like it"
+          label="Similar fingerprints"
           rows={found.slice(0, SHOWN_MAX)}
           keyOf={({ fingerprint, agent_id }) => `${fingerprint} ${agent_id}`}
           columns={[
@@ -104,9 +104,9 @@ function LookAlikes({ found }: { readonly found: readonly FoundSignature[] }) {
                 </a>
               ),
             },
-            { title: 'Whose', cell: ({ agent_name }) => agent_name ?? 'unknown' },
+            { title: 'Software', cell: ({ agent_name }) => agent_name ?? 'unknown' },
             {
-              title: 'Alike',
+              title: 'Similarity',
               isNumber: true,
               cell: ({ score }) => (score === undefined ? '' : percent(score)),
             },
@@ -118,9 +118,9 @@ function LookAlikes({ found }: { readonly found: readonly FoundSignature[] }) {
 }
 
 const ABOUT: Readonly<Record<FingerprintType, string>> = {
-  ja4: 'This is no JA4.',
-  ja4s: 'What a server chose of what was offered to it.',
-  ja4h: 'A request: its method, version, cookies, language, and the order of its headers.',
-  ja4x: 'How a certificate is made: its issuer, its subject, its extensions.',
+  ja4: 'This is not a valid JA4.',
+  ja4s: 'What a server chose from the client’s offer.',
+  ja4h: 'A request: its method, version, cookies, language and header order.',
+  ja4x: 'How a certificate is built: its issuer, subject and extensions.',
 }
 const SHOWN_MAX = 50

@@ -4,14 +4,14 @@ export function ja4Words(fingerprint: string): readonly (readonly [name: string,
   if (match === null) return null
   const [, protocol, version, sni, ciphers, extensions, alpn] = match as unknown as readonly string[]
   return [
-    ['Over', PROTOCOLS[protocol!]!],
-    ['TLS', VERSIONS[version!] ?? 'a version that is not known'],
-    ['Server name', sni === 'd' ? 'named' : 'not named: an address, or nothing, was asked for'],
+    ['Transport', PROTOCOLS[protocol!]!],
+    ['TLS version', VERSIONS[version!] ?? 'unknown'],
+    ['Server name', sni === 'd' ? 'sent' : 'not sent: the client connected to an address'],
     ['Cipher suites', `${Number(ciphers)} offered`],
     ['Extensions', `${Number(extensions)} sent`],
     [
       'Application protocol',
-      alpn === '00' ? 'none offered' : (ALPN[alpn!] ?? `begins and ends with “${alpn}”`),
+      alpn === '00' ? 'none offered' : (ALPN[alpn!] ?? `starts and ends with “${alpn}”`),
     ],
   ]
 }

@@ -18,7 +18,7 @@ export function StackMap() {
   return (
     <Page
       title="Map of TLS stacks"
-      about="Each JA4 by how many cipher suites and extensions it offers, the best known first: browsers, libraries and agents lie in places of their own."
+      about="JA4 fingerprints by their number of cipher suites and extensions. Browsers, libraries and agents form separate groups."
     >
       <SignatureTabs current="map" />
       <Answered used={used}>
@@ -27,12 +27,12 @@ export function StackMap() {
             const place = ja4Place(signature.fingerprint)
             return place === null ? [] : [{ signature, ...place }]
           })
-          if (placed.length === 0) return <Empty title="No JA4 is known." />
+          if (placed.length === 0) return <Empty title="No known JA4 fingerprints" />
           return (
             <>
               <Picture placed={placed} />
               <p class="soft">
-                {whole(placed.length)} of {whole(total)}, those with the most observations.
+                {whole(placed.length)} of {whole(total)} fingerprints, those with the most observations.
               </p>
               <Listed placed={placed} />
             </>
@@ -83,14 +83,14 @@ function Picture({ placed }: { readonly placed: readonly Placed[] }) {
       <div
         class="canvas tall"
         role="img"
-        aria-label="The fingerprints of the list below, by their cipher suites and extensions"
+        aria-label="The fingerprints of the list below, by cipher suites and extensions"
         ref={place}
         style={{ cursor: pointed === null ? '' : 'pointer' }}
         onClick={() => pointed !== null && route(hrefOf(pointed.signature))}
       />
       <p aria-hidden="true" class="mono">
         {pointed === null
-          ? 'Point at a dot.'
+          ? 'Point at a dot for details.'
           : `${pointed.signature.agent_name ?? 'unknown'}: ${pointed.signature.fingerprint}, ${pointed.ciphers} cipher suites, ${pointed.extensions} extensions`}
       </p>
     </figure>
@@ -113,7 +113,7 @@ function Listed({ placed }: { readonly placed: readonly Placed[] }) {
               </a>
             ),
           },
-          { title: 'Whose', cell: ({ signature }) => signature.agent_name ?? <Badge of="unknown" /> },
+          { title: 'Software', cell: ({ signature }) => signature.agent_name ?? <Badge of="unknown" /> },
           { title: 'Cipher suites', isNumber: true, isExtra: true, cell: ({ ciphers }) => ciphers },
           { title: 'Extensions', isNumber: true, isExtra: true, cell: ({ extensions }) => extensions },
         ]}

@@ -35,15 +35,15 @@ function Propose({ type, fingerprint }: Which) {
   const [made, setMade] = useState<string | null>(null)
   return (
     <details class="card">
-      <summary>Propose whose it is</summary>
+      <summary>Propose software</summary>
       {made !== null && (
         <p class="note good" role="status">
-          It is <a href={`/dashboard/signatures/submissions/${made}`}>submitted</a>: an administrator decides
-          on it.
+          Your proposal was <a href={`/dashboard/signatures/submissions/${made}`}>submitted</a>. An
+          administrator decides on it.
         </p>
       )}
       <Form
-        label="Propose whose it is"
+        label="Propose software"
         submit="Propose"
         doing={doing}
         done={async (data) => {
@@ -66,7 +66,7 @@ function Propose({ type, fingerprint }: Which) {
         <Field label="Category" error={doing.errorAt('/category')}>
           {(tied) => (
             <select {...tied} name="category">
-              <option value="">not known</option>
+              <option value="">unknown</option>
               {CATEGORIES.filter(({ category }) => category !== 'unnamed').map(({ category, label }) => (
                 <option key={category} value={category}>
                   {label}
@@ -75,14 +75,10 @@ function Propose({ type, fingerprint }: Which) {
             </select>
           )}
         </Field>
-        <Field label="Its User-Agent" error={doing.errorAt('/user_agent')}>
+        <Field label="User-Agent" error={doing.errorAt('/user_agent')}>
           {(tied) => <input {...tied} name="user_agent" />}
         </Field>
-        <Field
-          label="How you know"
-          hint="Where it was measured, for who decides."
-          error={doing.errorAt('/notes')}
-        >
+        <Field label="Notes" hint="How you know, and where it was measured." error={doing.errorAt('/notes')}>
           {(tied) => <textarea {...tied} name="notes" rows={2} />}
         </Field>
       </Form>

@@ -15,7 +15,13 @@ type Query = Operations['listSignatures']['query']
 
 /** All known fingerprints, or only those without a known owner. */
 export function Signatures() {
-  return <SignatureList title="Signatures" tab="all" about="Fingerprints, and whose they are." />
+  return (
+    <SignatureList
+      title="Signatures"
+      tab="all"
+      about="Known fingerprints and the software that sends them."
+    />
+  )
 }
 
 export function UnknownSignatures() {
@@ -23,7 +29,7 @@ export function UnknownSignatures() {
     <SignatureList
       title="Unknown fingerprints"
       tab="unknown"
-      about="Seen in traffic, from enough addresses, and nobody’s so far. Each shows what it looks like, and can be proposed for a name."
+      about="Fingerprints in traffic from several addresses, with no known software. Open one to see similar fingerprints or to propose its software."
       isUnknown
     />
   )
@@ -79,27 +85,23 @@ function SignatureList({ title, about, tab, isUnknown = false }: Props) {
     >
       <SignatureTabs current={tab} />
       <Filters>
-        <TextFilter label="Has in it" value={values.q} set={(value) => set('q', value)} />
+        <TextFilter label="Contains" value={values.q} set={(value) => set('q', value)} />
         <ChoiceFilter label="Type" value={values.type} choices={TYPES} set={(value) => set('type', value)} />
         {!isUnknown && (
-          <TextFilter
-            label="Of the agent (id)"
-            value={values.agent_id}
-            set={(value) => set('agent_id', value)}
-          />
+          <TextFilter label="Agent ID" value={values.agent_id} set={(value) => set('agent_id', value)} />
         )}
         {!isUnknown && (
           <ChoiceFilter
-            label="At least so sure"
+            label="Minimum confidence"
             value={values.min_confidence}
             choices={['0.25', '0.5', '0.75', '0.9']}
             set={(value) => set('min_confidence', value)}
           />
         )}
         <ChoiceFilter
-          label="Order"
+          label="Sort by"
           value={values.sort}
-          all="usual"
+          all="default"
           choices={SORTS}
           set={(value) => set('sort', value)}
         />
@@ -112,10 +114,10 @@ function SignatureList({ title, about, tab, isUnknown = false }: Props) {
         load={load}
         hrefOf={hrefOf}
         empty={
-          <Empty title={isUnknown ? 'Everything that came in enough could be named.' : 'No signature is so.'}>
+          <Empty title={isUnknown ? 'No unknown fingerprints' : 'No matching signatures'}>
             <p>
               <button type="button" onClick={() => route(path)}>
-                Show all of them
+                Clear filters
               </button>
             </p>
           </Empty>
@@ -133,7 +135,7 @@ const COLUMNS: readonly Column<Signature>[] = [
   { title: 'Fingerprint', width: 'minmax(9rem, 3fr)', cell: ({ fingerprint }) => <code>{fingerprint}</code> },
   { title: 'Type', width: '4rem', isExtra: true, cell: ({ type }) => type },
   {
-    title: 'Whose',
+    title: 'Software',
     width: 'minmax(6rem, 2fr)',
     cell: ({ agent_name, status }) =>
       agent_name === null ? (
@@ -143,8 +145,8 @@ const COLUMNS: readonly Column<Signature>[] = [
       ),
   },
   {
-    title: 'Sure',
-    width: '4rem',
+    title: 'Confidence',
+    width: '6rem',
     isExtra: true,
     isNumber: true,
     cell: ({ confidence }) => percent(confidence),

@@ -50,9 +50,9 @@ function About({ submission }: Props) {
       <Facts
         of={[
           ['State', <Badge key="state" of={COLOUR_OF[status]} text={status} />],
-          ['Is said to be', agent_name],
+          ['Proposed name', agent_name],
           [
-            'Which is',
+            'Agent',
             agent_id === null ? null : (
               <a key="agent" href={`/dashboard/agents/${encodeURIComponent(agent_id)}`}>
                 {agent_id}
@@ -62,8 +62,8 @@ function About({ submission }: Props) {
           ['Category', category],
           ['User-Agent', user_agent],
           ['Notes', notes],
-          ['By', submission.submitted_by],
-          ['When', <FullTime key="when" at={submission.created_at} />],
+          ['Submitted by', submission.submitted_by],
+          ['Submitted', <FullTime key="when" at={submission.created_at} />],
           [
             'Decided',
             submission.decided_at === null ? null : (
@@ -85,9 +85,9 @@ function About({ submission }: Props) {
 function Analysis({ submission: { reasons } }: Props) {
   return (
     <section class="card" aria-labelledby="analysis">
-      <h2 id="analysis">What speaks for it, and against</h2>
+      <h2 id="analysis">Analysis</h2>
       {reasons.length === 0 ? (
-        <Empty title="Nothing was found." />
+        <Empty title="No findings" />
       ) : (
         <ul>
           {reasons.map(({ code, detail }) => (
@@ -106,8 +106,8 @@ function Trial({ submission: { trial } }: Props) {
       <h2 id="trial">On live traffic</h2>
       <p>
         {trial.is_counting
-          ? 'It is counted on what comes in, and decides nothing yet.'
-          : 'It is counted no more.'}{' '}
+          ? 'It is counted on live traffic and decides nothing yet.'
+          : 'It is no longer counted.'}{' '}
         Since <Time at={trial.since} />: {counted(trial.hits, 'request')} from{' '}
         {counted(trial.addresses, 'address', 'addresses')}.
       </p>
@@ -116,7 +116,7 @@ function Trial({ submission: { trial } }: Props) {
         <ul>
           {trial.disagreements.by.map(({ verdict, agent_id, requests }) => (
             <li key={`${verdict} ${agent_id}`}>
-              {counted(requests, 'request')} of what is held for {agent_id ?? verdict} now
+              {counted(requests, 'request')} currently classified as {agent_id ?? verdict}
             </li>
           ))}
         </ul>
@@ -128,8 +128,8 @@ function Trial({ submission: { trial } }: Props) {
 function trialFacts(trial: SubmissionTrial): readonly (readonly [string, string])[] {
   return [
     ['Agrees with verdicts', whole(trial.agreements)],
-    ['Was undecided', whole(trial.undecided)],
-    ['Disagrees', whole(trial.disagreements.total)],
+    ['Verdict was undecided', whole(trial.undecided)],
+    ['Disagrees with verdicts', whole(trial.disagreements.total)],
     ['Reported as wrong', whole(trial.false_positive_reports)],
     ['Confirmed by feedback', whole(trial.confirmations)],
     ['Denied by feedback', whole(trial.contradictions)],
@@ -161,7 +161,7 @@ function Review({
   if (offered.length === 0) return null
   return (
     <section class="card" aria-labelledby="review">
-      <h2 id="review">Decide</h2>
+      <h2 id="review">Review</h2>
       {doing.problem !== null && <ProblemNote problem={doing.problem} />}
       {isOfPeople && offered.includes('accept') && (
         <p>
@@ -171,7 +171,7 @@ function Review({
               checked={despite}
               onChange={({ currentTarget }) => setDespite(currentTarget.checked)}
             />{' '}
-            Although people have it, too: they would be taken for this agent
+            Accept although browsers of people share it: they would be classified as this agent
           </label>
         </p>
       )}
@@ -216,12 +216,12 @@ const WORDS: Readonly<
 > = {
   accept: {
     button: 'Accept',
-    what: 'It is in force within two seconds, in every proxy. It can be rolled back.',
+    what: 'It takes effect in every proxy within two seconds. You can roll it back.',
   },
   reject: {
     button: 'Reject',
-    what: 'Whoever has proposed it sees that it was rejected, and why it was looked at so.',
+    what: 'The submitter sees that it was rejected, with the analysis.',
   },
-  rollback: { button: 'Roll back', what: 'It is in force no more within two seconds, in every proxy.' },
+  rollback: { button: 'Roll back', what: 'It is removed from every proxy within two seconds.' },
 }
 const OF_PEOPLE = new Set(['browser_fingerprint', 'seen_of_people', 'parts_of_browsers', 'browser_of_agent'])

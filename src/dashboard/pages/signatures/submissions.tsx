@@ -22,7 +22,7 @@ export function Submissions() {
   return (
     <Page
       title="Submissions"
-      about="What others have proposed. It is counted on live traffic, where it decides nothing, until somebody accepts it."
+      about="Proposed signatures. They are counted on live traffic, but decide nothing until an administrator accepts them."
     >
       <SignatureTabs current="submissions" />
       <Filters>
@@ -33,7 +33,7 @@ export function Submissions() {
           set={(value) => set('status', value)}
         />
         <ChoiceFilter label="Type" value={values.type} choices={TYPES} set={(value) => set('type', value)} />
-        <TextFilter label="Has in it" value={values.q} set={(value) => set('q', value)} />
+        <TextFilter label="Contains" value={values.q} set={(value) => set('q', value)} />
       </Filters>
       <LongTable
         label="Submissions"
@@ -43,11 +43,8 @@ export function Submissions() {
         load={load}
         hrefOf={({ id }) => `/dashboard/signatures/submissions/${id}`}
         empty={
-          <Empty title="Nothing was proposed.">
-            <p>
-              Whoever knows whose a fingerprint is proposes it on its page, or with POST
-              /v1/signatures/submit.
-            </p>
+          <Empty title="No matching submissions">
+            <p>To propose the software of a fingerprint, open its page or use POST /v1/signatures/submit.</p>
           </Empty>
         }
       />
@@ -62,10 +59,10 @@ export const COLOUR_OF: Readonly<Record<Submission['status'], string>> = {
 const COLUMNS: readonly Column<Submission>[] = [
   { title: 'Fingerprint', width: 'minmax(9rem, 3fr)', cell: ({ fingerprint }) => <code>{fingerprint}</code> },
   {
-    title: 'Whose',
+    title: 'Software',
     width: 'minmax(6rem, 2fr)',
     isExtra: true,
-    cell: ({ agent_name }) => agent_name ?? 'not said',
+    cell: ({ agent_name }) => agent_name ?? 'not given',
   },
   {
     title: 'State',
@@ -74,6 +71,6 @@ const COLUMNS: readonly Column<Submission>[] = [
       <Badge of={COLOUR_OF[status]} text={trial?.is_counting ? 'on trial' : status} />
     ),
   },
-  { title: 'By', width: '8rem', isExtra: true, cell: ({ submitted_by }) => submitted_by },
+  { title: 'Submitted by', width: '8rem', isExtra: true, cell: ({ submitted_by }) => submitted_by },
   { title: 'When', width: '9rem', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
 ]

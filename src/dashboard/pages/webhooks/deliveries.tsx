@@ -28,7 +28,7 @@ export function Deliveries({ webhookId, turn }: { readonly webhookId: string; re
           set={(value) => set('status', value)}
         />
         <button type="button" onClick={() => setOwn(own + 1)}>
-          Look again
+          Refresh
         </button>
       </Filters>
       <LongTable
@@ -39,8 +39,8 @@ export function Deliveries({ webhookId, turn }: { readonly webhookId: string; re
         load={load}
         hrefOf={({ id }) => `/dashboard/webhooks/deliveries/${id}`}
         empty={
-          <Empty title="Nothing was sent.">
-            <p>“Send a test” shows whether its receiver takes what is sent.</p>
+          <Empty title="No matching deliveries">
+            <p>Use “Send test” to check the receiver.</p>
           </Empty>
         }
       />
@@ -55,11 +55,11 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'State', width: '7rem', cell: ({ status }) => <Badge of={COLOUR_OF[status]} text={status} /> },
   { title: 'Attempts', width: '6rem', isExtra: true, isNumber: true, cell: ({ attempts }) => attempts },
   {
-    title: 'Last answer',
+    title: 'Last response',
     width: 'minmax(6rem, 2fr)',
     isExtra: true,
     cell: ({ log }) => log.at(-1)?.error ?? log.at(-1)?.status ?? 'none yet',
   },
-  { title: 'Of', width: '9rem', isExtra: true, cell: ({ event_at }) => <Time at={event_at} /> },
+  { title: 'Event time', width: '9rem', isExtra: true, cell: ({ event_at }) => <Time at={event_at} /> },
 ]
 const STATES = ['pending', 'delivered', 'failed'] as const

@@ -41,7 +41,7 @@ function One({ delivery, again }: { readonly delivery: DeliveryWithBody; readonl
             [
               'Event',
               event_type === 'test' ? (
-                'a test'
+                'test'
               ) : (
                 <a key="event" href={`/dashboard/events/${event_id}`}>
                   {event_id}
@@ -53,7 +53,7 @@ function One({ delivery, again }: { readonly delivery: DeliveryWithBody; readonl
               delivery.next_attempt_at === null ? null : <Time key="next" at={delivery.next_attempt_at} />,
             ],
             [
-              'Ended',
+              'Finished',
               delivery.finished_at === null ? null : <FullTime key="end" at={delivery.finished_at} />,
             ],
           ]}
@@ -69,7 +69,7 @@ function One({ delivery, again }: { readonly delivery: DeliveryWithBody; readonl
             })
           }
         >
-          Send again now
+          Retry now
         </button>
       </section>
       <section class="card" aria-labelledby="attempts">
@@ -79,14 +79,14 @@ function One({ delivery, again }: { readonly delivery: DeliveryWithBody; readonl
           {log.map(({ at, duration_ms, status, error, response }) => (
             <li key={at}>
               <FullTime at={at} />, {duration(duration_ms)}: <strong>{error ?? status}</strong>
-              {response !== '' && <Preformatted label="Its answer" text={response} />}
+              {response !== '' && <Preformatted label="Response" text={response} />}
             </li>
           ))}
         </ol>
       </section>
       <section class="card" aria-labelledby="body">
-        <h2 id="body">What was sent</h2>
-        <Preformatted label="As JSON" text={JSON.stringify(delivery.body, null, 2)} />
+        <h2 id="body">Request body</h2>
+        <Preformatted label="JSON" text={JSON.stringify(delivery.body, null, 2)} />
       </section>
     </>
   )

@@ -14,16 +14,16 @@ export function Replay({ webhook, done }: { readonly webhook: Webhook; readonly 
   const [replayed, setReplayed] = useState<WebhookReplayed | null>(null)
   return (
     <details class="card">
-      <summary>Send events again</summary>
+      <summary>Replay events</summary>
       {replayed !== null && (
         <p class="note good" role="status">
-          {counted(replayed.queued, 'event')} will be sent.
-          {replayed.next_since !== null && ` There are more: go on from ${replayed.next_since}.`}
+          {counted(replayed.queued, 'event')} queued.
+          {replayed.next_since !== null && ` There are more events: continue from ${replayed.next_since}.`}
         </p>
       )}
       <Form
-        label="Send events again"
-        submit="Send again"
+        label="Replay events"
+        submit="Replay"
         doing={doing}
         done={async (data) => {
           const types = data.getAll('types') as EventType[]
@@ -36,13 +36,18 @@ export function Replay({ webhook, done }: { readonly webhook: Webhook; readonly 
           done()
         }}
       >
-        <Field label="From" hint="In your own time." error={doing.errorAt('/since')}>
+        <Field label="From" hint="In your local time." error={doing.errorAt('/since')}>
           {(tied) => <input {...tied} name="since" type="datetime-local" required />}
         </Field>
-        <Field label="Until" hint="Empty: until now." error={doing.errorAt('/until')}>
+        <Field label="Until" hint="Leave empty to replay up to now." error={doing.errorAt('/until')}>
           {(tied) => <input {...tied} name="until" type="datetime-local" />}
         </Field>
-        <Choices legend="Only these" name="types" values={EVENTS} hint="None: all that it is told of." />
+        <Choices
+          legend="Only these events"
+          name="types"
+          values={EVENTS}
+          hint="None selected: all events of this webhook."
+        />
       </Form>
     </details>
   )

@@ -17,7 +17,7 @@ export function WebhookFields({
     <>
       <Field
         label="URL"
-        hint="https://, on the public internet unless webhooks.allow_private_addresses is set."
+        hint="An https:// URL on the public internet, unless webhooks.allow_private_addresses is set."
         error={doing.errorAt('/url')}
       >
         {(tied) => <input {...tied} name="url" type="url" required defaultValue={webhook?.url ?? ''} />}
@@ -35,21 +35,21 @@ export function WebhookFields({
         error={doing.errorAt('/events')}
       />
       <Choices
-        legend="Only of these categories"
+        legend="Only these categories"
         name="categories"
         values={CATEGORIES}
         chosen={filters.categories ?? []}
-        hint="None: of all."
+        hint="None selected: all categories."
         error={doing.errorAt('/filters/categories')}
       />
       <Field
         label="Only of these agents"
-        hint="Their ids, with commas in between."
+        hint="Agent IDs, separated by commas."
         error={doing.errorAt('/filters/agents')}
       >
         {(tied) => <input {...tied} name="agents" defaultValue={filters.agents?.join(', ') ?? ''} />}
       </Field>
-      <Field label="Threats from this severity on" error={doing.errorAt('/filters/min_severity')}>
+      <Field label="Minimum severity of threats" error={doing.errorAt('/filters/min_severity')}>
         {(tied) => (
           <select {...tied} name="min_severity" defaultValue={filters.min_severity ?? ''}>
             <option value="">all</option>
@@ -92,8 +92,8 @@ function filtersIn(data: FormData): WebhookFilters | null {
 
 export const EVENTS = [
   { value: 'new_agent', about: 'seen for the first time' },
-  { value: 'new_signature', about: 'entered the database' },
-  { value: 'threat_detected', about: '' },
+  { value: 'new_signature', about: 'added to the database' },
+  { value: 'threat_detected', about: 'a threat in traffic' },
 ] as const
 const CATEGORIES = ['llm-sdk', 'browser-agent', 'orchestrator', 'crawler', 'mcp-client', 'custom'].map(
   (value) => ({ value }),

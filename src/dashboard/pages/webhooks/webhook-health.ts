@@ -15,21 +15,21 @@ export function healthOf({
     return {
       state: 'bad',
       text: 'disabled',
-      advice: `It was disabled: ${disabled_reason}. Put its receiver right, and enable it.`,
+      advice: `Disabled automatically: ${disabled_reason}. Fix the receiver, then enable the webhook.`,
     }
   if (!enabled)
-    return { state: 'plain', text: 'off', advice: 'What waits for it goes on once it is enabled.' }
+    return { state: 'plain', text: 'off', advice: 'Pending events are delivered once you enable it.' }
   if (paused_until !== null)
     return {
       state: 'warn',
       text: 'paused',
-      advice: 'Its receiver is down: it is tried again later, and nothing is lost until then.',
+      advice: 'The receiver is down. Delivery is retried later; no events are lost.',
     }
   if (failing_since !== null)
     return {
       state: 'warn',
       text: 'failing',
-      advice: 'The last attempts failed; look at the answers in its deliveries.',
+      advice: 'The last attempts failed. See the responses in its deliveries.',
     }
-  return { state: 'good', text: 'well', advice: null }
+  return { state: 'good', text: 'healthy', advice: null }
 }

@@ -81,14 +81,14 @@ function State({ webhook }: Pick<Props, 'webhook'>) {
           ['Description', webhook.description],
           ['Events', webhook.events.join(', ')],
           [
-            'Only',
+            'Filters',
             filters === null
               ? null
               : Object.entries(filters)
                   .map(([name, value]) => `${name}: ${value}`)
                   .join('; '),
           ],
-          ['Waiting', String(webhook.pending)],
+          ['Pending', String(webhook.pending)],
           ['Last delivery', <Time key="last" at={webhook.last_delivery_at} />],
           [
             'Failing',
@@ -110,11 +110,11 @@ function State({ webhook }: Pick<Props, 'webhook'>) {
             'Old secret',
             webhook.old_secret_expires_at === null ? null : (
               <>
-                is good until <Time at={webhook.old_secret_expires_at} />
+                valid until <Time at={webhook.old_secret_expires_at} />
               </>
             ),
           ],
-          ['Made', <Time key="made" at={webhook.created_at} />],
+          ['Created', <Time key="made" at={webhook.created_at} />],
         ]}
       />
     </>
@@ -143,7 +143,9 @@ function Actions({
   return (
     <>
       {doing.problem !== null && <ProblemNote problem={doing.problem} />}
-      {secret !== null && <Secret label="The new secret; the old one is good for a day." value={secret} />}
+      {secret !== null && (
+        <Secret label="New signing secret (the old one stays valid for a day)." value={secret} />
+      )}
       <p role="status">{said}</p>
       <p class="actions">
         <button type="button" onClick={change}>
@@ -154,7 +156,7 @@ function Actions({
           onClick={() =>
             void doing.run(async () => {
               await ask('updateWebhook', { path, body: { enabled: !enabled } })
-              done(enabled ? 'It is off: events wait for it.' : 'It is on.')
+              done(enabled ? 'Turned off. Events wait until you enable it.' : 'Enabled.')
             })
           }
         >
@@ -165,14 +167,14 @@ function Actions({
           onClick={() =>
             void doing.run(async () => {
               await ask('testWebhook', { path })
-              done('A test is on its way: it is among the deliveries below.')
+              done('Test queued. See the deliveries below.')
             })
           }
         >
-          Send a test
+          Send test
         </button>
         <button type="button" onClick={() => setAsks('rotate')}>
-          New secret
+          Rotate secret
         </button>
         <button type="button" class="bad" onClick={() => setAsks('delete')}>
           Delete
@@ -180,8 +182,8 @@ function Actions({
       </p>
       {asks === 'rotate' && (
         <Confirm
-          title="Make a new secret?"
-          doing="Make it"
+          title="Rotate the secret?"
+          doing="Rotate"
           cancel={() => setAsks(null)}
           done={() => {
             setAsks(null)
@@ -191,7 +193,7 @@ function Actions({
             })
           }}
         >
-          <p>For a day deliveries are signed with both, so that the receiver can change over.</p>
+          <p>For one day deliveries are signed with both secrets, so that the receiver can switch.</p>
         </Confirm>
       )}
       {asks === 'delete' && (
@@ -208,7 +210,7 @@ function Actions({
             })
           }}
         >
-          <p>{url} is told nothing any more, and its deliveries are forgotten. There is no way back.</p>
+          <p>{url} receives no more events, and its deliveries are deleted. This cannot be undone.</p>
         </Confirm>
       )}
     </>
@@ -224,7 +226,7 @@ function Change({
   const doing = useDoing()
   return (
     <Form
-      label="Change the webhook"
+      label="Change webhook"
       submit="Save"
       doing={doing}
       cancel={cancel}

@@ -28,7 +28,7 @@ export function Webhooks() {
   return (
     <Page
       title="Webhooks"
-      about="Who is told of events, as Standard Webhooks: signed, at least once, with retries over a day."
+      about="URLs that receive events (Standard Webhooks): signed, delivered at least once, retried for a day."
       actions={
         !isMaking && (
           <button type="button" class="main" onClick={() => setMaking(true)}>
@@ -37,9 +37,7 @@ export function Webhooks() {
         )
       }
     >
-      {made !== null && (
-        <Secret label={`The secret of ${made.url}, with which deliveries are signed.`} value={made.secret} />
-      )}
+      {made !== null && <Secret label={`Signing secret of ${made.url}.`} value={made.secret} />}
       {isMaking && <NewWebhook done={done} cancel={() => setMaking(false)} />}
       <LongTable
         label="Webhooks"
@@ -49,8 +47,8 @@ export function Webhooks() {
         load={load}
         hrefOf={({ id }) => `/dashboard/webhooks/${id}`}
         empty={
-          <Empty title="Nobody is told of events.">
-            <p>Make a webhook, and whoever is behind its URL is told as they happen.</p>
+          <Empty title="No webhooks yet">
+            <p>Create a webhook to receive events as they happen.</p>
           </Empty>
         }
       />
@@ -71,7 +69,7 @@ function NewWebhook({
       <h2 id="new">New webhook</h2>
       <Form
         label="New webhook"
-        submit="Make it"
+        submit="Create"
         doing={doing}
         cancel={cancel}
         done={async (data) => done(await ask('createWebhook', { body: webhookIn(data) }))}
@@ -93,7 +91,7 @@ const COLUMNS: readonly Column<Webhook>[] = [
     },
   },
   { title: 'Events', width: 'minmax(8rem, 2fr)', isExtra: true, cell: ({ events }) => events.join(', ') },
-  { title: 'Waiting', width: '5rem', isExtra: true, isNumber: true, cell: ({ pending }) => pending },
+  { title: 'Pending', width: '5rem', isExtra: true, isNumber: true, cell: ({ pending }) => pending },
   {
     title: 'Last delivery',
     width: '9rem',
