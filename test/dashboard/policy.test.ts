@@ -114,7 +114,7 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   await page.getByRole('row', { name: /no-crawlers.*no match.*category is nothing, takes crawler/ }).waitFor()
   await page.getByLabel('Agent', { exact: true }).fill('gptbot')
   await explain.click()
-  await page.getByText('An agent ID needs the verdict agent.').waitFor()
+  await page.getByText('An agent ID needs the verdict “agent”.').waitFor()
 
   const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
   const sighting = seen(1, { ...agent, path: '/<b>', seenAtMs: Date.now() })

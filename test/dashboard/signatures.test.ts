@@ -12,7 +12,7 @@ test('the first part of a JA4 in words', async () => {
   assert.deepEqual(ja4Words(CURL), [
     ['Transport', 'TCP'],
     ['TLS version', '1.3'],
-    ['Server name', 'not sent: the client connected to an address'],
+    ['Server name', 'not sent (no SNI)'],
     ['Cipher suites', '31 offered'],
     ['Extensions', '11 sent'],
     ['Application protocol', 'HTTP/2'],

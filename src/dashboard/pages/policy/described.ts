@@ -23,7 +23,7 @@ export function writtenRequest(described: Described): WrittenRequest | string {
   const { text, ja4, address, kind, agent, category } = described
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
-  if (agent !== '' && kind !== 'agent') return 'An agent ID needs the verdict agent.'
+  if (agent !== '' && kind !== 'agent') return 'An agent ID needs the verdict “agent”.'
   // The API says what is wrong with what is none of its names.
   const verdict = {
     kind,

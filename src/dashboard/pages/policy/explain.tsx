@@ -104,7 +104,7 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
               </select>
             )}
           </Field>
-          <Field label="Agent" hint="An agent ID. Needs the verdict agent.">
+          <Field label="Agent" hint="An agent ID, only with the verdict “agent”.">
             {(tied) => <input {...tied} name="agent" spellcheck={false} defaultValue={given.agent} />}
           </Field>
         </div>

@@ -52,7 +52,7 @@ function Whose({ found }: { readonly found: readonly FoundSignature[] }) {
       <h2 id="whose">Software</h2>
       {found.length === 0 && (
         <Empty title="No known software">
-          <p>If you know which software sends it, propose that below.</p>
+          <p>If you know which software sends it, propose it on the page of this fingerprint.</p>
         </Empty>
       )}
       {found.map((each) => (

@@ -6,7 +6,7 @@ export function ja4Words(fingerprint: string): readonly (readonly [name: string,
   return [
     ['Transport', PROTOCOLS[protocol!]!],
     ['TLS version', VERSIONS[version!] ?? 'unknown'],
-    ['Server name', sni === 'd' ? 'sent' : 'not sent: the client connected to an address'],
+    ['Server name', sni === 'd' ? 'sent' : 'not sent (no SNI)'],
     ['Cipher suites', `${Number(ciphers)} offered`],
     ['Extensions', `${Number(extensions)} sent`],
     [
