@@ -120,7 +120,7 @@ test('who signs nothing shows no keys, and makes none', async (t) => {
   const gateway = await start(t, folder, 'up')
   const answer = await fetch(`http://${gateway.manage}${DIRECTORY}`)
   assert.equal(answer.status, 404)
-  assert.match(await answer.text(), /signs nothing/)
+  assert.match(await answer.text(), /does not sign requests/)
   assert.throws(() => statSync(join(folder, 'data', 'signing.jwk')), { code: 'ENOENT' })
   await gateway.stop()
 })

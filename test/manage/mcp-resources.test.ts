@@ -77,7 +77,7 @@ test('what is not there is said as the protocol has it, and what is wrong with a
     await assert.rejects(client.readResource({ uri }), { code: -32602, message: said }, uri)
   await assert.rejects(client.listResources({ cursor: 'AAAA' }), { code: -32602, message: /cursor/ })
   await assert.rejects(client.listTools({ cursor: 'AAAA' }), { code: -32602, message: /no cursor/ })
-  await assert.rejects(client.getPrompt({ name: 'investigate' }), { code: -32602, message: /no such prompt/ })
+  await assert.rejects(client.getPrompt({ name: 'investigate' }), { code: -32602, message: /unknown prompt/ })
   await assert.rejects(
     client.getPrompt({ name: 'investigate_fingerprint', arguments: { fingerprint: 'x' } }),
     {

@@ -62,7 +62,7 @@ export class AgentCards {
     return AgentCard.fromJSON({
       name: 'Gatehouse',
       description:
-        'Knows AI agents by what their requests look like: tells who is behind a User-Agent, a JA4 fingerprint or a whole request, and why.',
+        'Identifies AI agents by their requests: names the agent behind a User-Agent, a JA4 fingerprint or a whole request, and explains why.',
       version,
       documentationUrl: `${publicUrl}/docs`,
       supportedInterfaces: [
@@ -99,16 +99,12 @@ function schemesAt(publicUrl: string, hasPeople: boolean) {
     ...{ refreshUrl: tokenUrl, pkceRequired: true },
   }
   return {
-    oauth2: oauth2({ clientCredentials: flow }, 'A client that acts for itself.'),
+    oauth2: oauth2({ clientCredentials: flow }, 'A client that acts on its own behalf.'),
     ...(hasPeople && {
-      oauth2_code: oauth2({ authorizationCode: code }, 'A client that acts for somebody who signs in.'),
+      oauth2_code: oauth2({ authorizationCode: code }, 'A client that acts for a signed-in user.'),
     }),
-    api_key: http('Bearer', 'API key', 'A key that an administrator has made.'),
-    dpop: http(
-      'DPoP',
-      'JWT',
-      `A token of OAuth that is bound to a key (RFC 9449): ${SIGNATURES.join(', ')}.`,
-    ),
+    api_key: http('Bearer', 'API key', 'An API key created by an administrator.'),
+    dpop: http('DPoP', 'JWT', `An OAuth token bound to a key (RFC 9449): ${SIGNATURES.join(', ')}.`),
   }
 }
 
@@ -118,8 +114,8 @@ function requirements(schemes: readonly string[], scopes: readonly Scope[]) {
 }
 
 const SCOPES = {
-  mcp: 'To call tools; each needs one of the others besides.',
-  read: 'Agents, fingerprints, statistics.',
-  detect: 'Detections, and tasks of them.',
-  write: 'Submitting fingerprints.',
+  mcp: 'Call tools. Each tool also needs one of the other scopes.',
+  read: 'Read agents, fingerprints and statistics.',
+  detect: 'Run detections, alone or in tasks.',
+  write: 'Submit fingerprints.',
 }

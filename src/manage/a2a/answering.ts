@@ -15,8 +15,8 @@ export function checkVersion(ctx: RequestContext): void {
   if (said === VERSION) return
   const why =
     given === ''
-      ? `there is no A2A-Version, which means 0.3, and this is A2A ${VERSION}: send the header A2A-Version: ${VERSION}`
-      : `this is A2A ${VERSION}, and not ${said}: send the header A2A-Version: ${VERSION}`
+      ? `no A2A-Version given (which means 0.3), but this server supports ${VERSION}: send the header A2A-Version: ${VERSION}`
+      : `unsupported A2A version ${said}: send the header A2A-Version: ${VERSION}`
   throw new A2AError('VERSION_NOT_SUPPORTED', why, {
     metadata: { requestedVersion: said || '0.3', supportedVersions: VERSION },
   })

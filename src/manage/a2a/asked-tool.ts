@@ -22,11 +22,11 @@ export function askedTool({ parts }: Message, tools: Tools): AskedTool {
   const data = placesOf(parts, (part) => part.data != null)
   const texts = placesOf(parts, (part) => part.text != null)
   for (const [index, { url, raw }] of parts.entries())
-    if (url != null || raw != null) throw contentType(index, 'files are not taken here')
-  if (data.length > 1) throw wrong(data[1]!, 'is a second data part: a message is one call')
+    if (url != null || raw != null) throw contentType(index, 'files are not supported')
+  if (data.length > 1) throw wrong(data[1]!, 'is a second data part: a message can contain only one call')
   if (data.length === 1) return toolIn(parts[data[0]!]!, data[0]!, tools)
   if (texts.length !== 1)
-    throw wrong(texts[1]!, 'is a second text: a message is one User-Agent or fingerprint')
+    throw wrong(texts[1]!, 'is a second text: a message can contain only one User-Agent or fingerprint')
   return textIn(parts[texts[0]!]!, texts[0]!, tools)
 }
 
@@ -43,7 +43,10 @@ function toolIn({ data, mediaType }: Part, index: number, tools: Tools): AskedTo
   const [other] = Object.keys(others)
   if (other !== undefined)
     throw invalid([
-      { pointer: `${at}/${other.slice(0, 100)}`, detail: 'is not known: there are tool and arguments' },
+      {
+        pointer: `${at}/${other.slice(0, 100)}`,
+        detail: 'is not a known member: only tool and arguments are allowed',
+      },
     ])
   if (typeof name !== 'string') throw invalid([{ pointer: `${at}/tool`, detail: 'takes the name of a tool' }])
   return { tool: toolNamed(name, tools, `${at}/tool`), given, pointer: `${at}/arguments` }
@@ -54,9 +57,7 @@ function textIn({ text, mediaType }: Part, index: number, tools: Tools): AskedTo
   const said = text!.trim()
   const at = `/message/parts/${index}/text`
   if (said === '')
-    throw invalid([
-      { pointer: at, detail: 'is empty: it takes a User-Agent, or a fingerprint (JA4, JA4H, …)' },
-    ])
+    throw invalid([{ pointer: at, detail: 'is empty: give a User-Agent or a fingerprint (JA4, JA4H, …)' }])
   const type = JA4_TYPES.find((each) => wrongInFingerprint(each, said, false) === null)
   const given = { [type ?? 'user_agent']: said }
   return { tool: toolNamed(DETECT, tools, at), given, pointer: at }
@@ -66,7 +67,7 @@ function toolNamed(name: string, tools: Tools, pointer: string): Tool {
   const tool = tools.find(name)
   if (tool?.protocols.includes('a2a')) return tool
   const names = tools.list.filter(({ protocols }) => protocols.includes('a2a')).map((each) => each.name)
-  throw invalid([{ pointer, detail: `names no tool that there is${didYouMean(name, names)}` }])
+  throw invalid([{ pointer, detail: `names an unknown tool${didYouMean(name, names)}` }])
 }
 
 function checkType(mediaType: string | null | undefined, taken: readonly string[], index: number): void {
@@ -75,13 +76,9 @@ function checkType(mediaType: string | null | undefined, taken: readonly string[
 }
 
 function contentType(index: number, detail: string): A2AError {
-  return new A2AError(
-    'CONTENT_TYPE_NOT_SUPPORTED',
-    `message.parts[${index}] is not of a type that is taken here`,
-    {
-      errors: [{ pointer: `/message/parts/${index}`, detail }],
-    },
-  )
+  return new A2AError('CONTENT_TYPE_NOT_SUPPORTED', `message.parts[${index}] has an unsupported type`, {
+    errors: [{ pointer: `/message/parts/${index}`, detail }],
+  })
 }
 
 function wrong(index: number, detail: string) {

@@ -18,7 +18,7 @@ export function isOfA2A(url: string): boolean {
 
 /**
  * The endpoints of A2A 1.0: the agent card and both bindings. The protocol's code is loaded at the first
- * request for it. `management`: `null` while the database is not open.
+ * request for it. `management`: `null` while the database is unavailable.
  */
 export function a2aEndpoints(
   management: () => Management | null,
@@ -91,7 +91,7 @@ async function load(management: Management, hasPeople: boolean): Promise<A2AServ
 }
 
 function notOpen(): A2AError {
-  return new A2AError('UNAVAILABLE', 'the database is not open', { headers: { 'Retry-After': '5' } })
+  return new A2AError('UNAVAILABLE', 'the database is unavailable', { headers: { 'Retry-After': '5' } })
 }
 
 /** A key starts to sign a day after it is published, and stays published for a time after it stops. */

@@ -44,7 +44,7 @@ export async function* followed(
 /** Throws if the task has ended. Only a task that is under way can be followed (A2A 1.0 §3.1.6). */
 export function checkFollowed(task: TaskRecord): void {
   if (!hasEnded(task)) return
-  throw new A2AError('UNSUPPORTED_OPERATION', 'the task has ended: GetTask has its results', {
+  throw new A2AError('UNSUPPORTED_OPERATION', 'the task has ended: get its results with GetTask', {
     metadata: { taskId: task.id },
   })
 }

@@ -17,7 +17,7 @@ export async function answerRpc(ctx: RequestContext, service: A2AService): Promi
   let id: RpcId = null
   try {
     if (ctx.method !== 'POST')
-      throw new Refusal('method_not_allowed', 'calls are sent with POST', { headers: { Allow: 'POST' } })
+      throw new Refusal('method_not_allowed', 'calls must be sent with POST', { headers: { Allow: 'POST' } })
     const sent = await callIn(ctx)
     id = sent.id
     checkVersion(ctx)
@@ -42,7 +42,8 @@ interface RpcCall {
 
 async function callIn(ctx: RequestContext): Promise<RpcCall> {
   const body = await bodyOf(ctx)
-  if (Array.isArray(body)) throw new A2AError('INVALID_REQUEST', 'calls are sent one by one')
+  if (Array.isArray(body))
+    throw new A2AError('INVALID_REQUEST', 'batches are not supported: send one call per request')
   const read = rpcCall.safeParse(body)
   if (read.success)
     return { id: read.data.id ?? null, method: read.data.method, params: read.data.params ?? {} }
@@ -50,7 +51,7 @@ async function callIn(ctx: RequestContext): Promise<RpcCall> {
     pointer: path.map((name) => `/${String(name)}`).join(''),
     detail: message,
   }))
-  throw new A2AError('INVALID_REQUEST', 'this is no call of JSON-RPC 2.0', { errors })
+  throw new A2AError('INVALID_REQUEST', 'invalid JSON-RPC 2.0 request', { errors })
 }
 
 async function bodyOf(ctx: RequestContext): Promise<unknown> {
@@ -65,7 +66,7 @@ async function bodyOf(ctx: RequestContext): Promise<unknown> {
 function methodNamed(name: string): Method {
   if (Object.hasOwn(METHODS, name)) return METHODS[name as keyof typeof METHODS]
   const near = didYouMean(name.slice(0, 100), Object.keys(METHODS))
-  throw new A2AError('METHOD_NOT_FOUND', `there is no such method${near}`)
+  throw new A2AError('METHOD_NOT_FOUND', `unknown method${near}`)
 }
 
 function say(ctx: RequestContext, answer: object, status: number): void {

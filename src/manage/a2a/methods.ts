@@ -95,7 +95,7 @@ async function fromToken<Result>(work: () => Promise<Result>): Promise<Result> {
     return await fromPosition(work)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    const detail = 'is none of this list: take it from nextPageToken, with the same filters'
+    const detail = 'is not valid for this list: use a nextPageToken from it, with the same filters'
     throw invalid([{ pointer: '/pageToken', detail }])
   }
 }
@@ -107,7 +107,7 @@ const cancelTask = answering(taskParams, async ({ id }, call, service) => {
   const task = await ownTask(id, call, service)
   // Cancelling a cancelled task again succeeds (A2A 1.0 §3.3.1).
   if (task.status !== 'cancelled')
-    throw new A2AError('TASK_NOT_CANCELABLE', 'the task has ended before', { metadata: { taskId: id } })
+    throw new A2AError('TASK_NOT_CANCELABLE', 'the task has already ended', { metadata: { taskId: id } })
   return Task.toJSON(taskOf(task))
 })
 
@@ -128,7 +128,9 @@ const getPush = answering(pushParams, async ({ taskId, id }, call, service) => {
   const configs = await service.management.store.taskCallbacks.of(taskId)
   const found = configs.find((each) => each.id === id)
   if (found === undefined)
-    throw new A2AError('TASK_NOT_FOUND', 'the task has no such configuration', { metadata: { taskId, id } })
+    throw new A2AError('TASK_NOT_FOUND', 'push notification configuration not found', {
+      metadata: { taskId, id },
+    })
   return pushView(found)
 })
 

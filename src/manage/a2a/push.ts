@@ -40,7 +40,10 @@ export async function keepPush(
   const sealed = secret === null ? null : await sealer.seal(JSON.stringify(secret), whatOf(taskId, id))
   const callback = { taskId, id, url, sealed, createdAtMs: nowMs() }
   if (!(await store.taskCallbacks.put(callback, CONFIGS_MAX)))
-    throw new A2AError('RESOURCE_EXHAUSTED', `a task has at most ${CONFIGS_MAX} configurations of this kind`)
+    throw new A2AError(
+      'RESOURCE_EXHAUSTED',
+      `a task can have at most ${CONFIGS_MAX} push notification configurations: delete one first`,
+    )
   callbacks.wake()
   return callback
 }

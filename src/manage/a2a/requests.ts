@@ -41,7 +41,7 @@ const part = z
   .superRefine((given, context) => {
     const has = CONTENTS.filter((name) => given[name] != null)
     if (has.length !== 1)
-      context.addIssue({ code: 'custom', message: 'has one of text, data, raw and url, and no more' })
+      context.addIssue({ code: 'custom', message: 'must have exactly one of text, data, raw and url' })
   })
 
 const contextId = z
@@ -54,7 +54,7 @@ const message = z.object({
   messageId: id,
   contextId,
   taskId: optionalId,
-  role: z.literal('ROLE_USER', 'takes ROLE_USER: what comes from a client is a user’s'),
+  role: z.literal('ROLE_USER', 'must be ROLE_USER: messages from clients have the role of the user'),
   parts: z.array(part).min(1, 'is empty').max(100, 'has more than 100 parts'),
   metadata: struct,
   extensions: z.array(z.string()).max(100).nullish(),
@@ -102,9 +102,9 @@ export const sendParams = z.object({
 export const taskParams = z.object({ id, historyLength: count.nullish() })
 export const listParams = z.object({
   contextId,
-  status: z.enum(['', ...TASK_STATES], 'takes a state of a task: TASK_STATE_WORKING and so on').nullish(),
+  status: z.enum(['', ...TASK_STATES], 'takes a task state, such as TASK_STATE_WORKING').nullish(),
   pageSize: z.int('takes a whole number').min(1, PAGE_SIZES).max(100, PAGE_SIZES).nullish(),
-  pageToken: z.string().max(2_048, 'is none that was ever given').nullish(),
+  pageToken: z.string().max(2_048, 'is not a valid page token').nullish(),
   historyLength: count.nullish(),
   statusTimestampAfter: z.iso
     .datetime({ offset: true, error: 'takes a time like 2026-11-21T09:30:00Z' })

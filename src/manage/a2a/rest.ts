@@ -64,12 +64,12 @@ interface Route {
 function routeOf(ctx: RequestContext): { readonly route: Route; readonly ids: Record<string, string> } {
   const path = ctx.req.url!.split('?', 1)[0]!.slice(REST_PATH.length)
   const here = ROUTES.filter((route) => route.path.test(path))
-  if (here.length === 0) throw new A2AError('METHOD_NOT_FOUND', 'there is nothing at this address')
+  if (here.length === 0) throw new A2AError('METHOD_NOT_FOUND', 'unknown path')
   const verb = ctx.method === 'HEAD' ? 'GET' : ctx.method
   const route = here.find((each) => each.verb === verb)
   if (route === undefined) {
     const Allow = here.map((each) => each.verb).join(', ')
-    throw new Refusal('method_not_allowed', `this takes ${Allow}`, { headers: { Allow } })
+    throw new Refusal('method_not_allowed', `method not allowed: use ${Allow}`, { headers: { Allow } })
   }
   const [, ...found] = route.path.exec(path)!
   return { route, ids: Object.fromEntries(route.ids.map((name, index) => [name, decoded(found[index]!)])) }

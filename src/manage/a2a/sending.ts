@@ -83,12 +83,16 @@ async function refuseMore(
 ): Promise<never> {
   const task = await ownTask(taskId, call, service)
   if (contextId !== null && contextId !== (task.contextId ?? task.id))
-    throw new A2AError('INVALID_PARAMS', 'the task is in another context', {
-      errors: [{ pointer: '/message/contextId', detail: 'is not the one of the task' }],
+    throw new A2AError('INVALID_PARAMS', 'the task belongs to another context', {
+      errors: [{ pointer: '/message/contextId', detail: 'differs from the context of the task' }],
     })
-  throw new A2AError('UNSUPPORTED_OPERATION', 'a task takes no more messages here: send a new one', {
-    metadata: { taskId },
-  })
+  throw new A2AError(
+    'UNSUPPORTED_OPERATION',
+    'tasks do not accept further messages: send a message without taskId',
+    {
+      metadata: { taskId },
+    },
+  )
 }
 
 function modeOf(accepted: readonly string[]): 'data' | 'text' {
@@ -96,14 +100,18 @@ function modeOf(accepted: readonly string[]): 'data' | 'text' {
   const takes = (...some: readonly string[]) => types.some((type) => some.includes(type))
   if (types.length === 0 || takes('*/*', 'application/*', 'application/json', 'data')) return 'data'
   if (takes('text/*', 'text/plain', 'text')) return 'text'
-  throw new A2AError('CONTENT_TYPE_NOT_SUPPORTED', 'answers are application/json or text/plain', {
-    errors: [
-      {
-        pointer: '/configuration/acceptedOutputModes',
-        detail: 'has neither application/json nor text/plain',
-      },
-    ],
-  })
+  throw new A2AError(
+    'CONTENT_TYPE_NOT_SUPPORTED',
+    'answers are only available as application/json or text/plain',
+    {
+      errors: [
+        {
+          pointer: '/configuration/acceptedOutputModes',
+          detail: 'contains neither application/json nor text/plain',
+        },
+      ],
+    },
+  )
 }
 
 /**

@@ -32,5 +32,5 @@ export async function ownTask(
 ): Promise<TaskRecord> {
   const task = await management.store.tasks.byId(id)
   if (task !== null && task.principal === caller.principal.id) return task
-  throw new A2AError('TASK_NOT_FOUND', 'there is no such task', { metadata: { taskId: id } })
+  throw new A2AError('TASK_NOT_FOUND', `task "${id}" not found`, { metadata: { taskId: id } })
 }

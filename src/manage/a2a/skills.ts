@@ -19,7 +19,7 @@ export const SKILLS: readonly Skill[] = [
     id: 'detect',
     name: 'Detect AI agents',
     description:
-      'Says whether a request comes from an AI agent, which one, how sure that is, and why; explains it; compares fingerprints. A text is read as a User-Agent, or as a JA4, JA4S, JA4H or JA4X fingerprint.',
+      'Detects whether a request comes from an AI agent, which one, with what confidence, and why. Explains detections and compares fingerprints. A text is read as a User-Agent, or as a JA4, JA4S, JA4H or JA4X fingerprint.',
     tags: ['detection', 'user-agent', 'ja4', 'fingerprint', 'bots'],
     examples: [
       'Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)',
@@ -31,7 +31,8 @@ export const SKILLS: readonly Skill[] = [
   {
     id: 'catalogue',
     name: 'Look up agents and fingerprints',
-    description: 'What is known of AI agents and frameworks, and who is known to have a fingerprint.',
+    description:
+      'Describes known AI agents and frameworks, and finds the software known to have a fingerprint.',
     tags: ['agents', 'fingerprint', 'catalogue'],
     examples: [
       '{"tool": "get_agent", "arguments": {"agent_id": "gptbot"}}',
@@ -42,7 +43,7 @@ export const SKILLS: readonly Skill[] = [
   {
     id: 'submissions',
     name: 'Submit fingerprints',
-    description: 'Takes a new fingerprint for analysis. It judges nothing before it is accepted.',
+    description: 'Submits a new fingerprint for analysis. It affects no verdict until it is accepted.',
     tags: ['fingerprint', 'submission'],
     examples: [
       '{"tool": "submit_signature", "arguments": {"fingerprint": "t13d1516h2_8daaf6152771_e5627efa2ab1", "type": "ja4"}}',
@@ -53,7 +54,7 @@ export const SKILLS: readonly Skill[] = [
     id: 'tasks',
     name: 'Work on many items',
     description:
-      'Judges, looks up, compares or explains up to 10,000 items, or reads packet captures: a task, whose results are its artifact.',
+      'Detects, looks up, compares or explains up to 10,000 items, or analyzes packet captures, in a task. The results are its artifact.',
     tags: ['batch', 'pcap', 'tasks'],
     examples: [
       '{"tool": "create_task", "arguments": {"type": "detect", "items": [{"user_agent": "GPTBot/1.2"}, {"user_agent": "curl/8.17.0"}]}}',
@@ -63,7 +64,7 @@ export const SKILLS: readonly Skill[] = [
   {
     id: 'statistics',
     name: 'Statistics',
-    description: 'How many agents are tracked, how many fingerprints, and what was detected lately.',
+    description: 'Counts the tracked agents and fingerprints, and recent detections.',
     tags: ['statistics'],
     examples: ['{"tool": "get_stats", "arguments": {"window": "24h"}}'],
     tools: ['get_stats'],

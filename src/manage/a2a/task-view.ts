@@ -160,7 +160,8 @@ function progressOf({ type, total, completed, failed }: TaskRecord) {
 function artifactOf(parts: readonly Part[], from: number, to: number): Artifact {
   return {
     ...{ artifactId: 'results', name: 'Results' },
-    description: 'A part for each item, in their order: {index, status, result} or {index, status, error}.',
+    description:
+      'One part for each item, in the order of the items: {index, status, result} or {index, status, error}.',
     ...{ parts: [...parts], metadata: { from, to }, extensions: [] },
   }
 }

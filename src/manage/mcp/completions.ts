@@ -37,7 +37,7 @@ export async function complete(
   const { name, value } = argument
   const names = ref.type === 'ref/prompt' ? PROMPT_ARGUMENTS.get(ref.name) : variablesIn(ref.uri)
   if (names === undefined || names.length === 0)
-    throw new Refusal('not_found', `there is no such ${ref.type === 'ref/prompt' ? 'prompt' : 'template'}`)
+    throw new Refusal('not_found', `unknown ${ref.type === 'ref/prompt' ? 'prompt' : 'resource template'}`)
   if (!names.includes(name))
     throw invalid([{ pointer: '/argument/name', detail: `takes ${names.join(', ')}` }])
   const known = await (COMPLETERS.get(name)?.(value.slice(0, LENGTH_MAX), filled, caller, management) ?? [])

@@ -48,7 +48,7 @@ function registryEntry(publicUrl: string, version: string) {
         headers: [
           {
             name: 'Authorization',
-            description: 'Bearer and an API key with the scope mcp. Clients that speak OAuth need none.',
+            description: 'Bearer and an API key with the scope mcp. Clients that use OAuth need none.',
             isRequired: false,
             isSecret: true,
           },

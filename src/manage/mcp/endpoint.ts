@@ -40,7 +40,7 @@ export class McpEndpoint {
     this.#settings = settings
   }
 
-  /** `management`: `null` while the database is not open. */
+  /** `management`: `null` while the database is unavailable. */
   async answer(ctx: RequestContext, management: Management | null): Promise<void> {
     ctx.state.operation = 'mcp'
     let message: unknown = null
@@ -57,7 +57,7 @@ export class McpEndpoint {
       await this.#serve(ctx, message, management)
     } catch (error) {
       sayRpcError(ctx, error, rpcIdIn(message), (bug) =>
-        management?.log.error('MCP failed at a request', { error: bug }),
+        management?.log.error('failed to answer an MCP request', { error: bug }),
       )
     }
   }
@@ -83,7 +83,7 @@ export class McpEndpoint {
     if (ctx.method !== 'POST')
       throw new Refusal(
         'method_not_allowed',
-        'messages are sent with POST; there are no sessions to listen to',
+        'messages must be sent with POST: this server has no sessions to stream from',
         {
           headers: { Allow: 'POST' },
         },
@@ -93,9 +93,9 @@ export class McpEndpoint {
   #check(message: unknown, { state }: RequestContext): void {
     // A list of messages would count as one request for the rate limit.
     if (Array.isArray(message))
-      throw new Refusal('invalid_request', 'messages are sent one by one, not in a list')
+      throw new Refusal('invalid_request', 'batches are not supported: send one message per request')
     if (typeof message !== 'object' || message === null)
-      throw new Refusal('invalid_request', 'a message is an object, as JSON-RPC 2.0 has it')
+      throw new Refusal('invalid_request', 'invalid JSON-RPC 2.0 message: expected an object')
     this.#cancelFor(message, state.principal.id)
   }
 
@@ -151,7 +151,7 @@ async function load(given: MakeServer | undefined): Promise<McpServing> {
 }
 
 function closed(): Refusal {
-  return new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
+  return new Refusal('unavailable', 'the database is unavailable', { headers: { 'Retry-After': '5' } })
 }
 
 const TAKEN = /^(?:accept|content-type|last-event-id|mcp-[a-z-]+)$/

@@ -14,13 +14,15 @@ export function checkPlace(
   const asked = /[/?#@\\]/.test(host) ? null : URL.parse(`http://${host}`)
   const own = new URL(publicUrl)
   if (asked === null || !isOwnName(asked.hostname, own.hostname, localAddress(socket.localAddress)))
-    throw refused(`the Host ${quoted(host)} is none of this server; manage.public_url says how it is reached`)
+    throw refused(
+      `the Host ${quoted(host)} does not belong to this server: set manage.public_url to the URL that clients use`,
+    )
   const { origin } = headers
   if (origin === undefined || origin === own.origin || origins.includes(origin)) return
   const from = URL.parse(origin)
   // A page served from this host and port.
   if (from !== null && from.origin !== 'null' && from.host === asked.host) return
-  throw refused(`pages of ${quoted(origin)} may not ask here; manage.cors_origins says which may`)
+  throw refused(`the origin ${quoted(origin)} is not allowed: add it to manage.cors_origins`)
 }
 
 function isOwnName(name: string, own: string, address: string): boolean {

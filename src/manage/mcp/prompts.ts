@@ -37,7 +37,7 @@ export function promptNamed(name: string): McpPrompt {
     name,
     PROMPTS.map((each) => each.name),
   )
-  throw new Refusal('not_found', `there is no such prompt${near}`)
+  throw new Refusal('not_found', `unknown prompt${near}`)
 }
 
 export function listPrompts() {
@@ -58,26 +58,29 @@ const PROMPTS: readonly McpPrompt[] = [
   {
     name: 'investigate_fingerprint',
     title: 'Investigate a fingerprint',
-    description: 'Who has this fingerprint, how sure that is, and whether it should become a signature.',
+    description:
+      'Find the software that has this fingerprint, with what confidence, and whether it should become a signature.',
     arguments: z.strictObject({
-      fingerprint: words.max(512).meta({ description: 'The fingerprint, as headers and Sightings have it.' }),
-      type: type.default('ja4').meta({ description: `${JA4_TYPES.join(', ')}; ja4 unless it is said.` }),
-      user_agent: words.optional().meta({ description: 'What came with it, where that is known.' }),
+      fingerprint: words
+        .max(512)
+        .meta({ description: 'The fingerprint, as shown in headers and Sightings.' }),
+      type: type.default('ja4').meta({ description: `${JA4_TYPES.join(', ')}. Default: ja4.` }),
+      user_agent: words.optional().meta({ description: 'The User-Agent that was sent with it, if known.' }),
     }),
     text: ({ fingerprint, type, user_agent }) => {
       const wrong = wrongInFingerprint(type, fingerprint, false)
       if (wrong !== null) throw invalid([{ pointer: '/fingerprint', detail: wrong }])
       return [
-        `Find out whose the ${type} fingerprint ${JSON.stringify(fingerprint)} is.`,
+        `Find out which software has the ${type} fingerprint ${JSON.stringify(fingerprint)}.`,
         ...(user_agent === undefined
           ? []
           : [`It came with the User-Agent ${JSON.stringify(user_agent)}, which is only a claim.`]),
         '',
-        `1. lookup_fingerprint with it; if nobody has it, again with "match": "partial", and say which parts agree with whom.`,
-        `2. detect_agent and then explain_detection with it${user_agent === undefined ? '' : ' and the User-Agent'}: what speaks for the verdict, what against it, and what was not told.`,
-        '3. compare_fingerprints with the nearest one that is known: the same client, the same in another session, the same library, or different.',
-        '4. Say in a few sentences who it most probably is, how sure that is, and what would settle it. Keep what was measured apart from what was claimed.',
-        '5. Only where you are sure, and I agree: submit_signature with the agent, its category, and notes on why. It judges nothing before an administrator accepts it.',
+        `1. Call lookup_fingerprint with it. If there is no match, call it again with "match": "partial", and say which parts match which software.`,
+        `2. Call detect_agent and then explain_detection with it${user_agent === undefined ? '' : ' and the User-Agent'}: say what supports the verdict, what contradicts it, and which inputs are missing.`,
+        '3. Call compare_fingerprints with the most similar known fingerprint: the same client, the same client in another session, the same library, or different.',
+        '4. Say in a few sentences which software it most probably is, with what confidence, and what evidence would settle it. Keep measured facts and claims apart.',
+        '5. Only if you are sure and I agree: call submit_signature with the agent, its category, and notes on why. It affects no verdict until an administrator accepts it.',
       ].join('\n')
     },
   },
@@ -85,44 +88,47 @@ const PROMPTS: readonly McpPrompt[] = [
     name: 'review_unknown_signatures',
     title: 'Review unknown signatures',
     description:
-      'What on live traffic nobody is named for, the most frequent first, and what to do about it.',
+      'Review the fingerprints on live traffic that no agent is named for, the most frequent first, and suggest what to do about them.',
     arguments: z.strictObject({
-      type: type.optional().meta({ description: `Only these: ${JA4_TYPES.join(', ')}.` }),
+      type: type.optional().meta({ description: `Only fingerprints of this type: ${JA4_TYPES.join(', ')}.` }),
       limit: z
         .string()
         .regex(/^(?:[1-9]|[1-4]\d|50)$/, 'takes a whole number from 1 to 50')
         .default('10')
-        .meta({ description: 'How many, 1 to 50; 10 unless it is said.' }),
+        .meta({ description: 'How many, from 1 to 50. Default: 10.' }),
     }),
     text: ({ type, limit }) => {
       const query = new URLSearchParams({ unknown_only: 'true', sort: '-observations', limit })
       if (type !== undefined) query.set('type', type)
       return [
-        `Read the resource gatehouse://signatures?${query}: fingerprints on live traffic that nobody is named for.`,
+        `Read the resource gatehouse://signatures?${query}: fingerprints on live traffic that no agent is named for.`,
         '',
-        'For each of them:',
-        '1. lookup_fingerprint with "match": "partial": who shares its stable parts?',
-        '2. explain_detection with it: what would a request with nothing but this fingerprint be held for, and why?',
-        '3. Sort it: probably a known agent or library, probably a browser, or truly unknown.',
+        'For each fingerprint:',
+        '1. Call lookup_fingerprint with "match": "partial": which software shares its stable parts?',
+        '2. Call explain_detection with it: what is the verdict on a request with only this fingerprint, and why?',
+        '3. Classify it: probably a known agent or library, probably a browser, or truly unknown.',
         '',
-        'End with a table: fingerprint, requests seen, last seen, most probably, how sure, what to do. Where a submission is worth making, say with what name and category; do not submit before I agree.',
+        'End with a table: fingerprint, requests seen, last seen, most probable software, confidence, what to do. If a submission is worth making, suggest a name and a category. Do not submit before I agree.',
       ].join('\n')
     },
   },
   {
     name: 'write_policy_rule',
     title: 'Write a policy rule',
-    description: 'A rule of the policy for what is wanted, on trial first, and what it would do to whom.',
+    description: 'Write a policy rule for a goal, on trial first, and say which requests it would affect.',
     arguments: z.strictObject({
       goal: words.meta({
-        description: 'What is wanted, in words: "keep unverified crawlers out of /search".',
+        description: 'The goal in words, such as "keep unverified crawlers out of /search".',
       }),
-      agent_id: words.max(200).optional().meta({ description: 'The agent that it is about.' }),
-      category: words.max(100).optional().meta({ description: 'The category of agents that it is about.' }),
+      agent_id: words.max(200).optional().meta({ description: 'The agent that the rule is about.' }),
+      category: words
+        .max(100)
+        .optional()
+        .meta({ description: 'The category of agents that the rule is about.' }),
     }),
     text: ({ goal, agent_id, category }) =>
       [
-        `Write a rule for the policy of Gatehouse. What is wanted: ${goal}`,
+        `Write a rule for the policy of Gatehouse. The goal: ${goal}`,
         ...(agent_id === undefined
           ? []
           : [
@@ -134,10 +140,10 @@ const PROMPTS: readonly McpPrompt[] = [
         '',
         RULE_FORM,
         '',
-        '1. Read gatehouse://policy if you may (it needs the scope admin): the first rule that holds decides, so say where the new one belongs.',
-        '2. Look at get_stats, and at get_agent where agents are named, to say how many requests it would touch.',
-        '3. Prefer `verified: true` with `listed: true`, and `confidence_min`, to what a client can simply claim, and say whom it hurts if the verdict is wrong.',
-        '4. Give the rule as YAML, with `dry_run: true` first. The policy is put in force by an administrator (PUT /policy, or the file), not by you; POST /policy/preview says what it would have changed.',
+        '1. Read gatehouse://policy if you have the scope admin. The first rule that matches decides, so say where the new rule belongs.',
+        '2. Call get_stats, and get_agent for each agent that the rule names, to say how many requests it would affect.',
+        '3. Prefer `verified: true` with `listed: true`, and `confidence_min`, to conditions on what a client merely claims. Say which clients it would hurt if the verdict is wrong.',
+        '4. Give the rule as YAML, with `dry_run: true` first. An administrator puts the policy in force (PUT /policy, or the file), not you. POST /policy/preview shows what it would have changed.',
       ].join('\n'),
   },
 ]
@@ -148,7 +154,7 @@ export const PROMPT_ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map(
 
 /** A short form of config/README.md. */
 const RULE_FORM = [
-  'A rule is `{name, when, action}`, with `dry_run: true` and `expires: TIME` where wanted. All under `when` must hold; each condition takes a value or a list, `*` stands for any run of characters:',
+  'A rule is `{name, when, action}`, optionally with `dry_run: true` and `expires: TIME`. All conditions under `when` must match. Each takes a value or a list, and `*` stands for any characters:',
   '`verdict` (agent, automation, human, unknown), `agent`, `category`, `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',
   'Actions: `pass`, `tag`, `{block: {status: 403}}`, `{rate_limit: {per: agent, requests: 10, window: 1m}}`, `{tarpit: {delay: 10s}}`, `{redirect: {to: /docs}}`, `{route: {upstream: NAME}}`.',
 ].join('\n')

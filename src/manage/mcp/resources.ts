@@ -111,7 +111,7 @@ interface AgentPart {
 function shownAgent({ id, name, description }: AgentPart['agents'][number]): ListedResource {
   return {
     uri: `gatehouse://agents/${encodeURIComponent(id)}`,
-    ...{ name: id, title: name, description: description === '' ? `What is known of ${name}.` : description },
+    ...{ name: id, title: name, description: description === '' ? `Facts about ${name}.` : description },
     mimeType: JSON_TYPE,
   }
 }
@@ -138,7 +138,7 @@ function asking(
 }
 
 function notThere(uri: string): Refusal {
-  return new Refusal('not_found', `there is nothing at ${uri}`)
+  return new Refusal('not_found', `resource ${uri} not found`)
 }
 
 function firstName(uri: string): string {
@@ -169,8 +169,8 @@ const DOCUMENTS = new WeakMap<Management, unknown>()
 export const RESOURCES: readonly McpResource[] = [
   asking(LIST_AGENTS, {
     name: 'agents',
-    title: 'Agents that are known',
-    description: 'In the order of their ids; `next_cursor` leads to the next part.',
+    title: 'Known agents',
+    description: 'Ordered by id. `next_cursor` leads to the next page.',
     uri: 'gatehouse://agents',
     template: 'gatehouse://agents{?category,q,seen_since,limit,cursor}',
   }),
@@ -179,7 +179,7 @@ export const RESOURCES: readonly McpResource[] = [
     {
       name: 'agent',
       title: 'An agent',
-      description: 'All that is known of one, by its id.',
+      description: 'One agent, by its id.',
       uri: null,
       template: 'gatehouse://agents/{agent_id}',
     },
@@ -187,16 +187,16 @@ export const RESOURCES: readonly McpResource[] = [
   ),
   asking(named(V2, 'listSignatures'), {
     name: 'signatures',
-    title: 'Signatures that are known',
+    title: 'Known signatures',
     description:
-      'Newest first, each with what speaks for it; with `unknown_only=true` the fingerprints on live traffic that nobody is named for. `next_cursor` leads to the next part.',
+      'Newest first, each with its evidence. With `unknown_only=true`, the fingerprints on live traffic that no agent is named for. `next_cursor` leads to the next page.',
     uri: 'gatehouse://signatures',
     template: 'gatehouse://signatures{?type,agent_id,unknown_only,q,min_confidence,sort,limit,cursor}',
   }),
   {
     name: 'signature',
     title: 'A fingerprint',
-    description: 'Who is known to have it. `type` is ja4, ja4s, ja4h or ja4x.',
+    description: 'The software known to have it. `type` is ja4, ja4s, ja4h or ja4x.',
     uri: null,
     template: 'gatehouse://signatures/{type}/{fingerprint}',
     scopes: LOOK_UP.scopes,
@@ -210,7 +210,7 @@ export const RESOURCES: readonly McpResource[] = [
   asking(named(V1, 'getStats'), {
     name: 'statistics',
     title: 'Statistics',
-    description: 'What was seen: requests, agents, fingerprints. `window` is 1h, 24h, 7d or 30d.',
+    description: 'Counts of requests, agents and fingerprints. `window` is 1h, 24h, 7d or 30d.',
     uri: 'gatehouse://statistics',
     template: 'gatehouse://statistics{?window,bucket}',
   }),
@@ -230,7 +230,8 @@ export const RESOURCES: readonly McpResource[] = [
   asking(named(V1, 'getPolicy'), {
     name: 'policy',
     title: 'The policy',
-    description: 'The rules in force, where they come from, and since when. For administrators.',
+    description:
+      'The rules in force, their origin, and since when they are in force. Only for administrators.',
     uri: 'gatehouse://policy',
     template: null,
   }),

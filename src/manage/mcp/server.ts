@@ -96,7 +96,8 @@ class Answers {
   #errorFor(error: unknown): ProtocolError {
     const refusal = refusalFor(error)
     const { code, message, errors } = refusal
-    if (code === 'internal') this.#management.log.error('MCP failed at a request', { error: error as Error })
+    if (code === 'internal')
+      this.#management.log.error('failed to answer an MCP request', { error: error as Error })
     const isTheirs = refusal.status < 500
     return new ProtocolError(
       isTheirs ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError,
@@ -119,7 +120,7 @@ async function read(uri: string, caller: ToolCaller, management: Management): Pr
 /** Answers with a complete list. A cursor is refused. */
 function whole<Result>(params: { readonly cursor?: string | undefined } | undefined, result: Result): Result {
   if (params?.cursor !== undefined)
-    throw new Refusal('invalid_request', 'this list has one part, and no cursor')
+    throw new Refusal('invalid_request', 'this list has only one page: send no cursor')
   return result
 }
 

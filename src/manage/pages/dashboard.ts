@@ -43,7 +43,7 @@ function fileAt(files: ReadonlyMap<string, DashboardFile>, name: string): Dashbo
   if (file === undefined)
     throw new Refusal(
       'not_found',
-      files.size === 0 ? 'the dashboard is not built: `npm run build` does' : 'there is no such file',
+      files.size === 0 ? 'the dashboard is not built: run `npm run build`' : 'file not found',
     )
   return file
 }

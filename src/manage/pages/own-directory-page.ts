@@ -13,7 +13,7 @@ export function sayDirectory(ctx: RequestContext, { agent, keys }: OwnSignature,
   if (keys === null)
     throw new Refusal(
       'not_found',
-      'this installation signs nothing (settings: signing), and has no keys to show',
+      'this installation does not sign requests and has no keys (setting: signing)',
     )
   ctx.body = Buffer.from(directoryText(keys))
   ctx.set(directoryHeaders(keys, new URL(agent).host, Math.floor(nowMs / 1000)))

@@ -47,13 +47,13 @@ export function docsPage(
 <header>
 <h1>${info.title} API <small>${info.version}</small></h1>
 ${paragraphs(info.description)}
-<p>At <code>${servers[0]?.url ?? ''}</code>; <a href="${file}">as OpenAPI 3.1</a>. Every request has <code>Authorization: Bearer</code> with an API key or an access token. <a href="${other.page}">${other.about}</a>.</p>
-<form role="search" action="${page}"><label for="q">Show what has</label> <input id="q" name="q" type="search" value="${wanted}" maxlength="100"> <button>Show</button> <a href="${page}">all</a></form>
+<p>At <code>${servers[0]?.url ?? ''}</code>; <a href="${file}">as OpenAPI 3.1</a>. Every request needs <code>Authorization: Bearer</code> with an API key or an access token. <a href="${other.page}">${other.about}</a>.</p>
+<form role="search" action="${page}"><label for="q">Search operations</label> <input id="q" name="q" type="search" value="${wanted}" maxlength="100"> <button>Search</button> <a href="${page}">Show all</a></form>
 </header>
 <nav aria-label="Operations"><ul>${links}</ul></nav>
 <main id="operations" tabindex="-1">${
     sections.length === 0
-      ? html`<p role="status">Nothing has “${wanted}” in it.</p>`
+      ? html`<p role="status">No operation contains “${wanted}”.</p>`
       : sections.map(
           ({ tag, members }) =>
             html`<section><h2>${tag.name}</h2><p>${tag.description}</p>${members.map((each) => article(each, document))}</section>`,
@@ -108,7 +108,7 @@ function parametersTable(parameters: readonly DocumentedParameter[], schemas: Sc
     ({ name, in: place, required, description, schema }) =>
       html`<tr><th scope="row"><code>${name}</code></th><td>${place}${required ? html`, <b>required</b>` : ''}</td><td>${typeOf(schema, schemas)}</td><td>${inline(aboutOf({ ...schema, description: description ?? schema.description ?? '' }))}</td></tr>`,
   )
-  return html`<h4>Parameters</h4><div class="wide" tabindex="0"><table><tr><th scope="col">Name</th><th scope="col">In</th><th scope="col">Takes</th><th scope="col">Meaning</th></tr>${rows}</table></div>`
+  return html`<h4>Parameters</h4><div class="wide" tabindex="0"><table><tr><th scope="col">Name</th><th scope="col">In</th><th scope="col">Type</th><th scope="col">Meaning</th></tr>${rows}</table></div>`
 }
 
 function bodyTables(title: string, { schema, example }: Content, schemas: Schemas): Html {
