@@ -39,7 +39,7 @@ test('clients that start their servers themselves: every SDK, both protocols', a
     assert.deepEqual(withoutId(structuredContent), withoutId(direct.body.result))
     // Whose name is no plain text of a header.
     const odd = client.callTool({ name: 'détection', arguments: {} })
-    await assert.rejects(odd, { code: -32602, message: /no such tool/ })
+    await assert.rejects(odd, { code: -32602, message: /unknown tool/ })
     const { contents } = await client.readResource({ uri: 'gatehouse://openapi' })
     assert.ok((contents[0] as { text: string }).text.length > 10_000)
   }

@@ -53,7 +53,7 @@ test('tools at a Gatehouse that runs', async (t) => {
 
   const wrong = [
     [['call', 'detect_agent', '{"ja4": "x"}'], 1, /\n {2}\/arguments\/ja4: /],
-    [['call', 'detect_agnet', GPTBOT], 1, /no such tool.*detect_agent.*\(not_found\)/],
+    [['call', 'detect_agnet', GPTBOT], 1, /unknown tool.*detect_agent.*\(not_found\)/],
     [['call', 'detect_agent', '{'], 2, /ARGUMENTS is no JSON/],
     [['call', 'detect_agent', '"text"'], 1, /\/arguments/],
     [['call'], 2, /TOOL is missing/],

@@ -86,11 +86,11 @@ for (const kind of KINDS) {
     await more(manage, 'tasks', 100, () => UNDER_WAY)
     const { status, body, headers } = await create(who)
     assert.deepEqual([status, body.code, headers.get('retry-after')], [429, 'rate_limited', '10'])
-    assert.match(body.detail, /100 tasks that are not finished/)
+    assert.match(body.detail, /too many open tasks \(at most 100\)/)
     const call = { data: { tool: 'create_task', arguments: LONG_TASK } }
     const params = { message: { messageId: 'm', role: 'ROLE_USER', parts: [call] } }
     const { body: answered } = await a2a(manage, who, 'SendMessage', params)
-    assert.match(JSON.stringify(answered), /100 tasks that are not finished/)
+    assert.match(JSON.stringify(answered), /too many open tasks \(at most 100\)/)
     const other = bearer(await manage.key({ name: 'other', scopes: ['detect'] }))
     assert.equal((await create(other)).status, 200)
   })

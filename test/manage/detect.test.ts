@@ -123,9 +123,9 @@ test('an address that its vendor publishes verifies an agent', async (t) => {
 test('what cannot be read is refused, and where', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const CASES: readonly (readonly [body: unknown, ...errors: RegExp[]])[] = [
-    [{}, /^ says nothing to judge by/],
-    [{ ja4: '', user_agent: null, headers: {} }, /^ says nothing to judge by/],
-    [{ method: 'GET', ip: '192.0.2.1', http_version: '2' }, /^ says nothing to judge by/],
+    [{}, /^ contains nothing to judge:/],
+    [{ ja4: '', user_agent: null, headers: {} }, /^ contains nothing to judge:/],
+    [{ method: 'GET', ip: '192.0.2.1', http_version: '2' }, /^ contains nothing to judge:/],
     [{ ja4: 't13d1516h2_8daaf6152771' }, /^\/ja4 .*2 parts; a ja4 has 3/],
     [{ ja4: 't13d1516h2_8daaf615277_e5627efa2ab1' }, /^\/ja4 has a part b /],
     [{ ja4: 't13d1516h2_8daaf6152771_E5627EFA2AB1' }, /^\/ja4 has a part c /],
@@ -135,7 +135,7 @@ test('what cannot be read is refused, and where', async (t) => {
     [{ ja4x: 'a_b_c' }, /^\/ja4x has a part a /],
     [{ user_agent: 7 }, /^\/user_agent takes a string/],
     [{ useragent: 'x' }, /^\/useragent is not known \(did you mean "user_agent"\?\)/, /^ says nothing/],
-    [{ headers: { 'a b': 'x' } }, /^\/headers\/a b is no name of a header/],
+    [{ headers: { 'a b': 'x' } }, /^\/headers\/a b is not a valid header name/],
     [{ headers: { a: 'x\r\nX-Agent-Verdict: human' } }, /^\/headers\/a takes one line/],
     [{ headers: { a: ['x', 'y\0'] } }, /^\/headers\/a\/1 takes a string of one line/],
     [{ headers: { a: 1 } }, /^\/headers\/a takes /],
@@ -144,7 +144,7 @@ test('what cannot be read is refused, and where', async (t) => {
       { headers: Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`h${i}`, ''])) },
       /^\/headers has more/,
     ],
-    [{ user_agent: 'x', ip: 'somewhere' }, /^\/ip is no IP address/],
+    [{ user_agent: 'x', ip: 'somewhere' }, /^\/ip is not a valid IP address/],
     [{ user_agent: 'x', http_version: '4' }, /^\/http_version takes/],
     [{ user_agent: 'x', path: 'no' }, /^\/path starts with/],
     [{ user_agent: 'x'.repeat(70_000) }, /^\/user_agent is longer/],

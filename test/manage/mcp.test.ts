@@ -78,7 +78,7 @@ test('what a tool refuses, its arguments too, is a result for the model to read'
   for (const [, , connect] of CLIENTS) {
     const client = await connect(t, manage.url, manage.adminKey)
     for (const [name, given, said] of [
-      ['detect_agent', {}, /nothing to judge by/],
+      ['detect_agent', {}, /nothing to judge/],
       ['detect_agent', { ja4: 'x' }, /ja4/],
       ['detect_agent', { user_agent: 'x', colour: 1 }, /colour/],
       ['get_agent', { agent_id: 'nobody-at-all' }, /nothing of this name/],

@@ -245,7 +245,7 @@ test('while a file says the policy, the API only shows it', async (t) => {
   assert.deepEqual([body.policy, body.source, body.file], [PASS, 'file', '/etc/policy.yaml'])
   const put = await manage.ask('PUT', '/v1/policy', BLOCK, { 'if-match': headers.get('etag')! })
   assert.deepEqual([put.status, put.body.code], [409, 'conflict'])
-  assert.match(put.body.detail, /the policy is in a file \(policy\.file: \/etc\/policy\.yaml\)/)
+  assert.match(put.body.detail, /the policy comes from a file \(policy\.file: \/etc\/policy\.yaml\)/)
 })
 
 for (const kind of KINDS) {

@@ -114,8 +114,8 @@ test('what is wrong with a task', async (t) => {
   const item = { user_agent: 'x' }
   for (const [body, pointer, detail] of [
     [{ type: 'detekt', items: [item] }, '/type', /did you mean "detect"/],
-    [{ type: 'detect' }, '/items', /give one of them/],
-    [{ type: 'detect', items: [item], input: item }, '/items', /give one of them/],
+    [{ type: 'detect' }, '/items', /give exactly one of/],
+    [{ type: 'detect', items: [item], input: item }, '/items', /give exactly one of/],
     [{ type: 'detect', items: [] }, '/items', /is empty/],
     [{ type: 'detect', items: item }, '/items', /takes a list/],
     [{ type: 'detect', items: Array(10_001).fill(0) }, '/items', /at most 10000/],
@@ -159,7 +159,7 @@ test('captures are read elsewhere, and broken ones do no harm', async (t) => {
   assert.deepEqual([cut.status, cut.result.fault.kind], ['ok', 'truncated'])
   const none = await analyze(Buffer.from('this is no capture at all, whatever it says'))
   assert.deepEqual([none.status, none.error.errors[0].pointer], ['error', '/capture'])
-  assert.equal((await analyze('%%%')).error.errors[0].detail, 'is no base64')
+  assert.equal((await analyze('%%%')).error.errors[0].detail, 'is not valid base64')
   const noise = await analyze(Buffer.concat([sample.subarray(0, 200), Buffer.alloc(4_000_000, 0xa5)]))
   assert.equal(noise.status, 'ok')
   assert.deepEqual(manage.failures, [])

@@ -29,9 +29,9 @@ function isShown({ isIpv4, length }: AddressRange): boolean {
   return length <= (isIpv4 ? 24 : 48)
 }
 
-const TAKES = 'takes an address or a network, like 203.0.113.7, 203.0.113.0/24 or 2001:db8::/48'
+const TAKES = 'takes an address or a network, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/48'
 const NEEDED = {
-  what: 'a filter for less than a network (IPv4 /24, IPv6 /48)',
+  what: 'a filter narrower than IPv4 /24 or IPv6 /48',
   needs: [['admin']],
 } as const
 /** Shared by all calls: an address is compared before the next one is read. */

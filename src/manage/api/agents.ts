@@ -26,56 +26,56 @@ const fingerprintLists = z
     ja4h: z.array(z.string()),
     ja4x: z.array(z.string()),
   })
-  .meta({ description: 'Some of those it is known by; `GET /signatures?agent_id=…` has all.' })
+  .meta({ description: 'Some of its fingerprints. `GET /signatures?agent_id=…` lists all.' })
 
 const agentFields = {
   id: z.string().meta({ example: 'openai-sdk-python' }),
   name: z.string(),
-  description: z.string().meta({ description: 'Empty where nobody has written one.' }),
+  description: z.string().meta({ description: 'Empty if there is no description.' }),
   fingerprints: fingerprintLists,
-  first_seen: time.meta({ description: 'The earliest day on which something it is known by was measured.' }),
-  last_seen: time.nullable().meta({ description: 'On traffic of this installation; `null`: never.' }),
+  first_seen: time.meta({ description: 'The earliest day on which one of its signatures was measured.' }),
+  last_seen: time.nullable().meta({ description: 'When this installation last saw it. `null`: never.' }),
 }
 const evidence = reasons(
   'AgentEvidence',
   'fingerprints',
-  'What it is known by. `fingerprints` of a type weigh what the surest of them is sure of, in natural logarithms of odds. What it goes by in User-Agents (`goes-by`), how it can be verified (`verifiable`) and what was seen of it (`seen-live`) weigh 0.',
+  'What identifies it. The weight of `fingerprints` of a type is that of the most certain one, as the natural logarithm of odds. Its names in User-Agents (`goes-by`), the ways to verify it (`verifiable`) and live sightings (`seen-live`) have the weight 0.',
 )
 const agent = z.strictObject({ ...agentFields, category }).meta({ id: 'Agent' })
 const agentWithEvidence = z.strictObject({ ...agentFields, category, evidence }).meta({ id: 'Agent' })
 
 const VERSIONS_MAX = 50
-const FIRST_SIGNATURES = 'The first of them; `GET /signatures` has all.'
+const FIRST_SIGNATURES = 'The first few. `GET /signatures` lists all.'
 const detailFields = {
   ...agentFields,
   category: category.nullable().meta({
-    description: 'Every agent has one; `null` of the tools and browsers that signatures name as well.',
+    description: 'Set for every agent. `null` for the tools and browsers that signatures also name.',
   }),
   kind: z.enum(SOFTWARE_KINDS),
   vendor: z.string().nullable(),
   homepage: z.string().nullable(),
-  documentation: z.string().nullable().meta({ description: 'A page about it, where one is known.' }),
+  documentation: z.string().nullable().meta({ description: 'A page about it, if one is known.' }),
   user_agent_patterns: z
     .array(z.strictObject({ pattern: z.string(), match: z.enum(['product', 'whole']) }))
     .meta({
       description:
-        'Words of its User-Agent, in any case of letters: `product` not in the middle of a word, `whole` all of it.',
+        'A text in its User-Agent. Case is ignored. `product`: not in the middle of a word. `whole`: the entire User-Agent.',
     }),
-  robots_token: z.string().nullable().meta({ description: 'What it goes by in robots.txt.' }),
+  robots_token: z.string().nullable().meta({ description: 'Its name in robots.txt.' }),
   verification: z.strictObject({
-    methods: z.array(z.enum(PROOF_METHODS)).meta({ description: 'How its vendor lets others check it.' }),
+    methods: z.array(z.enum(PROOF_METHODS)).meta({ description: 'How its vendor lets others verify it.' }),
     sources: z.array(z.strictObject({ method: z.enum(PROOF_METHODS), source: z.string() })).meta({
       description:
-        'The origin of its key directory; where its addresses are published; ends of its host names.',
+        'The origin of its key directory, the URLs of its published addresses, or the suffixes of its host names.',
     }),
   }),
   signatures: z.array(signature).meta({ description: FIRST_SIGNATURES }),
   sightings: z
     .strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) })
-    .meta({ description: 'Requests of it on traffic of this installation.' }),
+    .meta({ description: 'Its requests that this installation saw.' }),
   versions: z.array(z.string()).max(VERSIONS_MAX).meta({
     description:
-      'Those that its User-Agent has named on traffic of this installation, the most frequent and the latest first. Clients say them; nobody checks them.',
+      'The versions named in its User-Agents that this installation saw, the most frequent and the latest first. Clients claim them. They are not verified.',
   }),
 }
 const agentDetail = z.strictObject(detailFields).meta({ id: 'AgentDetail' })
@@ -91,17 +91,17 @@ const listAgents = listing({
   id: 'listAgents',
   path: '/agents',
   tag: 'Agents',
-  summary: 'List the agents that are known',
-  description: 'In the order of their ids.',
+  summary: 'List known agents',
+  description: 'Ordered by id.',
   scopes: ['read'],
   name: 'agents',
   filters: {
-    category: category.optional().meta({ description: 'Only these.' }),
-    q: textInQuery('Something it is called or described by, in any case of letters.').optional(),
+    category: category.optional().meta({ description: 'Only agents of this category.' }),
+    q: textInQuery('A text in its name, its aliases or its description. Case is ignored.').optional(),
     seen_since: z.iso
       .datetime({ offset: true })
       .optional()
-      .meta({ description: 'Seen on traffic of this installation since then.' }),
+      .meta({ description: 'Only agents that this installation has seen since this time.' }),
   },
   part: ({ category = null, q = null, seen_since: since }, part, { store }) => {
     const seenSinceMs = since === undefined ? null : Date.parse(since)
@@ -126,9 +126,9 @@ const describing = {
   method: 'GET' as const,
   path: '/agents/{agent_id}' as const,
   tag: 'Agents' as const,
-  summary: 'All that is known of one agent',
+  summary: 'Get an agent',
   description:
-    'By its id, or by its exact name. Tools and browsers that signatures name are found here, too; their `kind` says what they are.',
+    'By its id or its exact name. Also finds the tools and browsers that signatures name. `kind` tells them apart.',
   scopes: ['read'] as const,
   params: z.strictObject({ agent_id: z.string() }),
   find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: Management) =>

@@ -18,7 +18,7 @@ const givenFingerprint = z
     if (found !== null && (type === undefined || type === found)) return { fingerprint, type: found }
     context.addIssue({
       code: 'custom',
-      message: `is no fingerprint of ${type === undefined ? 'any type that is known' : `the type ${type}`}`,
+      message: `is not a fingerprint of ${type === undefined ? 'any known type' : `the type ${type}`}`,
     })
     return z.NEVER
   })
@@ -30,11 +30,11 @@ export const comparisonRequest = z
       .min(2, 'needs at least two')
       .max(COMPARED_MAX, `takes at most ${COMPARED_MAX}`),
   })
-  .meta({ description: 'Fingerprints, each a text or `{fingerprint, type}`.' })
+  .meta({ description: 'Fingerprints, each a string or `{fingerprint, type}`.' })
 
 const relation = z.enum(['identical', 'same_client', 'same_library', 'different', 'unknown']).meta({
   description:
-    '`same_client`: they differ only in what comes and goes with sessions and requests; `same_library`: other versions of what they are made with, or set up otherwise.',
+    '`same_client`: they differ only in parts that change between sessions and requests. `same_library`: the same library in another version or with other settings.',
 })
 
 export const comparedFingerprint = z.strictObject({
@@ -42,14 +42,14 @@ export const comparedFingerprint = z.strictObject({
   fingerprint: z.string(),
   known: z.string().nullable().meta({
     description:
-      'How much of it somebody is known to have: `exact`, or parts of it, as `a_b`; null: nothing.',
+      'How much of it is known: `exact`, or the parts that match, such as `a_b`. `null`: none of it.',
   }),
   owners: z.array(
     z.strictObject({
       id: z.string(),
       name: z.string(),
       kind: z.enum(['agent', 'tool', 'browser']),
-      share: z.number().meta({ description: 'The part of what was observed of it that was theirs.' }),
+      share: z.number().meta({ description: 'The share of its observations that belongs to this software.' }),
     }),
   ),
 })
@@ -80,18 +80,18 @@ export const explanationAnswer = z
     detection: z.strictObject(detectionAnswer),
     alternatives: z
       .array(z.strictObject({ verdict: z.enum(['agent', 'automation', 'human']), probability: z.number() }))
-      .meta({ description: 'Likeliest first.' }),
+      .meta({ description: 'Most likely first.' }),
     evidence: z.array(
       evidence.extend({
         without: z
           .strictObject({ verdict, confidence: z.number(), agent_name: z.string().nullable() })
-          .meta({ description: 'What it would be held for without this piece.' }),
-        decides: z.boolean().meta({ description: 'Without it the verdict would be another.' }),
+          .meta({ description: 'The verdict without this piece of evidence.' }),
+        decides: z.boolean().meta({ description: 'Whether the verdict would differ without it.' }),
       }),
     ),
     fingerprints: z.array(comparedFingerprint),
     untold: z
       .array(z.strictObject({ field: z.string(), says: z.string() }))
-      .meta({ description: 'What was not given, and what it would tell.' }),
+      .meta({ description: 'Missing inputs, and what each could show.' }),
   })
   .meta({ id: 'Explanation' })

@@ -9,12 +9,13 @@ const auditEntry = z
     id: z.string().meta({ example: 'aud_x7c1Jq0aT5b2Lw9k' }),
     at: time,
     principal: z.string().meta({
-      description: 'Who: the id of a key, `bootstrap`, `command-line`, `anonymous`, `gatehouse` by itself.',
+      description:
+        'The principal: the id of a key, `bootstrap`, `command-line`, `anonymous`, or `gatehouse` for changes that Gatehouse made itself.',
     }),
     action: z
       .string()
-      .meta({ description: 'What: the id of an operation, or a name like it.', example: 'createKey' }),
-    subject: z.string().nullable().meta({ description: 'The id of what was changed.' }),
+      .meta({ description: 'The id of an operation, or a similar name.', example: 'createKey' }),
+    subject: z.string().nullable().meta({ description: 'The id of the changed object.' }),
     detail: z.record(z.string(), z.unknown()),
     address: z.string().nullable(),
     request_id: z.string().nullable(),
@@ -35,17 +36,18 @@ const listAudit = listing({
   path: '/audit',
   tag: 'Administration',
   summary: 'Read the audit log',
-  description: 'Who changed what, newest first. Entries older than `store.audit_retention` are forgotten.',
+  description:
+    'Changes and the principals that made them, newest first. Entries older than `store.audit_retention` are deleted.',
   scopes: ['admin'],
   name: 'audit',
   isPartFirst: true,
   filters: {
-    action: filter('Only this.'),
-    principal: filter('Only by this one.'),
+    action: filter('Only this action.'),
+    principal: filter('Only changes by this principal.'),
     since: z.iso
       .datetime({ offset: true, error: 'takes a time (RFC 3339)' })
       .optional()
-      .meta({ description: 'From this time on.' }),
+      .meta({ description: 'Only entries from this time on.' }),
   },
   part: ({ action = null, principal = null, since }, part, { store }) => {
     const sinceMs = since === undefined ? null : Date.parse(since)

@@ -10,14 +10,14 @@ const KEYLOG_LENGTH_MAX = 1_048_576
 
 const captureRequest = z
   .strictObject({
-    capture: z.base64('is no base64').max(CAPTURE_TEXT_MAX, 'is longer than 6 MiB').meta({
+    capture: z.base64('is not valid base64').max(CAPTURE_TEXT_MAX, 'is longer than 6 MiB').meta({
       description: 'A pcap or pcapng file, in base64.',
     }),
     keylog: z
       .string()
       .max(KEYLOG_LENGTH_MAX, 'is longer than 1 MiB')
       .optional()
-      .meta({ description: 'Secrets of TLS, as SSLKEYLOGFILE has them.' }),
+      .meta({ description: 'TLS secrets in the SSLKEYLOGFILE format.' }),
   })
   .meta({ id: 'CaptureRequest' })
 
@@ -28,16 +28,14 @@ const captureAnswer = z
     fault: z
       .strictObject({ kind: z.string(), offset: z.int(), detail: z.string() })
       .nullable()
-      .meta({ description: 'Where the file is cut off or broken; what stands before that was read.' }),
-    findings: z
-      .array(z.record(z.string(), z.unknown()))
-      .meta({ description: 'TLS handshakes and HTTP requests, as `gatehouse analyze --json` has them.' }),
-    found: z
-      .int()
-      .meta({ description: 'How many there are; of more than 1000, the first are in `findings`.' }),
+      .meta({ description: 'Where the file is truncated or corrupt. Everything before that was read.' }),
+    findings: z.array(z.record(z.string(), z.unknown())).meta({
+      description: 'TLS handshakes and HTTP requests, in the format of `gatehouse analyze --json`.',
+    }),
+    found: z.int().meta({ description: 'The number of findings. `findings` lists at most the first 1000.' }),
     fingerprints: z
       .array(comparedFingerprint)
-      .meta({ description: 'Each JA4 among the findings, and who is known to have it.' }),
+      .meta({ description: 'Each JA4 among the findings, with the software known to have it.' }),
   })
   .meta({ id: 'CaptureAnalysis' })
 
@@ -46,7 +44,7 @@ export const ANALYZE_CAPTURE: TaskType = {
   type: 'analyze_capture',
   title: 'Analyze a packet capture',
   description:
-    'Finds the TLS handshakes and HTTP requests in a capture, their fingerprints, and who is known to have them.',
+    'Finds the TLS handshakes and HTTP requests in a capture, their fingerprints, and the software known to have them.',
   itemsMax: 8,
   atOnceMax: 1,
   tool: {

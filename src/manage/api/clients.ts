@@ -14,7 +14,7 @@ const grantType = z.enum(GRANT_TYPES).meta({ id: 'GrantType' })
 const authMethod = z.enum(AUTH_METHODS).meta({
   id: 'ClientAuthMethod',
   description:
-    'How it says who it is at the token endpoint. `private_key_jwt` with one of the keys in `jwks`; `none` for an app that cannot keep a secret.',
+    'How it authenticates at the token endpoint. `private_key_jwt`: with a key in `jwks`. `none`: for an app that cannot keep a secret.',
 })
 const jwks = z.record(z.string(), z.unknown()).meta({
   description: 'A JWK Set (RFC 7517) of public keys.',
@@ -22,7 +22,7 @@ const jwks = z.record(z.string(), z.unknown()).meta({
 })
 const redirectUris = z.array(z.string()).max(20).meta({
   description:
-    'Compared character for character. `https`, or for an app on the machine of its user `http` to 127.0.0.1, [::1] or localhost, at any port.',
+    'Compared character by character. Must be `https`, or for an app on the machine of its user `http` to 127.0.0.1, [::1] or localhost on any port.',
 })
 const clientFields = {
   client_id: z.string().meta({ example: 'cli_x7c1Jq0aT5b2' }),
@@ -38,15 +38,16 @@ const clientFields = {
 const client = z
   .strictObject({
     ...clientFields,
-    origin: z
-      .string()
-      .meta({ description: '`registration`: it came by itself (RFC 7591); else an administrator made it.' }),
+    origin: z.string().meta({
+      description:
+        '`registration`: it registered itself (RFC 7591). `administrator`: an administrator created it.',
+    }),
   })
   .meta({ id: 'Client' })
 const newClient = z
   .strictObject({
     ...client.shape,
-    client_secret: z.string().optional().meta({ description: 'Shown here only.' }),
+    client_secret: z.string().optional().meta({ description: 'Shown only in this answer.' }),
   })
   .meta({ id: 'NewClient' })
 
@@ -88,9 +89,9 @@ const createClient = operation({
   method: 'POST',
   path: '/clients',
   tag: 'Administration',
-  summary: 'Make an OAuth client',
+  summary: 'Create an OAuth client',
   description:
-    'It gets access tokens at `/oauth/token`. Its secret is in this answer only: what is kept of it is a hash.',
+    'It gets access tokens at `/oauth/token`. Its secret is shown only in this answer. Only a hash is stored.',
   scopes: ['admin'],
   body: clientRequest,
   status: 201,
@@ -135,7 +136,7 @@ const removeClient = operation({
   path: '/clients/{client_id}',
   tag: 'Administration',
   summary: 'Delete an OAuth client',
-  description: 'With its codes and refresh tokens. Within a second its access tokens open nothing any more.',
+  description: 'Also deletes its codes and refresh tokens. Its access tokens become invalid within a second.',
   scopes: ['admin'],
   params: z.strictObject({ client_id: z.string() }),
   status: 204,
@@ -143,7 +144,7 @@ const removeClient = operation({
   run: async (call, { store, oauth, nowMs }) => {
     // Another request has deleted the client first.
     if (!(await deleteClient(store, oauth.denials, call.subject, actorOf(call), nowMs())))
-      throw new Refusal('not_found', 'there is nothing of this name')
+      throw new Refusal('not_found', `OAuth client "${call.subject.id}" not found`)
     return { body: null }
   },
 })

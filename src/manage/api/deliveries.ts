@@ -17,24 +17,24 @@ const attempt = z
   .strictObject({
     at: time,
     duration_ms: z.int().min(0),
-    status: z.int().nullable().meta({ description: 'Of the answer; `null`: there was none.' }),
-    error: z.string().nullable().meta({ description: 'Why it failed; `null`: it was taken.' }),
-    response: z.string().meta({ description: 'How the answer begins, as plain text.' }),
+    status: z.int().nullable().meta({ description: 'The status of the answer. `null`: no answer.' }),
+    error: z.string().nullable().meta({ description: 'Why it failed. `null`: it succeeded.' }),
+    response: z.string().meta({ description: 'The beginning of the answer, as plain text.' }),
   })
   .meta({ id: 'DeliveryAttempt' })
 const status = z.enum(['pending', 'delivered', 'failed'])
 const deliveryFields = {
   id: z.string().meta({ example: 'dlv_x7c1Jq0aT5b2Lw9k' }),
   webhook_id: z.string(),
-  event_id: z.string().meta({ description: 'The `webhook-id` of each attempt.' }),
+  event_id: z.string().meta({ description: 'Sent as `webhook-id` with each attempt.' }),
   event_type: z.enum([...event.options, 'test']),
   event_at: time,
-  status: status.meta({ description: '`failed`: it was given up.' }),
-  attempts: z.int().min(0).meta({ description: 'Since it was last asked for.' }),
-  log: z.array(attempt).meta({ description: 'The last attempts, oldest first.' }),
+  status: status.meta({ description: '`failed`: no more attempts are made.' }),
+  attempts: z.int().min(0).meta({ description: 'Attempts since it was last requested.' }),
+  log: z.array(attempt).meta({ description: 'The latest attempts, oldest first.' }),
   created_at: time,
   next_attempt_at: time.nullable().meta({
-    description: '`null`: it has ended, or waits for an earlier one of the same subject.',
+    description: '`null`: it has ended, or it waits for an earlier delivery about the same subject.',
   }),
   finished_at: time.nullable(),
 }
@@ -44,7 +44,7 @@ const deliveryWithBody = z
     ...deliveryFields,
     body: z
       .strictObject({ type: z.string(), timestamp: time, data: z.record(z.string(), z.unknown()) })
-      .meta({ description: 'What is sent.' }),
+      .meta({ description: 'The body that is sent.' }),
   })
   .meta({ id: 'DeliveryWithBody' })
 
@@ -66,17 +66,17 @@ const listDeliveries = listing({
   id: 'listDeliveries',
   path: '/webhooks/{id}/deliveries',
   tag: 'Webhooks',
-  summary: 'List what was delivered to a webhook',
+  summary: 'List the deliveries of a webhook',
   description:
-    'Newest first, with how each attempt went. Those that have ended are forgotten after `webhooks.retention`.',
+    'Newest first, with the outcome of each attempt. Deliveries that have ended are deleted after `webhooks.retention`.',
   scopes: ['admin'],
   of: ofWebhook,
   name: 'deliveries',
   isPartFirst: true,
   filters: {
-    status: status.optional().meta({ description: 'Only those.' }),
-    since: moment('Made from this time on.').optional(),
-    until: moment('Made before this time.').optional(),
+    status: status.optional().meta({ description: 'Only deliveries with this status.' }),
+    since: moment('Only deliveries created from this time on.').optional(),
+    until: moment('Only deliveries created before this time.').optional(),
   },
   part: ({ status = null, since, until }, part, { store }, webhook: WebhookRecord) => {
     const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? null : Date.parse(text)))
@@ -91,8 +91,8 @@ const getDelivery = operation({
   method: 'GET',
   path: '/deliveries/{id}',
   tag: 'Webhooks',
-  summary: 'One delivery',
-  description: 'With what is sent.',
+  summary: 'Get a delivery',
+  description: 'Includes the body that is sent.',
   scopes: ['admin'],
   ...byId,
   answer: deliveryWithBody,
@@ -112,9 +112,9 @@ const retryDelivery = operation({
   method: 'POST',
   path: '/deliveries/{id}/retry',
   tag: 'Webhooks',
-  summary: 'Deliver once more',
+  summary: 'Retry a delivery',
   description:
-    'At once, before all others, whatever became of it; with the same `webhook-id` and the same body. One that is under way stays as it is.',
+    'Sends it again at once, before all others, whether or not it succeeded, with the same `webhook-id` and body. A delivery in progress is unchanged.',
   scopes: ['admin'],
   ...byId,
   answer: delivery,
@@ -135,9 +135,9 @@ const testWebhook = operation({
   method: 'POST',
   path: '/webhooks/{id}/test',
   tag: 'Webhooks',
-  summary: 'Send a webhook an event to try it',
+  summary: 'Send a test event to a webhook',
   description:
-    'Of the type `test`, to this one alone, at once and before all others. `GET /deliveries/{id}` says what became of it.',
+    'An event of the type `test`, sent to this webhook only, at once and before all others. `GET /deliveries/{id}` shows the outcome.',
   scopes: ['admin'],
   ...ofWebhook,
   status: 201,
@@ -160,33 +160,33 @@ const replayWebhook = operation({
   method: 'POST',
   path: '/webhooks/{id}/replay',
   tag: 'Webhooks',
-  summary: 'Deliver what has happened once more',
+  summary: 'Deliver past events again',
   description:
-    'All events since a time, or of a stretch of it, that its filters let pass and that are not waiting for it already, as far as they are kept: 10,000 at most, oldest first; with the same `webhook-id` as before, for who has had them. `next_since` says where there are more.',
+    'Delivers the stored events since a time, or in a period, that pass its filters and are not waiting already: at most 10,000, oldest first. The `webhook-id` is the same as before, so that the receiver can drop duplicates. If there are more, `next_since` says where to continue.',
   scopes: ['admin'],
   ...ofWebhook,
   body: z
     .strictObject({
-      since: moment('Events from this time on.'),
-      until: moment('Events before this time; without: all.').optional(),
+      since: moment('Only events from this time on.'),
+      until: moment('Only events before this time. Default: no end.').optional(),
       types: z
         .array(event)
         .min(1, 'is empty')
         .max(event.options.length, 'names an event twice')
         .optional()
         .meta({
-          description: 'Without: those that it is for.',
+          description: 'Default: the events that the webhook subscribes to.',
         }),
     })
     .refine(({ since, until }) => until === undefined || Date.parse(since) < Date.parse(until), {
       path: ['until'],
-      message: 'is not after since',
+      message: 'is not later than since',
     })
     .meta({ id: 'WebhookReplay' }),
   answer: z
     .strictObject({
       queued: z.int().min(0),
-      next_since: time.nullable().meta({ description: '`null`: these are all.' }),
+      next_since: time.nullable().meta({ description: '`null`: there are no more.' }),
     })
     .meta({ id: 'WebhookReplayed' }),
   problems: ['conflict'],
@@ -233,5 +233,5 @@ function shown(record: DeliveryRecord): z.output<typeof delivery> {
 }
 
 function refuseGone(): never {
-  throw new Refusal('not_found', 'there is nothing of this name')
+  throw new Refusal('not_found', 'delivery or webhook not found: it was deleted')
 }

@@ -26,7 +26,7 @@ const detecting = {
   method: 'POST' as const,
   path: '/detect' as const,
   tag: 'Detection' as const,
-  summary: 'Say who sent a request',
+  summary: 'Detect the sender of a request',
   scopes: ['detect'] as const,
   problems: ['unavailable'] as const,
   examples: {
@@ -42,7 +42,7 @@ const detecting = {
   },
 }
 const DESCRIPTION =
-  'Judges by what is given with the code, and the signatures, by which the proxy judges traffic. What is kept is what came out and by which fingerprints, for a while, so that there can be feedback on it. Of proofs of identity only the address is looked at: a signature is of one live request, and is not checked here.'
+  'Judges the given request with the same code and signatures as the proxy. The result and its fingerprints are kept for a while, so that feedback can refer to them. The address is the only proof of identity that is checked: a signature covers one live request, so it is not checked here.'
 
 /** Each item is validated in its turn: thousands at once would block all other requests. */
 const detectionRequests = z
@@ -71,7 +71,7 @@ const detectAgent: Versioned = {
     ...detecting,
     description: `${DESCRIPTION}
 
-A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a list in the same order, whose results have a \`request_id\` each. One that is wrong refuses them all.`,
+A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a list in the same order, and each result has its own \`request_id\`. If one request is invalid, the whole list is rejected.`,
     body: z.union([detectionRequest, detectionRequests]),
     answer: oneOrAll,
     run: async ({ body, requestId }, management) =>

@@ -44,7 +44,7 @@ const headers = z
       },
     },
     description:
-      'All of the headers: a value, or several, for each name, in the order and the case in which they were sent.',
+      'All headers, in the order and the case in which they were sent: one value or several for each name.',
     example: { 'User-Agent': 'python-requests/2.32.5', Accept: '*/*' },
   }) as z.ZodType as z.ZodType<Readonly<Record<string, string | readonly string[]>>>
 
@@ -52,37 +52,39 @@ export const detectionFields = {
   user_agent: z.string().max(TEXT_LENGTH_MAX, TOO_LONG).nullish(),
   ja4: fingerprintText('ja4')
     .nullish()
-    .meta({ description: 'Of the TLS hello.', example: 't13d1516h2_8daaf6152771_e5627efa2ab1' }),
+    .meta({ description: 'The JA4 of the TLS hello.', example: 't13d1516h2_8daaf6152771_e5627efa2ab1' }),
   ja4h: fingerprintText('ja4h')
     .nullish()
-    .meta({ description: 'Of the request; where it is not given it is made of `headers`.' }),
+    .meta({ description: 'The JA4H of the request. Default: computed from `headers`.' }),
   headers: headers.nullish(),
-  ja4s: fingerprintText('ja4s').nullish().meta({ description: 'Of what the server answered in TLS.' }),
-  ja4x: fingerprintText('ja4x').nullish().meta({ description: "Of the client's certificate." }),
+  ja4s: fingerprintText('ja4s').nullish().meta({ description: 'The JA4S of the TLS answer of the server.' }),
+  ja4x: fingerprintText('ja4x').nullish().meta({ description: "The JA4X of the client's certificate." }),
   http2: z
     .string()
     .refine(
       (text) => text === '' || isFingerprint('http2', text),
-      'is no HTTP/2 fingerprint in Akamai’s form',
+      'is not an HTTP/2 fingerprint in Akamai’s format',
     )
     .nullish()
-    .meta({ description: 'Of how HTTP/2 was opened, in the form of Akamai.' }),
+    .meta({ description: 'The HTTP/2 fingerprint of the connection, in Akamai’s format.' }),
   method: z
     .string()
-    .regex(/^[!#$%&'*+.^_`|~\w-]{0,64}$/, 'is no method')
+    .regex(/^[!#$%&'*+.^_`|~\w-]{0,64}$/, 'is not a valid method')
     .nullish(),
   path: z
     .string()
     .max(TEXT_LENGTH_MAX, TOO_LONG)
-    .regex(/^(?:[/*][^\s\0]*)?$/, 'starts with /, and has no blanks')
+    .regex(/^(?:[/*][^\s\0]*)?$/, 'must start with / and contain no spaces')
     .nullish()
-    .meta({ description: 'What was asked for, with the query.' }),
+    .meta({ description: 'The requested path with the query.' }),
   http_version: z.string().regex(HTTP_VERSION, 'takes 1.0, 1.1, 2, 3').nullish().meta({ example: '2' }),
   ip: z
     .string()
-    .refine((text) => text === '' || isIP(text) !== 0, 'is no IP address')
+    .refine((text) => text === '' || isIP(text) !== 0, 'is not a valid IP address')
     .nullish()
-    .meta({ description: "The client's address: agents are verified by those that their vendors publish." }),
+    .meta({
+      description: "The client's address. An agent is verified by the addresses that its vendor publishes.",
+    }),
 }
 
 /** A detection needs one of these members, or `headers`: see `hasSomething`. */
@@ -94,13 +96,13 @@ export const detectionRequest = withUsual(
     .strictObject(detectionFields)
     .superRefine((request, context) => {
       if (hasSomething(request)) return
-      const message = 'says nothing to judge by: give user_agent, headers or a fingerprint'
+      const message = 'contains nothing to judge: give user_agent, headers or a fingerprint'
       context.addIssue({ code: 'custom', message })
     })
     .meta({
       id: 'DetectionRequest',
       description:
-        'What is known of a request. What is not given says nothing. It needs one of `user_agent`, `headers` and the fingerprints.',
+        'What is known about a request. Missing fields count neither for nor against a verdict. At least one of `user_agent`, `headers` and the fingerprints is required.',
       override: {
         anyOf: [...TELLING_TEXTS.map((name) => is(name, { type: 'string', minLength: 1 })), HEADERS],
       },
@@ -119,7 +121,7 @@ export const proof = z
     method: z.enum(PROOF_METHODS),
     agent: z.string().meta({
       description:
-        'With `web-bot-auth` the URL of who has signed, which need be nobody known; else the id of the agent.',
+        'With `web-bot-auth`, the URL of the signer, which may be unknown. Otherwise the id of the agent.',
     }),
     key: z.string().nullable().meta({ description: 'The thumbprint of the key (RFC 7638).' }),
   })
@@ -128,10 +130,10 @@ export const proof = z
 export const evidence = z
   .strictObject({
     kind: z.string().meta({ example: 'names-agent' }),
-    detail: z.string().meta({ description: 'In words.' }),
+    detail: z.string().meta({ description: 'A readable description.' }),
     weight: z.number().meta({
       description:
-        'How much more it speaks for the verdict than for what is likeliest after it, in natural logarithms of odds; below zero it speaks against it.',
+        'How much it supports the verdict over the second most likely one, as the natural logarithm of odds. Below zero it speaks against the verdict.',
     }),
   })
   .meta({ id: 'Evidence' })
@@ -140,32 +142,34 @@ export const detectionAnswer = {
   is_agent: z.boolean(),
   confidence: z.number().min(0).max(1).meta({
     description:
-      'How likely it is that the request is an agent’s, whatever the verdict: of those with 0.9, nine in ten are.',
+      'The probability that the request comes from an agent, whatever the verdict. Of requests with 0.9, nine in ten come from agents.',
   }),
   agent_name: z.string().nullable(),
   agent_category: z.enum(CATEGORIES).nullable(),
   fingerprints: z
     .strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string() })
-    .meta({ description: 'Empty where they are not known.' }),
+    .meta({ description: 'Empty if unknown.' }),
   agent_id: z.string().nullable().meta({ description: 'For `/agents/{agent_id}`.' }),
   verified: z.string().nullable().meta({
     description:
-      'How its identity was proven: `web-bot-auth`, `ip-range`, `reverse-dns`; null unless it was.',
+      'How its identity was proven: `web-bot-auth`, `ip-range` or `reverse-dns`. `null`: not proven.',
   }),
   proof: proof.nullable().meta({
     description:
-      'Whose identity that is. `/detect` knows the published address ranges, and so proves by `ip` alone: signatures (which are of one live request, and good once), names of hosts and networks are looked at by the proxy.',
+      'The proven identity. `/detect` checks only `ip` against published address ranges. Signatures (each valid once, for one live request), host names and networks are checked by the proxy.',
   }),
   conflicts: z.array(z.string()).meta({
     description:
-      'Kinds of evidence that deny who it says, or has proven, to be: `spoofed-browser`, `address-foreign`, `host-foreign`, `network-foreign`, `signature-failed`, `signed-as-another`, `signed-with-foreign-fingerprint`, `signed-from-foreign-address`. `/detect` can find the first two; the rest is found on live requests.',
+      'Kinds of evidence that contradict the claimed or proven identity: `spoofed-browser`, `address-foreign`, `host-foreign`, `network-foreign`, `signature-failed`, `signed-as-another`, `signed-with-foreign-fingerprint`, `signed-from-foreign-address`. `/detect` can find the first two. The others are found only on live requests.',
   }),
   verdict: z.enum(['agent', 'automation', 'human', 'unknown']).meta({
     description:
-      '`automation`: a tool or library that nobody can name as an agent; `human`: a person’s browser. `unknown` is an answer.',
+      '`automation`: a tool or library that is not a known agent. `human`: a person’s browser. `unknown`: not enough evidence.',
   }),
-  software: software.nullable().meta({ description: 'The program, agent or not, where it is known.' }),
-  evidence: z.array(evidence).meta({ description: 'Why: strongest first.' }),
+  software: software
+    .nullable()
+    .meta({ description: 'The program, whether or not it is an agent. `null`: unknown.' }),
+  evidence: z.array(evidence).meta({ description: 'The reasons for the verdict, strongest first.' }),
 }
 
 export const detectionResult = z
@@ -211,7 +215,7 @@ function checkHeaders(headers: unknown, refuse: (path: (string | number)[], mess
   let count = 0
   for (const name in headers) {
     const value = (headers as Record<string, unknown>)[name]
-    if (!HEADER_NAME.test(name)) refuse([name], 'is no name of a header')
+    if (!HEADER_NAME.test(name)) refuse([name], 'is not a valid header name')
     if (typeof value === 'string') {
       count++
       if (LINE_END.test(value)) refuse([name], 'takes one line')

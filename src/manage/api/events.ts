@@ -26,7 +26,7 @@ const event = z
     timestamp: time,
     data: z.record(z.string(), z.unknown()).meta({
       description:
-        'As webhooks have it. Without the scope `admin`, addresses are networks (IPv4 /24, IPv6 /48), and parts of paths and User-Agents that look like secrets are redacted.',
+        'The same as webhooks get. Without the scope `admin`, addresses are shown as networks (IPv4 /24, IPv6 /48), and parts of paths and User-Agents that look like secrets are redacted.',
     }),
   })
   .meta({ id: 'Event' })
@@ -34,14 +34,14 @@ const event = z
 const filters = {
   types: severalInQuery(
     [...TYPES, TRAFFIC],
-    'Only these, with commas in between. `traffic`, which has to be asked for, is of streams only: once a second how many requests were taken in.',
+    'Only these types, separated by commas. `traffic` is sent only in streams, and only if requested: once a second, the number of requests received.',
   ),
-  category: severalInQuery(CATEGORIES, 'Only of agents of these categories, with commas in between.'),
-  agent: textInQuery('Only of these agents, by id, name or alias, with commas in between.', 2_000)
+  category: severalInQuery(CATEGORIES, 'Only events about agents of these categories, separated by commas.'),
+  agent: textInQuery('Only events about these agents, by id, name or alias, separated by commas.', 2_000)
     .transform(severalIn)
     .optional(),
   min_severity: z.enum(SEVERITIES).optional().meta({
-    description: 'Only threats that are at least so severe; other events have no severity, and pass.',
+    description: 'Only threats of at least this severity. Events without a severity pass.',
   }),
   min_confidence: z
     .string()
@@ -49,17 +49,17 @@ const filters = {
     .transform(Number)
     .optional()
     .meta({
-      description: 'Only what is at least so sure, from 0 to 1; an event without a confidence passes.',
+      description: 'Minimum confidence, from 0 to 1. Events without a confidence pass.',
     }),
-  since: timeInQuery('From this time on. A stream begins there.'),
-  until: timeInQuery('Before this time. Not for a stream.'),
+  since: timeInQuery('Only events from this time on. A stream begins there.'),
+  until: timeInQuery('Only events before this time. Not allowed with a stream.'),
   last_event_id: z
     .string()
-    .regex(/^(?:\d{1,15}|evt_[\w-]{1,64})$/, 'is none that was ever given')
+    .regex(/^(?:\d{1,15}|evt_[\w-]{1,64})$/, 'is not a valid event id')
     .optional()
     .meta({
       description:
-        'Of a stream: behind which event it goes on, for who cannot send `Last-Event-ID`, which is stronger. The `id` of a line of the stream, or of an event.',
+        'The event after which a stream continues, for clients that cannot send the header `Last-Event-ID`, which takes precedence. The `id` of a line of the stream, or of an event.',
     }),
 }
 type Query = z.output<z.ZodObject<typeof filters>>
@@ -68,18 +68,23 @@ const listEvents = listing({
   id: 'listEvents',
   path: '/events',
   tag: 'Events',
-  summary: 'List events, or listen to them',
+  summary: 'List or stream events',
   description:
-    'The events that are kept, newest first. With `Accept: text/event-stream`, Server-Sent Events: a stream continues behind `Last-Event-ID`, else from `since`, else from now on. It ends after ten minutes, or when the key or token does; clients connect again by themselves.',
+    'The stored events, newest first. With `Accept: text/event-stream`, Server-Sent Events: the stream continues after `Last-Event-ID`, or from `since`, or from now on. It ends after ten minutes, or when the key or token expires. Clients reconnect by themselves.',
   scopes: ['read'],
   name: 'events',
   filters,
   part: async (query, part, management) => {
     if (query.last_event_id !== undefined)
-      throw invalid([{ pointer: '/last_event_id', detail: 'is for streams: send Accept: text/event-stream' }])
+      throw invalid([
+        { pointer: '/last_event_id', detail: 'is only allowed with streams: send Accept: text/event-stream' },
+      ])
     if (query.types?.includes(TRAFFIC) === true)
       throw invalid([
-        { pointer: '/types', detail: 'has traffic, which is told to who listens, and not kept' },
+        {
+          pointer: '/types',
+          detail: 'contains traffic, which is only sent in streams: send Accept: text/event-stream',
+        },
       ])
     const { minSeverity, ...wanted } = await filterOf(query, management)
     const severities = minSeverity === null ? null : severitiesFrom(minSeverity)
@@ -90,7 +95,7 @@ const listEvents = listing({
   stream: {
     hasIds: true,
     description:
-      'Each event has the `id` to go on behind, its type as `event`, and as `data` what a list has of it. First comes `position`, or `reset` where what is behind the given id is not all kept (`forgotten`), or it was never given here (`unknown`): then all that is kept follows. `position` comes again where long nothing of what was asked for has happened. `traffic` has no `id`.',
+      'Each event has an `id` to continue after, its type as `event`, and as `data` the same object as in a list. The first message is `position`, or `reset` if some events after the given id were deleted (`forgotten`) or the id is unknown (`unknown`). After `reset`, all stored events follow. `position` is repeated if no matching event has occurred for long. `traffic` has no `id`.',
     example:
       'retry: 2000\nid: 4711\nevent: position\ndata: {"last_event_id":"4711"}\n\nid: 4712\nevent: new_agent\ndata: {"id":"evt_x7c1Jq0aT5b2Lw9k","type":"new_agent","timestamp":"2026-11-21T09:30:00.000Z","data":{}}\n\n',
     begin: async (call: Call<unknown, Query, unknown, unknown>, management) => {
@@ -143,7 +148,9 @@ function checkOfStream(target: string): void {
   const query = new URLSearchParams(target.split('?', 2)[1] ?? '')
   const wrong = ['page', 'limit', 'cursor', 'until'].find((name) => query.has(name))
   if (wrong !== undefined)
-    throw invalid([{ pointer: `/${wrong}`, detail: 'is for lists: ask without Accept: text/event-stream' }])
+    throw invalid([
+      { pointer: `/${wrong}`, detail: 'is only allowed with lists: send no Accept: text/event-stream' },
+    ])
 }
 
 async function startOf(
@@ -157,7 +164,7 @@ async function startOf(
     return { position: before ?? last, reset: null }
   }
   if (!filters.last_event_id.safeParse(given).success)
-    throw invalid([{ pointer: '/last_event_id', detail: 'is none that was ever given' }])
+    throw invalid([{ pointer: '/last_event_id', detail: 'is not a valid event id' }])
   const position = given.startsWith('evt_') ? (await store.events.byId(given))?.number : Number(given)
   if (position === undefined || position > last) return { position: forgotten, reset: 'unknown' }
   return position < forgotten ? { position: forgotten, reset: 'forgotten' } : { position, reset: null }

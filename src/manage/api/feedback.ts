@@ -4,24 +4,24 @@ import { exactlyOne, given, is, rules, when } from './member-rules.ts'
 import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
-const id = z.string().regex(/^[\w.:=-]{1,128}$/, 'is no id of a decision or a request')
+const id = z.string().regex(/^[\w.:=-]{1,128}$/, 'is not a valid id of a decision or a request')
 
 const feedbackRequest = z
   .strictObject({
-    request_id: id.optional().meta({ description: 'The `request_id` of an answer of `/detect`.' }),
-    decision_id: id.optional().meta({ description: 'Of a request that was proxied.' }),
-    verdict: z.enum(['agent', 'human']).meta({ description: 'What it was in truth.' }),
+    request_id: id.optional().meta({ description: 'The `request_id` in an answer of `/detect`.' }),
+    decision_id: id.optional().meta({ description: 'The decision on a proxied request.' }),
+    verdict: z.enum(['agent', 'human']).meta({ description: 'The correct verdict.' }),
     agent: z.string().min(1, 'is empty').max(200, 'is longer than 200 characters').optional().meta({
-      description: 'Which agent it was: its id or its name.',
+      description: 'The correct agent: its id or its name.',
     }),
   })
   .superRefine((request, context) => {
     if ((request.request_id === undefined) === (request.decision_id === undefined)) {
-      const message = 'takes the place of request_id: give one of them'
+      const message = 'give exactly one of request_id and decision_id'
       context.addIssue({ code: 'custom', path: ['decision_id'], message })
     }
     if (request.agent !== undefined && request.verdict === 'human')
-      context.addIssue({ code: 'custom', path: ['agent'], message: 'is for the verdict agent' })
+      context.addIssue({ code: 'custom', path: ['agent'], message: 'is only allowed with the verdict agent' })
   })
   .meta({
     id: 'FeedbackRequest',
@@ -37,13 +37,13 @@ const feedback = z
     decision_id: z.string(),
     verdict: z.enum(['agent', 'human']),
     agent_id: z.string().nullable(),
-    outcome: z.enum(OUTCOMES).meta({ description: 'What the decision was, if this is true.' }),
+    outcome: z.enum(OUTCOMES).meta({ description: 'How the decision compares with this feedback.' }),
     decided: z
       .strictObject({ verdict: z.string(), agent_id: z.string().nullable() })
-      .meta({ description: 'What it was held for.' }),
+      .meta({ description: 'The verdict at the time.' }),
     counted_for: z
       .array(z.strictObject({ type: z.string(), fingerprint: z.string() }))
-      .meta({ description: 'The fingerprints that the decision was about.' }),
+      .meta({ description: 'The fingerprints of the request.' }),
     created_at: time,
   })
   .meta({ id: 'Feedback' })
@@ -53,9 +53,9 @@ const sendFeedback = operation({
   method: 'POST',
   path: '/feedback',
   tag: 'Detection',
-  summary: 'Say what a request was in truth',
+  summary: 'Give feedback on a decision',
   description:
-    'A false positive or a false negative is counted at the fingerprints of the request, once for each decision: of two answers the later counts. Requests are remembered for as long as sightings are, answers of `/detect` as long as they are among the newest 10,000.',
+    'A false positive or a false negative is counted for the fingerprints of the request, once for each decision. Later feedback on the same decision replaces the earlier one. Feedback is possible while the sighting of the request is kept, and on the newest 10,000 answers of `/detect`.',
   scopes: ['admin'],
   body: feedbackRequest,
   examples: { body: { decision_id: '01995f0c-9f0e-7d1b-8c36-2d9a3f6a7b10', verdict: 'human' } },

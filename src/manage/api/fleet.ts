@@ -12,15 +12,15 @@ const instance = z
   .strictObject({
     id: z
       .string()
-      .meta({ example: 'worker-0', description: 'A worker that replaces another one has its id.' }),
+      .meta({ example: 'worker-0', description: 'A worker that replaces another takes over its id.' }),
     pid: z.int().nullable(),
     state: z.enum(['starting', 'serving', 'unready', 'gone']).meta({
       description:
-        '`unready`: it serves, and says why it should not; `gone`: another one takes its place soon.',
+        '`unready`: it serves, but reports a reason not to. `gone`: another worker replaces it soon.',
     }),
-    since: time.nullable().meta({ description: 'When it began to serve.' }),
-    snapshot: z.int().nullable().meta({ description: 'The number of the one it judges by.' }),
-    current: z.boolean().meta({ description: 'Whether that is the newest.' }),
+    since: time.nullable().meta({ description: 'When it started to serve.' }),
+    snapshot: z.int().nullable().meta({ description: 'The number of the Snapshot it uses.' }),
+    current: z.boolean().meta({ description: 'Whether it uses the newest Snapshot.' }),
     reasons: z.array(z.string()),
   })
   .meta({ id: 'Instance' })
@@ -30,26 +30,29 @@ const fleet = z
     version: z.string(),
     leads: z.boolean().meta({
       description:
-        'Whether this is the management process that makes Snapshots and keeps the catalogue: of several one does.',
+        'Whether this management process builds Snapshots and maintains the catalogue. If there are several, one of them does.',
     }),
     snapshot: z
       .strictObject({ number: z.int(), hash: z.string(), made_at: time })
       .nullable()
-      .meta({ description: 'The newest: signatures and policy.' }),
-    instances: z.array(instance).meta({ description: 'The workers of this gateway; a manager has none.' }),
+      .meta({ description: 'The newest Snapshot: signatures and policy.' }),
+    instances: z.array(instance).meta({ description: 'The workers of this gateway. Empty on a manager.' }),
     proxies: z
       .strictObject({
         total: numberOfProxies,
         serving: numberOfProxies,
         unready: numberOfProxies,
         starting: numberOfProxies,
-        stale: numberOfProxies.meta({ description: 'They have said nothing for three beats.' }),
-        current: numberOfProxies.meta({ description: 'They judge by the newest Snapshot.' }),
+        stale: numberOfProxies.meta({ description: 'Proxies that have missed three heartbeats.' }),
+        current: numberOfProxies.meta({ description: 'Proxies that use the newest Snapshot.' }),
         by_version: z.record(z.string(), numberOfProxies),
         oldest_snapshot_made_at: time.nullable(),
       })
       .nullable()
-      .meta({ description: 'Those that this manager has heard of in the last hour; `null`: it has no bus.' }),
+      .meta({
+        description:
+          'The proxies that reported to this manager in the last hour. `null`: no bus is configured.',
+      }),
   })
   .meta({ id: 'Fleet' })
 
@@ -58,9 +61,9 @@ const getFleet = operation({
   method: 'GET',
   path: '/fleet',
   tag: 'Administration',
-  summary: 'The processes that serve',
+  summary: 'Show the status of workers and proxies',
   description:
-    'The workers of this gateway and what they judge by, as they said it within the last second; of a manager, how many proxies there are, and how they are.',
+    'The workers of this gateway and the Snapshots they use, as reported within the last second. On a manager, the number of proxies in each state.',
   scopes: ['admin'],
   answer: fleet,
   run: (_, { version, snapshot, workers, fleet: seen }) => {
@@ -82,12 +85,14 @@ const getFleet = operation({
 
 const fleetProxy = z
   .strictObject({
-    id: z.string().meta({ example: '9f86d081884c7d65', description: 'As long as its data folder lasts.' }),
+    id: z
+      .string()
+      .meta({ example: '9f86d081884c7d65', description: 'Stays the same while its data folder exists.' }),
     host: z.string(),
     version: z.string(),
     config_hash: z
       .string()
-      .meta({ description: 'SHA-256 of its settings, in hexadecimal: equal on two that are set alike.' }),
+      .meta({ description: 'SHA-256 of its settings, in hexadecimal. Equal settings have equal hashes.' }),
     state: z.enum(PROXY_STATES),
     started_at: time,
     heard_at: time,
@@ -96,16 +101,16 @@ const fleetProxy = z
       .nullable(),
     snapshot_source: z.enum(['builtin', 'disk', 'bus']).meta({
       description:
-        'The origin of the Snapshot: `builtin`, what comes with Gatehouse; `disk`, the copy of the proxy or its `bus.bootstrap_file`; `bus`, NATS. Ignore it while `snapshot` is `null`.',
+        'The origin of the Snapshot. `builtin`: shipped with Gatehouse. `disk`: the copy of the proxy or its `bus.bootstrap_file`. `bus`: NATS. Ignore it while `snapshot` is `null`.',
     }),
     refused_snapshot: z
       .strictObject({ number: z.int(), reason: z.string() })
       .nullable()
-      .meta({ description: 'A newer one that is no good for its version.' }),
-    current: z.boolean().meta({ description: 'Whether all of its workers judge by the newest Snapshot.' }),
+      .meta({ description: 'A newer Snapshot that its version cannot use.' }),
+    current: z.boolean().meta({ description: 'Whether all of its workers use the newest Snapshot.' }),
     workers: z.array(instance),
     sightings: z.strictObject({
-      waiting: z.int().min(0).meta({ description: 'On its disk.' }),
+      waiting: z.int().min(0).meta({ description: 'Records waiting on its disk.' }),
       dropped: z.int().min(0),
     }),
   })
@@ -115,18 +120,18 @@ const listFleetProxies = listing({
   id: 'listFleetProxies',
   path: '/fleet/proxies',
   tag: 'Administration',
-  summary: 'The proxies of the fleet',
+  summary: 'List the proxies of the fleet',
   description:
-    'As each of them has said it of itself within the last seconds, by host. One that has said nothing for three beats is `stale`, and forgotten after an hour; one that was stopped is not there.',
+    'The latest report of each proxy, ordered by host. A proxy that has missed three heartbeats is `stale` and removed after an hour. A stopped proxy is not listed.',
   scopes: ['admin'],
   name: 'proxies',
   filters: {
-    state: z.enum(PROXY_STATES).optional().meta({ description: 'Only those.' }),
-    version: z.string().min(1).max(100).optional().meta({ description: 'Only those that run it.' }),
+    state: z.enum(PROXY_STATES).optional().meta({ description: 'Only proxies in this state.' }),
+    version: z.string().min(1).max(100).optional().meta({ description: 'Only proxies of this version.' }),
     current: z
       .enum(['true', 'false'])
       .optional()
-      .meta({ description: 'Only those that judge by the newest Snapshot, or only the others.' }),
+      .meta({ description: 'Only proxies that use the newest Snapshot, or only the others.' }),
   },
   part: async ({ state = null, version = null, current }, part, { fleet: seen }) =>
     seen === null

@@ -11,22 +11,21 @@ import type { Offered } from '../http/version.ts'
 const scopes = z.array(z.enum(SCOPES))
 const state = z.enum(GRANT_STATES).meta({
   id: 'GrantState',
-  description: '`finished`: the client has what there is for it, or has withdrawn.',
+  description: '`finished`: the client has its tokens, or has withdrawn.',
 })
 const grant = z
   .strictObject({
     id: z.string().meta({ example: 'grt_x7c1Jq0aT5b2' }),
-    name: z
-      .string()
-      .nullable()
-      .meta({ description: 'What the client says about itself; nobody has checked it.' }),
+    name: z.string().nullable().meta({ description: 'What the client says about itself. Unverified.' }),
     uri: z.string().nullable(),
-    thumbprint: z.string().meta({ description: 'Of its key (RFC 7638).' }),
+    thumbprint: z.string().meta({ description: 'The thumbprint of its key (RFC 7638).' }),
     state,
-    scopes: scopes.meta({ description: 'That it asks for; once it is decided, those that were approved.' }),
-    decided_by: z.string().nullable().meta({ description: 'A user, a key, a client.' }),
-    bearer: z.boolean().meta({ description: 'Whether it asks for a token that nobody has to sign for.' }),
-    finish_uri: z.string().nullable().meta({ description: 'Where the browser is sent when it is decided.' }),
+    scopes: scopes.meta({ description: 'The requested scopes. After the decision, the approved ones.' }),
+    decided_by: z.string().nullable().meta({ description: 'The id of a user, a key or a client.' }),
+    bearer: z
+      .boolean()
+      .meta({ description: 'Whether it requests a bearer token, which is not bound to a key.' }),
+    finish_uri: z.string().nullable().meta({ description: 'Where the browser is sent after the decision.' }),
     created_at: time,
     expires_at: time,
   })
@@ -38,7 +37,7 @@ const decisionRequest = z
       .min(1, 'is empty')
       .max(SCOPES.length)
       .optional()
-      .meta({ description: 'Of those it asks for; without it, all of them.' }),
+      .meta({ description: 'A subset of the requested scopes. Default: all of them.' }),
   })
   .meta({ id: 'GrantDecision' })
 const decided = z.strictObject({ id: z.string(), decision: z.enum(['approve', 'deny']), scopes })
@@ -49,10 +48,10 @@ const listGrants = listing({
   tag: 'Administration',
   summary: 'List grants',
   description:
-    'What clients ask for by GNAP with keys that nobody has approved, newest first: those that wait, or those of another `state`. An hour after it was asked for a grant is forgotten.',
+    'GNAP requests of clients with keys that are not approved, newest first. By default only those that wait for a decision. A grant is deleted an hour after it was requested.',
   scopes: ['admin'],
   name: 'grants',
-  filters: { state: state.default('waiting').meta({ description: 'Only these.' }) },
+  filters: { state: state.default('waiting').meta({ description: 'Only grants in this state.' }) },
   part: ({ state }, part, { store, nowMs }) => store.gnapGrants.list(state, part, nowMs()),
   items: { schema: grant, show: (records) => records.map(shown) },
 })
@@ -63,7 +62,8 @@ const decideGrantById = operation({
   path: '/grants/{id}/decide',
   tag: 'Administration',
   summary: 'Approve or deny a grant',
-  description: 'The client is told when it asks again; the browser that it has sent here is sent back.',
+  description:
+    'The client learns the decision when it asks again. The browser that it sent here is sent back.',
   scopes: ['admin'],
   params: z.strictObject({ id: z.string().regex(/^[\w-]{1,64}$/) }),
   body: decisionRequest,
@@ -83,7 +83,7 @@ const decideGrantById = operation({
     const { decision } = body
     const said = { decision, scopes: given }
     if (!(await decideGrant(store, subject, said, actorOf(call), nowMs(), nowMs())))
-      throw new Refusal('conflict', 'this grant is decided already')
+      throw new Refusal('conflict', 'this grant has already been decided')
     return { body: { id: subject.id, ...said } }
   },
 })
@@ -96,7 +96,7 @@ function scopesGiven(
 ): Scope[] {
   if (decision === 'deny') return []
   const more = scopes?.findIndex((scope) => !asked.includes(scope)) ?? -1
-  if (more !== -1) throw invalid([{ pointer: `/scopes/${more}`, detail: 'is not asked for' }])
+  if (more !== -1) throw invalid([{ pointer: `/scopes/${more}`, detail: 'was not requested by the client' }])
   return SCOPES.filter((scope) => asked.includes(scope) && (scopes === undefined || scopes.includes(scope)))
 }
 

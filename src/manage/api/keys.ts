@@ -14,7 +14,7 @@ import type { Offered } from '../http/version.ts'
 export const scope = z.enum(SCOPES).meta({ id: 'Scope' })
 export const plan = z.enum(PLANS).meta({
   id: 'Plan',
-  description: 'How much it may ask for: `free` 1,000 a day, `standard` 10,000 an hour.',
+  description: 'Its rate limit: `free` 1,000 requests a day, `standard` 10,000 requests an hour.',
 })
 const keyFields = {
   id: z.string().meta({ example: 'key_x7c1Jq0aT5b2' }),
@@ -26,7 +26,7 @@ const keyFields = {
 }
 const key = z.strictObject({ ...keyFields, last_used_at: time.nullable() }).meta({ id: 'Key' })
 const newKeyAnswer = z
-  .strictObject({ ...keyFields, key: z.string().meta({ description: 'Shown here only.' }) })
+  .strictObject({ ...keyFields, key: z.string().meta({ description: 'Shown only in this answer.' }) })
   .meta({ id: 'NewKey' })
 
 const keyRequest = z
@@ -44,9 +44,9 @@ const createKey = operation({
   method: 'POST',
   path: '/keys',
   tag: 'Administration',
-  summary: 'Make an API key',
+  summary: 'Create an API key',
   description:
-    'Give `access`, or list `scopes`. The key itself is in this answer only: what is kept of it is a hash.',
+    'Give either `access` or `scopes`. The key is shown only in this answer. Only a hash is stored.',
   scopes: ['admin'],
   body: keyRequest,
   status: 201,
@@ -70,7 +70,7 @@ const listKeys = listing({
   path: '/keys',
   tag: 'Administration',
   summary: 'List API keys',
-  description: 'Those that are not revoked, newest first.',
+  description: 'Keys that are not revoked, newest first.',
   scopes: ['admin'],
   name: 'keys',
   filters: {},
@@ -87,7 +87,7 @@ const revokeKey = operation({
   path: '/keys/{id}',
   tag: 'Administration',
   summary: 'Revoke an API key',
-  description: 'Within a second it opens nothing any more.',
+  description: 'It becomes invalid within a second.',
   scopes: ['admin'],
   params: z.strictObject({ id: z.string() }),
   status: 204,
@@ -105,7 +105,7 @@ const revokeKey = operation({
       async (queries) => {
         // Another request has revoked the key first.
         if (!(await store.keys.revoke(subject, nowMs(), queries)))
-          throw new Refusal('not_found', 'there is nothing of this name')
+          throw new Refusal('not_found', `API key "${subject}" not found`)
       },
     )
     apiKeys.forget()
@@ -119,10 +119,10 @@ export const KEY_OPERATIONS: readonly Offered[] = [createKey, listKeys, revokeKe
 function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey {
   const { name, access, scopes } = body
   if ((access === undefined) === (scopes === undefined))
-    throw invalid([{ pointer: '/access', detail: 'takes the place of scopes: give one of them' }])
+    throw invalid([{ pointer: '/access', detail: 'give exactly one of access and scopes' }])
   const expiresAtMs = body.expires_at === undefined ? null : Date.parse(body.expires_at)
   if (expiresAtMs !== null && expiresAtMs <= nowMs)
-    throw invalid([{ pointer: '/expires_at', detail: 'is over already' }])
+    throw invalid([{ pointer: '/expires_at', detail: 'is in the past' }])
   const may = [...new Set<Scope>(scopes ?? ACCESS[access!])]
   return { name, scopes: may, plan: body.plan ?? planFor(may), expiresAtMs }
 }

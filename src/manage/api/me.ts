@@ -7,11 +7,13 @@ import type { Offered } from '../http/version.ts'
 
 const principal = z
   .strictObject({
-    id: z.string().meta({ example: 'key_x7c1Jq0aT5b2', description: 'Of the key, the client, the account.' }),
+    id: z
+      .string()
+      .meta({ example: 'key_x7c1Jq0aT5b2', description: 'The id of the key, the client or the account.' }),
     name: z.string(),
     scopes: z.array(scope),
     plan,
-    expires_at: time.nullable().meta({ description: 'When that is over; null: never by itself.' }),
+    expires_at: time.nullable().meta({ description: 'When these credentials expire. `null`: never.' }),
   })
   .meta({ id: 'Principal' })
 
@@ -20,8 +22,8 @@ const getMe = operation({
   method: 'GET',
   path: '/me',
   tag: 'Administration',
-  summary: 'Read who asks',
-  description: 'Whom this gateway takes the caller for, whatever he shows, and what he may do.',
+  summary: 'Show the caller',
+  description: 'The identity of the caller, whatever the kind of its credentials, and its scopes.',
   scopes: SCOPES,
   answer: principal,
   run: ({ principal: { id, name, scopes, plan, expiresAtMs } }) => ({

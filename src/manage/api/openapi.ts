@@ -126,14 +126,14 @@ function responsesOf(operation: AnyOperation, version: ApiVersion): ZodOpenApiRe
   const { status, answer } = operation
   const responses: Record<string, object> = {
     [status]: {
-      description: answer === null ? 'Done.' : 'As asked for.',
+      description: answer === null ? 'Done.' : 'The result.',
       headers: headersOf(operation, status, version),
       ...(answer === null ? {} : { content: contentOf(operation) }),
     },
   }
   if (operation.method === 'GET')
     responses[304] = {
-      description: 'It is what `If-None-Match` says.',
+      description: 'Not modified: `If-None-Match` matches.',
       headers: headersOf(operation, 304, version),
     }
   for (const [bad, codes] of byStatus(problemsOf(operation)))
@@ -245,27 +245,27 @@ const ANYWHERE: readonly ProblemCode[] = [
 const IDEMPOTENCY = {
   'Idempotency-Key': z.string().min(1).max(255).optional().meta({
     description:
-      'The same key and request within 24 h: the same answer, with `Idempotency-Replayed`. Another request: 409.',
+      'Repeating the same request with the same key within 24 h returns the first answer, with `Idempotency-Replayed`. A different request with the same key: 409.',
     example: '0b8e2d6c-3f0a-4f0e-9f57-6f4f4b1d2c11',
   }),
 }
 const CONDITION = {
-  'If-None-Match': z
-    .string()
-    .optional()
-    .meta({ description: 'What you have: 304 if it is still that.', example: '"5Zk1yT0e8cYpGm3wq2xVtA"' }),
+  'If-None-Match': z.string().optional().meta({
+    description: 'The ETag you have. If it is still current, the answer is 304.',
+    example: '"5Zk1yT0e8cYpGm3wq2xVtA"',
+  }),
 }
 const LAST_EVENT = {
   'Last-Event-ID': z.string().optional().meta({
-    description: 'The last event of a stream that you have: it goes on behind it.',
+    description: 'The last event that you received. The stream continues after it.',
     example: '4711',
   }),
 }
 const MATCH = {
-  'If-Match': z
-    .string()
-    .optional()
-    .meta({ description: 'What you have changed: 412 if it is not that any more.', example: '"7"' }),
+  'If-Match': z.string().optional().meta({
+    description: 'The ETag of the version you changed. If it is no longer current, the answer is 412.',
+    example: '"7"',
+  }),
 }
 
 const problem = z
@@ -274,7 +274,7 @@ const problem = z
     title: z.string(),
     status: z.int(),
     detail: z.string(),
-    instance: z.string().optional().meta({ description: 'The path that was asked for.' }),
+    instance: z.string().optional().meta({ description: 'The requested path.' }),
     code: z
       .enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]])
       .meta({ description: 'Stable, for programs.' }),
@@ -282,19 +282,18 @@ const problem = z
     errors: z
       .array(z.strictObject({ pointer: z.string(), detail: z.string() }))
       .optional()
-      .meta({ description: 'What is wrong with a body (JSON Pointers into it) or a query.' }),
+      .meta({ description: 'Errors in the body (with JSON Pointers into it) or in the query.' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457.' })
 
 const INFO = {
   title: 'Gatehouse',
   version: '1.0.0',
-  description:
-    'Which AI agent is at the door: detection, the directory of agents, signatures, tasks, statistics.',
+  description: 'Identifies AI agents: detection, the directory of agents, signatures, tasks and statistics.',
   license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
 }
 const BETA_INFO = {
   ...INFO,
   version: '2.0.0-beta',
-  description: `${INFO.description} This version is in beta: it may change yet, and every answer says so in \`X-API-Stability\`. Its lists go on behind a cursor, so that what comes and goes meanwhile moves nothing else; only what itself changes its place in the order can come twice, or not at all.`,
+  description: `${INFO.description} This version is in beta: it may still change, and every answer says so in \`X-API-Stability\`. Its lists are paged by cursor, so items added or removed in the meantime do not shift the others. Only an item that changes its own place in the order can appear twice or not at all.`,
 }

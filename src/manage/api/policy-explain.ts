@@ -32,7 +32,7 @@ function named(more: string, values: readonly string[]) {
 const writtenRequest = z.unknown().meta({
   id: 'WrittenRequest',
   description:
-    'The same as for `gatehouse check --explain`, see config/README.md. What is left out says nothing; without `verdict` it is made of the rest.',
+    'The same as for `gatehouse check --explain`, see config/README.md. Missing fields are unknown. Without `verdict`, the request is judged by the other fields.',
   override: {
     type: 'object',
     properties: {
@@ -47,7 +47,7 @@ const writtenRequest = z.unknown().meta({
           { type: 'array', items: { type: 'array', items: { type: 'string' }, minItems: 2, maxItems: 2 } },
         ],
         description:
-          'A mapping of names to a value or several, or a list of names and values, as they were sent.',
+          'An object with one value or several for each name, or a list of name and value pairs, as they were sent.',
       },
       ja4: { type: 'string' },
       ja4h: { type: 'string' },
@@ -66,7 +66,7 @@ const writtenRequest = z.unknown().meta({
           },
           confidence: { type: 'number', minimum: 0, maximum: 1 },
           verified: { enum: [...PROOF_METHODS] },
-          signer: { type: 'string', description: 'Who has signed it, as a URL: with `web-bot-auth`.' },
+          signer: { type: 'string', description: 'The URL of the signer, with `web-bot-auth`.' },
           evidence: { type: 'array', items: { type: 'string' } },
         },
         additionalProperties: false,
@@ -75,7 +75,7 @@ const writtenRequest = z.unknown().meta({
           when(given('signer'), is('verified', SIGNED)),
           when(is('verified', SIGNED), given('signer')),
         ),
-        description: 'What its client is held for.',
+        description: 'The verdict on its client.',
       },
     },
     additionalProperties: false,
@@ -83,13 +83,13 @@ const writtenRequest = z.unknown().meta({
   },
 })
 
-const REQUEST_MISSING = 'is missing or null; expected an object: {} is a request of which nothing is known'
+const REQUEST_MISSING = 'is missing or null; expected an object: {} is a request with no known properties'
 const outcome = { rule: z.string(), action: z.string() }
 const policyExplanation = z
   .strictObject({
     verdict: z.strictObject({
       kind: z.enum(VERDICTS),
-      given: z.boolean().meta({ description: 'It was said with the request.' }),
+      given: z.boolean().meta({ description: 'Whether the verdict was given with the request.' }),
       agent: z.strictObject({ id: z.string(), name: z.string(), category: z.string() }).nullable(),
       software: software.nullable(),
       confidence: z.number(),
@@ -107,30 +107,29 @@ const policyExplanation = z
           dry_run: z.boolean(),
           expired: z.boolean(),
           doubtful: z.boolean().meta({
-            description:
-              'The request can be read in more than one way, and the worse one for its client counts.',
+            description: 'The request is ambiguous, and the reading that is worse for the client counts.',
           }),
-          why: z.string().meta({ description: 'In words.' }),
+          why: z.string().meta({ description: 'A readable description.' }),
           conditions: z.array(
             z.strictObject({
               name: z.string(),
               takes: z.unknown(),
               holds: z.boolean(),
-              seen: z.unknown().meta({ description: 'What there was instead.' }),
+              seen: z.unknown().meta({ description: 'The actual value.' }),
             }),
           ),
         }),
       )
-      .meta({ description: 'In their order, those behind the one that decides too.' }),
+      .meta({ description: 'All rules in their order, including those after the deciding one.' }),
     decision: z.strictObject({
       ...outcome,
       would_have: z.strictObject(outcome).nullable().meta({
-        description: 'What the first rule on trial (`dry_run`) that held would have done.',
+        description: 'What the first matching rule on trial (`dry_run`) would have done.',
       }),
     }),
     unknown_signer_wait_ms: z.int().nullable().meta({
       description:
-        'Of a signed request, which is not checked here: how long it waits at the door for a key that is not known yet; null where it is not signed.',
+        'How long a signed request waits for a key that is not known yet. Signatures are not checked here. `null`: not signed.',
     }),
   })
   .meta({ id: 'PolicyExplanation' })
@@ -140,9 +139,9 @@ export const explainPolicy = operation({
   method: 'POST',
   path: '/policy/explain',
   tag: 'Administration',
-  summary: 'What does a policy do to a request, and why?',
+  summary: 'Explain what a policy does to a request',
   description:
-    'Judges a request that is described, and says of every rule whether it holds, and why not; nothing changes, and nothing is recorded. Without `policy`, by the one in force. The same as `gatehouse check --explain`.',
+    'Judges a described request, and says for every rule whether it matches and why not. Changes and records nothing. Default: the policy in force. The same as `gatehouse check --explain`.',
   scopes: ['admin'],
   body: z
     .strictObject({ request: writtenRequest, policy: policyDocument.optional() })

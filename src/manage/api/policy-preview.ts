@@ -12,15 +12,17 @@ const policyPreview = z
   .strictObject({
     window,
     against: z.enum(['recorded', 'current']),
-    from: time.nullable().meta({ description: 'When the first of those requests was seen.' }),
+    from: time.nullable().meta({ description: 'When the first of the requests was seen.' }),
     to: time.nullable(),
-    complete: z.boolean().meta({ description: '`false`: the time sufficed for the newest ones only.' }),
-    sightings: z.int().meta({ description: 'Requests that were looked at.' }),
+    complete: z.boolean().meta({ description: '`false`: there was time only for the newest requests.' }),
+    sightings: z.int().meta({ description: 'Requests that were examined.' }),
     unchanged: z.int(),
     changed: z.int(),
-    unjudged: z.int().meta({ description: 'It hangs on what is not recorded: see `open`.' }),
-    by_settings: z.int().meta({ description: 'Decided by settings of the proxy, whatever the policy.' }),
-    left_out: z.int().meta({ description: 'Records that are damaged.' }),
+    unjudged: z
+      .int()
+      .meta({ description: 'The result depends on values that are not recorded: see `open`.' }),
+    by_settings: z.int().meta({ description: 'Decided by settings of the proxy, regardless of the policy.' }),
+    left_out: z.int().meta({ description: 'Corrupt records.' }),
     transitions: counted(change),
     rules: z.array(
       z.strictObject({
@@ -49,9 +51,9 @@ export const previewPolicy = operation({
   method: 'POST',
   path: '/policy/preview',
   tag: 'Administration',
-  summary: 'What would a policy have changed?',
+  summary: 'Preview a policy on recorded requests',
   description:
-    'Tries a policy on the requests that are recorded, as far back as `sightings.retention` keeps them; nothing changes. The same as `gatehouse check --replay`: against what was done (`recorded`), or against the policy in force (`current`). Of headers only User-Agent is recorded, and no query: where a rule asks for these, the request counts as `unjudged`.',
+    'Applies a policy to recorded requests, as far back as `sightings.retention` keeps them. Changes nothing. The same as `gatehouse check --replay`: compares with what was done (`recorded`) or with the policy in force (`current`). The only recorded header is User-Agent, and queries are not recorded. If a rule depends on them, the request counts as `unjudged`.',
   scopes: ['admin'],
   body: z
     .strictObject({
@@ -68,7 +70,7 @@ export const previewPolicy = operation({
     const before = body.against === 'current' ? compiledInForce(management) : null
     const sinceMs = nowMs - WINDOWS[body.window].lengthMs
     if (previews === PREVIEWS_MAX)
-      throw new Refusal('unavailable', 'others are trying policies: ask again', {
+      throw new Refusal('unavailable', 'too many policy previews are running: try again later', {
         headers: { 'Retry-After': '5' },
       })
     previews++

@@ -28,7 +28,7 @@ const RULE = {
 /** This schema only documents the policy. `parsePolicy` checks it, as it checks a file. */
 export const policyDocument = z.unknown().meta({
   id: 'Policy',
-  description: 'The same as a policy file, see config/README.md. The first rule that holds decides.',
+  description: 'The same as a policy file, see config/README.md. The first rule that matches decides.',
   override: {
     type: 'object',
     properties: {
@@ -56,7 +56,7 @@ const versionFields = {
   hash: z.string().meta({ description: 'SHA-256 of the policy, in hexadecimal.' }),
   author: z.string().meta({ description: 'The id of a principal.' }),
   created_at: time,
-  restored_version: z.int().nullable().meta({ description: 'The version whose policy this one has again.' }),
+  restored_version: z.int().nullable().meta({ description: 'The version that this one restores.' }),
 }
 const policyVersion = z
   .strictObject({ ...versionFields, in_force: z.boolean() })
@@ -73,14 +73,14 @@ export const warnings = z
   )
   .meta({
     description:
-      'What may not do what its author means: agents and software that nobody knows (so far), names that several have, expressions that may take more steps than a request has.',
+      'Possible mistakes: unknown agents and software, ambiguous names, and expressions that may exceed the step limit of a request.',
   })
 const policyInForce = z
   .strictObject({
     policy: policyDocument,
     source: z.enum(['file', 'api', 'default']).meta({
       description:
-        '`file`: the setting `policy.file`, and only that file changes it. `default`: everything is tagged.',
+        '`file`: set by `policy.file`, and changed only in that file. `default`: everything is tagged.',
     }),
     file: z.string().nullable(),
     hash: versionFields.hash,
@@ -88,11 +88,11 @@ const policyInForce = z
     author: z.string().nullable(),
     created_at: time.nullable(),
     restored_version: versionFields.restored_version,
-    in_force_since: time.meta({ description: 'In this process.' }),
+    in_force_since: time.meta({ description: 'Since when this process has used it.' }),
     warnings,
     problems: z
       .array(z.string())
-      .meta({ description: 'Why a newer one is not in force; empty where none is.' }),
+      .meta({ description: 'Why a newer policy is not in force. Empty if the newest policy is in force.' }),
   })
   .meta({ id: 'PolicyInForce' })
 
@@ -106,7 +106,7 @@ const policyAnswered = z
   .meta({
     id: 'PolicyAnswered',
     description:
-      'A policy as it was answered. All other members are read-only: they are ignored, so that an answer can be changed and sent back. What it is to replace is for `If-Match` to say.',
+      'A policy as in an answer. All other members are read-only and ignored, so an answer can be edited and sent back. To replace a specific version, send `If-Match`.',
   })
 
 const getPolicy = operation({
@@ -114,8 +114,8 @@ const getPolicy = operation({
   method: 'GET',
   path: '/policy',
   tag: 'Administration',
-  summary: 'The policy in force',
-  description: 'Its `ETag` is for `If-Match` of what changes it.',
+  summary: 'Get the policy in force',
+  description: 'Send its `ETag` as `If-Match` to change it.',
   scopes: ['admin'],
   answer: policyInForce,
   run: async (_, management) => {
@@ -130,9 +130,9 @@ const putPolicy = operation({
   method: 'PUT',
   path: '/policy',
   tag: 'Administration',
-  summary: 'Put another policy in force',
+  summary: 'Replace the policy in force',
   description:
-    'The body is a policy as in a policy file, or what `GET /policy` has answered (`{"policy": …}`), whose other members are ignored. With `If-Match`: the `ETag` of the one it is to take the place of, or `*`. It is in force in every worker at once, in other processes within a second, and after a restart. While the setting `policy.file` is set, that file says the policy, and this is refused (409).',
+    'The body is a policy as in a policy file, or an answer of `GET /policy` (`{"policy": …}`), whose other members are ignored. `If-Match` takes the `ETag` of the policy to replace, or `*`. The policy takes effect in every worker at once and in other processes within a second, and survives a restart. If `policy.file` is set, the policy comes from that file, and this is rejected (409).',
   scopes: ['admin'],
   body: z.union([policyDocument, policyAnswered]),
   answer: policyInForce,
@@ -151,8 +151,8 @@ const listPolicyVersions = listing({
   id: 'listPolicyVersions',
   path: '/policy/versions',
   tag: 'Administration',
-  summary: 'List the policies that were put',
-  description: 'The newest fifty, newest first.',
+  summary: 'List stored policies',
+  description: 'The latest fifty, newest first.',
   scopes: ['admin'],
   name: 'versions',
   filters: {},
@@ -183,7 +183,7 @@ const getPolicyVersion = operation({
   method: 'GET',
   path: '/policy/versions/{version}',
   tag: 'Administration',
-  summary: 'A policy that was put',
+  summary: 'Get a stored policy',
   scopes: ['admin'],
   ...byVersion,
   answer: z.strictObject({ ...versionFields, in_force: z.boolean(), policy: policyDocument }),
@@ -198,8 +198,8 @@ const restorePolicy = operation({
   method: 'POST',
   path: '/policy/versions/{version}/restore',
   tag: 'Administration',
-  summary: 'Put an earlier policy in force again',
-  description: 'It becomes the newest version. With `If-Match`, as for PUT.',
+  summary: 'Restore an earlier policy',
+  description: 'It becomes the newest version. `If-Match` works as for PUT.',
   scopes: ['admin'],
   ...byVersion,
   answer: policyInForce,
@@ -227,7 +227,7 @@ function policyIn(body: unknown): { readonly policy: unknown; readonly pointer: 
   const unknown = Object.keys(body).filter((name) => !known.includes(name))
   const [first, ...more] = unknown.slice(0, ERRORS_MAX).map((name) => ({
     pointer: pointerTo('', name),
-    detail: `is unknown beside policy${didYouMean(name, known)}`,
+    detail: `is not a known member beside policy${didYouMean(name, known)}`,
   }))
   if (first !== undefined) throw invalid([first, ...more])
   return { policy: (body as { readonly policy: unknown }).policy, pointer: '/policy' }
@@ -238,7 +238,7 @@ function keeperIn({ policy }: Management): PolicyKeeper {
   const { file } = policy.inForce()
   throw new Refusal(
     'conflict',
-    `the policy is in a file (policy.file: ${file}): change it there, or take the setting away`,
+    `the policy comes from a file (policy.file: ${file}): change that file, or remove the setting`,
   )
 }
 
@@ -292,7 +292,7 @@ function documentOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Refusal('conflict', 'this version is damaged in the database')
+    throw new Refusal('conflict', 'the stored policy of this version is corrupt')
   }
 }
 

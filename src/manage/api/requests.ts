@@ -20,17 +20,19 @@ const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
 
 const request = z
   .strictObject({
-    id: z.string().meta({ description: 'The id of the decision, too: as the app and error pages have it.' }),
+    id: z
+      .string()
+      .meta({ description: 'Also the id of the decision, as sent to the app and shown on error pages.' }),
     seen_at: time,
     proxy: z.string(),
     method: z.string(),
     host: z.string().nullable(),
     path: z.string().meta({
       description:
-        'Without the query. Without the scope `admin`, segments that look like secrets are `[redacted]`.',
+        'The path without the query. Without the scope `admin`, segments that look like secrets are `[redacted]`.',
     }),
     address: z.string().meta({
-      description: 'Of the client; without the scope `admin` its network (IPv4 /24, IPv6 /48).',
+      description: 'The address of the client. Without the scope `admin`, its network (IPv4 /24, IPv6 /48).',
       example: '203.0.113.0/24',
     }),
     user_agent: z.string().nullable().meta({
@@ -42,34 +44,34 @@ const request = z
     agent_category: z.string().nullable(),
     software_id: z.string().nullable(),
     verified: z.string().nullable().meta({ description: 'How its identity was proven.' }),
-    identity: z.string().nullable().meta({ description: 'Who has signed it, as a URL.' }),
-    conflicts: z
-      .array(z.string())
-      .meta({ description: 'What denies who it says, or has proven, to be: as `X-Agent-Conflict` has it.' }),
+    identity: z.string().nullable().meta({ description: 'The URL of the signer.' }),
+    conflicts: z.array(z.string()).meta({
+      description: 'Evidence that contradicts the claimed or proven identity, as in `X-Agent-Conflict`.',
+    }),
     fingerprints: z.strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string(), ja4x: z.string() }),
-    evidence: z.array(z.string()).meta({ description: 'Its kinds, strongest first.' }),
+    evidence: z.array(z.string()).meta({ description: 'The kinds of evidence, strongest first.' }),
     rule: z.string(),
-    action: z.string().meta({ description: 'What was done.' }),
+    action: z.string().meta({ description: 'The action taken.' }),
     dry_run: z
       .string()
       .nullable()
-      .meta({ description: 'What a rule on trial would have done; null: none was.' }),
+      .meta({ description: 'What a rule on trial would have done. `null`: no such rule matched.' }),
   })
   .meta({ id: 'Request' })
 
 const filters = {
-  verdict: z.enum(VERDICTS).optional().meta({ description: 'Only of these.' }),
-  category: z.enum(CATEGORIES).optional().meta({ description: 'Only of agents of this category.' }),
-  agent_id: textInQuery('Only of this agent: its id, its name or an alias.', 100).optional(),
-  action: z.enum(ACTIONS).optional().meta({ description: 'Only those to which this was done.' }),
-  host: textInQuery('Only to this host, as it was asked for.').optional(),
-  path: textInQuery('Only to paths that begin so, as they are shown to the caller.', 2_000).optional(),
+  verdict: z.enum(VERDICTS).optional().meta({ description: 'Only requests with this verdict.' }),
+  category: z.enum(CATEGORIES).optional().meta({ description: 'Only requests of agents of this category.' }),
+  agent_id: textInQuery('Only requests of this agent: its id, its name or an alias.', 100).optional(),
+  action: z.enum(ACTIONS).optional().meta({ description: 'Only requests with this action.' }),
+  host: textInQuery('Only requests to this host, as in the request.').optional(),
+  path: textInQuery('Only requests whose path, as shown to the caller, begins with this.', 2_000).optional(),
   address: textInQuery(
-    'Only from this address or network. Without the scope `admin`, a network of IPv4 /24 or IPv6 /48, or a larger one (403).',
+    'Only requests from this address or network. Without the scope `admin`, it must be a network of at least IPv4 /24 or IPv6 /48 (otherwise 403).',
     100,
   ).optional(),
-  ja4: textInQuery('Only with this JA4.', 100).optional(),
-  proxy: textInQuery('Only those that this proxy took.').optional(),
+  ja4: textInQuery('Only requests with this JA4.', 100).optional(),
+  proxy: textInQuery('Only requests received by this proxy.').optional(),
 }
 type Filters = z.output<z.ZodObject<typeof filters>>
 
@@ -78,9 +80,9 @@ const listRequests = operation({
   method: 'GET',
   path: '/requests',
   tag: 'Statistics',
-  summary: 'Read single requests, or listen to them',
+  summary: 'List or stream requests',
   description:
-    'Those that are recorded, newest first, as far back as `sightings.retention` keeps them. With filters as many are looked at as a moment takes: a part may have few items, or none, and go on all the same; it ends where `next_cursor` is null. With `Accept: text/event-stream`, as they come in.',
+    'Recorded requests, newest first, as far back as `sightings.retention` keeps them. With filters, each page examines a limited number of requests, so it may hold few items or none although more follow. The list ends when `next_cursor` is null. With `Accept: text/event-stream`, requests are streamed as they come in.',
   scopes: ['read'],
   query: z.strictObject({ ...filters, ...CURSOR_FIELDS }),
   answer: z.strictObject({ requests: z.array(request), ...CURSOR_ANSWER }),
@@ -100,12 +102,14 @@ const listRequests = operation({
   stream: {
     hasIds: false,
     description:
-      'Each `request` has as `data` what a list has of it; the filters hold. Of what comes in faster than fifty a second the rest is counted: `skipped`. Nothing is told again.',
+      'Each `request` has as `data` the same object as in a list. The filters apply. Above fifty requests a second, the rest is only counted: `skipped`. Missed requests are not repeated.',
     example:
       'retry: 2000\n\nevent: request\ndata: {"id":"01a209b9-5d03-7000-8002-190b89a95204","verdict":"agent","path":"/"}\n\nevent: skipped\ndata: {"requests":1200}\n\n',
     begin: async (call, management) => {
       if (call.query.cursor !== undefined)
-        throw invalid([{ pointer: '/cursor', detail: 'is for lists: send Accept: application/json' }])
+        throw invalid([
+          { pointer: '/cursor', detail: 'is only allowed with lists: send Accept: application/json' },
+        ])
       const isWanted = filterOf(await withId(call.query, management), call.principal, management.publicUrl)
       return (over) => texts(isWanted, sightOf(call.principal), management, over)
     },
@@ -117,7 +121,7 @@ const getRequest = operation({
   method: 'GET',
   path: '/requests/{id}',
   tag: 'Statistics',
-  summary: 'Read a request',
+  summary: 'Get a request',
   scopes: ['read'],
   params: z.strictObject({
     id: z.string().max(100).meta({ example: '01a209b9-5d03-7000-8002-190b89a95204' }),

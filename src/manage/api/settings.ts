@@ -6,14 +6,18 @@ import { time, timeOf } from '../http/schemas.ts'
 
 const setting = z
   .strictObject({
-    name: z.string().meta({ example: 'log.level', description: 'As in the configuration.' }),
-    value: z.unknown().meta({ description: 'In force. Of a secret only that there is one.' }),
+    name: z.string().meta({ example: 'log.level', description: 'The name in the configuration.' }),
+    value: z.unknown().meta({ description: 'The value in force. For a secret, only whether it is set.' }),
     origin: z.string().meta({
       description:
-        '`api`, or who said it at the start: a file with line and column, a variable, a flag, `default`.',
+        'Where the value comes from: `api`, or from the start a file with line and column, a variable, a flag, or `default`.',
     }),
-    configured: z.unknown().meta({ description: 'In force where nobody changes it.' }),
-    changeable: z.boolean().meta({ description: 'While it runs, with PATCH. All else takes a restart.' }),
+    configured: z
+      .unknown()
+      .meta({ description: 'The configured value, which applies unless the API changed it.' }),
+    changeable: z
+      .boolean()
+      .meta({ description: 'Whether PATCH can change it at run time. Other settings need a restart.' }),
     description: z.string(),
     changed_at: time.nullable(),
   })
@@ -25,8 +29,8 @@ const getSettings = operation({
   method: 'GET',
   path: '/settings',
   tag: 'Administration',
-  summary: 'All settings in force',
-  description: 'With who said each. Those that are `changeable` can be changed while it runs.',
+  summary: 'List all settings in force',
+  description: 'Each with its origin. Settings that are `changeable` can be changed at run time.',
   scopes: ['admin'],
   answer: settings,
   run: async (_, management) => ({ body: shown(await management.settings.current()) }),
@@ -39,7 +43,7 @@ const updateSettings = operation({
   tag: 'Administration',
   summary: 'Change settings',
   description:
-    'By their names: `{"log.level": "debug"}`. `null` takes a change back: the setting is as it is configured. In force at once, in other processes within a second, and after a restart. `If-Match` is heeded.',
+    'By name: `{"log.level": "debug"}`. `null` undoes a change: the configured value applies again. Changes take effect at once, in other processes within a second, and survive a restart. `If-Match` is supported.',
   scopes: ['admin'],
   body: LIVE_CHANGES.meta({ id: 'SettingChanges' }),
   answer: settings,

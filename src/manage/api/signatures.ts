@@ -27,15 +27,15 @@ const listSignatures = listing({
   tag: 'Signatures',
   summary: 'Browse the signature database',
   description:
-    'Signatures of agents, and of tools and browsers, whose `kind` says so. With `unknown_only`, fingerprints on live traffic that nobody is named for.',
+    'Signatures of agents, tools and browsers. `kind` tells them apart. With `unknown_only`, fingerprints on live traffic that no agent is named for.',
   scopes: ['read'],
   name: 'signatures',
   filters: {
-    type: fingerprintType.optional().meta({ description: 'Only these.' }),
-    unknown_only: booleanInQuery(false, 'Fingerprints seen on live traffic that no agent is named for.'),
-    agent_id: textInQuery('Of this one: its id or its exact name.').optional(),
+    type: fingerprintType.optional().meta({ description: 'Only fingerprints of this type.' }),
+    unknown_only: booleanInQuery(false, 'Only fingerprints seen on live traffic that no agent is named for.'),
+    agent_id: textInQuery('Only signatures of this agent: its id or its exact name.').optional(),
     q: textInQuery(
-      'What a fingerprint or its second or third part begins with, or something its agent is called or described by.',
+      'The beginning of a fingerprint or of its second or third part, or a text in the name or description of its agent.',
     ).optional(),
     min_confidence: z
       .string()
@@ -43,7 +43,7 @@ const listSignatures = listing({
       .transform(Number)
       .default(0)
       .meta({
-        description: 'Only those that are at least so sure.',
+        description: 'Minimum confidence.',
         override: ({ jsonSchema }) => {
           delete jsonSchema.pattern
           Object.assign(jsonSchema, { type: 'number', minimum: 0, maximum: 1, default: 0 })
@@ -52,7 +52,7 @@ const listSignatures = listing({
     sort: z
       .enum(SORTS.flatMap((each) => [each, `-${each}`] as const))
       .default('-first_seen')
-      .meta({ description: 'With `-` before it, the last comes first.' }),
+      .meta({ description: 'A leading `-` reverses the order.' }),
   },
   part: async (filters, part, { store }) => {
     const { agent_id: agentId } = filters
@@ -72,7 +72,7 @@ const listSignatures = listing({
   betaItems: { schema: signatureWithEvidence, show: shownWithEvidence },
 })
 
-const fingerprints = textInQuery('One or several, with commas in between.', 4096).optional()
+const fingerprints = textInQuery('One or several, separated by commas.', 4096).optional()
 
 const lookingUp = {
   id: 'lookupFingerprint',
@@ -81,7 +81,7 @@ const lookingUp = {
   tag: 'Signatures' as const,
   summary: 'Look up fingerprints',
   description:
-    'All signatures that match one of those given, at least one. A part of a signature that is `*` matches anything, and one that is asked for as `*` matches only that. With `match=partial` those come as well that share the parts which stay the same while others change, with a `score`; the most alike first, up to 200.',
+    'All signatures that match one of the given fingerprints. Give at least one. A part of a signature that is `*` matches anything. A `*` in a given fingerprint matches only `*`. `match=partial` also finds signatures that share the stable parts, with a `score`, most similar first, up to 200.',
   scopes: ['read'] as const,
   query: z.strictObject({
     ja4: fingerprints,
@@ -91,7 +91,7 @@ const lookingUp = {
     match: z
       .enum(['exact', 'partial'])
       .default('exact')
-      .meta({ description: 'Whether those that are like it come as well.' }),
+      .meta({ description: '`partial` also finds similar fingerprints.' }),
   }),
   examples: { query: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1' } },
 }

@@ -22,9 +22,9 @@ const listSigningKeys = operation({
   method: 'GET',
   path: '/signing-keys',
   tag: 'Administration',
-  summary: 'List the keys of access tokens',
+  summary: 'List the signing keys of access tokens',
   description:
-    'Newest first: it may be one that signs later. Older ones are there until all they signed has expired.',
+    'Newest first. The newest may be one that starts to sign later. Older keys stay until every token they signed has expired.',
   scopes: ['admin'],
   answer: z.strictObject({ signing_keys: z.array(signingKey) }),
   examples: { answer: { signing_keys: [EXAMPLE] } },
@@ -41,7 +41,7 @@ const rotateSigningKey = operation({
   tag: 'Administration',
   summary: 'Sign access tokens with a new key',
   description:
-    'At once. With `drop_old` the keys before it are gone: within a second no token that they signed is taken any more.',
+    'Takes effect at once. `drop_old` removes the earlier keys: within a second, every token that they signed becomes invalid.',
   scopes: ['admin'],
   body: z.strictObject({ drop_old: z.boolean().default(false) }).meta({ id: 'SigningKeyRequest' }),
   status: 201,

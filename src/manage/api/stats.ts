@@ -43,27 +43,27 @@ const stats = z
     window,
     bucket,
     agents: z.strictObject({
-      total: count.meta({ description: 'Agents that are known.' }),
-      seen: count.meta({ description: 'Of them, that sent a request in the window.' }),
-      new: count.meta({ description: 'Of them, that never had before.' }),
+      total: count.meta({ description: 'The number of known agents.' }),
+      seen: count.meta({ description: 'Known agents that sent a request in the window.' }),
+      new: count.meta({ description: 'Known agents that sent their first request in the window.' }),
     }),
     fingerprints: z.strictObject({
-      unique: count.meta({ description: 'Distinct fingerprints that were seen in the window.' }),
+      unique: count.meta({ description: 'Distinct fingerprints seen in the window.' }),
       by_type: z.strictObject({ ja4: count, ja4s: count, ja4h: count, ja4x: count }),
-      unknown: count.meta({ description: 'Of them, that no software is known to have.' }),
+      unknown: count.meta({ description: 'Those that belong to no known software.' }),
     }),
     detection: z.strictObject({
       requests: count,
       agents: count.meta({ description: 'Requests of agents.' }),
-      rate: z.number().min(0).max(1).meta({ description: 'Their share.' }),
+      rate: z.number().min(0).max(1).meta({ description: 'The share of all requests.' }),
       blocked: count,
       tagged: count,
-      verified: count.meta({ description: 'Requests whose sender has proven who he is.' }),
+      verified: count.meta({ description: 'Requests with a proven identity.' }),
       verified_by: z.record(z.string(), count).meta({
-        description: 'The same by how: `web-bot-auth`, `ip-range`, `reverse-dns`.',
+        description: 'The same by proof: `web-bot-auth`, `ip-range`, `reverse-dns`.',
       }),
       by_category: z.record(z.string(), count).meta({
-        description: 'Requests of agents; `unnamed`: of agents whose name is not known.',
+        description: 'Requests of agents. `unnamed`: requests of agents whose name is unknown.',
       }),
       by_agent: z
         .array(
@@ -75,13 +75,13 @@ const stats = z
             blocked: count,
           }),
         )
-        .meta({ description: 'Those with the most requests first.' }),
+        .meta({ description: 'Most requests first.' }),
       by_action: z.record(z.string(), count).meta({
-        description: 'What was done: a rule on trial does nothing. All requests.',
+        description: 'All requests by the action taken. A rule on trial takes no action.',
       }),
-      by_confidence: z
-        .record(z.string(), count)
-        .meta({ description: 'By tenths of the confidence in the verdict, whichever it is. All requests.' }),
+      by_confidence: z.record(z.string(), count).meta({
+        description: 'All requests by the confidence in the verdict, in steps of 0.1, whatever the verdict.',
+      }),
     }),
     series: z
       .array(
@@ -93,15 +93,19 @@ const stats = z
       )
       .meta({
         description:
-          'Each bucket by its beginning; the last one is not over. It adds up to `detection`. Of verdicts and categories it has those that there were.',
+          'Each bucket has the time at which it begins. The last one is not complete. The buckets add up to `detection`. Only verdicts and categories that occurred are listed.',
       }),
     generated_at: time,
   })
   .meta({ id: 'Statistics' })
 
 const windowQuery = z.strictObject({
-  window: window.default('24h').meta({ description: 'How far back.', override: { default: '24h' } }),
-  bucket: bucket.optional().meta({ description: 'How finely `series` is cut; each window has its own.' }),
+  window: window
+    .default('24h')
+    .meta({ description: 'The period that is counted.', override: { default: '24h' } }),
+  bucket: bucket
+    .optional()
+    .meta({ description: 'The length of a bucket in `series`. Each window allows other lengths.' }),
 })
 
 const getStats = operation({
@@ -109,10 +113,10 @@ const getStats = operation({
   method: 'GET',
   path: '/stats',
   tag: 'Statistics',
-  summary: 'What was seen',
+  summary: 'Get statistics',
   description:
-    'Counts of everything in the window, which ends now and begins where a bucket does, in UTC. ' +
-    'A request is in it within a second.',
+    'Counts for the window, which ends now and starts at the beginning of a bucket, in UTC. ' +
+    'A request is counted within a second.',
   scopes: ['read'],
   query: windowQuery,
   answer: stats,
@@ -130,7 +134,7 @@ const traffic = z
     blocked: count,
     series: z
       .array(z.strictObject({ at: time, requests: count, blocked: count }))
-      .meta({ description: 'Each bucket by its beginning; the last one is not over.' }),
+      .meta({ description: 'Each bucket has the time at which it begins. The last one is not complete.' }),
   })
   .meta({ id: 'AgentTraffic' })
 
@@ -139,8 +143,8 @@ const getAgentTraffic = operation({
   method: 'GET',
   path: '/agents/{agent_id}/traffic',
   tag: 'Statistics',
-  summary: 'What was seen of an agent',
-  description: 'Its requests in the window, in buckets as `/stats` has them.',
+  summary: 'Get statistics of an agent',
+  description: 'Its requests in the window, in the same buckets as `/stats`.',
   scopes: ['read'],
   params: z.strictObject({ agent_id: z.string() }),
   find: ({ params }, { store }) => store.catalogue.softwareNamed(params.agent_id),

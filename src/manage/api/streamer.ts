@@ -16,7 +16,11 @@ export function streamer(management: Management): SayStream {
     if (stream === null) return false
     ctx.vary('Accept')
     const type = ctx.accepts(JSON_TYPE, EVENTS)
-    if (type === false) throw new Refusal('not_acceptable', `this is there as ${EVENTS} and as ${JSON_TYPE}`)
+    if (type === false)
+      throw new Refusal(
+        'not_acceptable',
+        `only ${EVENTS} and ${JSON_TYPE} are available: send one of them as Accept`,
+      )
     if (type === JSON_TYPE) return false
     const events = await stream.begin(call, management)
     if (ctx.method === 'HEAD') sayEventStream(ctx, Readable.from([]))

@@ -19,7 +19,7 @@ const reason = z
     code: z.enum(Object.keys(EFFECTS) as [FindingCode, ...FindingCode[]]).meta({
       description: 'Stable, for programs.',
     }),
-    detail: z.string().meta({ description: 'In words.' }),
+    detail: z.string().meta({ description: 'A readable description.' }),
   })
   .meta({ id: 'SubmissionReason' })
 
@@ -32,16 +32,21 @@ export function submitAnswer<Signature extends z.ZodType>(signature: Signature) 
 const trial = z
   .strictObject({
     since: time,
-    is_counting: z.boolean().meta({ description: 'As long as a submission of it waits.' }),
-    hits: z.int().min(0).meta({ description: 'Requests that had the fingerprint.' }),
-    addresses: z.int().min(0).meta({ description: 'Distinct ones, about.' }),
+    is_counting: z
+      .boolean()
+      .meta({ description: 'Whether it is counted: only while a submission of it is pending.' }),
+    hits: z.int().min(0).meta({ description: 'Requests with the fingerprint.' }),
+    addresses: z.int().min(0).meta({ description: 'Distinct addresses, approximately.' }),
     first_hit_at: time.nullable(),
     last_hit_at: time.nullable(),
-    agreements: z.int().min(0).meta({ description: 'Requests that were held for the agent anyway.' }),
+    agreements: z
+      .int()
+      .min(0)
+      .meta({ description: 'Requests that were classified as this agent without it.' }),
     undecided: z
       .int()
       .min(0)
-      .meta({ description: 'Requests that were held for nobody, or for automation without a name.' }),
+      .meta({ description: 'Requests that were classified as unknown or as unnamed automation.' }),
     disagreements: z
       .strictObject({
         total: z.int().min(0),
@@ -53,20 +58,22 @@ const trial = z
           }),
         ),
       })
-      .meta({ description: 'Requests that were held for people, or for other agents.' }),
+      .meta({ description: 'Requests that were classified as human or as another agent.' }),
     false_positive_reports: z
       .int()
       .min(0)
-      .meta({ description: 'Requests with it of which `/feedback` says that they were a person’s.' }),
-    confirmations: z
+      .meta({ description: 'Requests that `/feedback` reported as human.' }),
+    confirmations: z.int().min(0).meta({
+      description: 'Requests that `/feedback` reported as this agent, or as an agent without naming it.',
+    }),
+    contradictions: z
       .int()
       .min(0)
-      .meta({ description: 'Of which it says that they were an agent’s: this one’s, or any.' }),
-    contradictions: z.int().min(0).meta({ description: 'Of which it says that they were another agent’s.' }),
+      .meta({ description: 'Requests that `/feedback` reported as another agent.' }),
   })
   .meta({
     id: 'SubmissionTrial',
-    description: 'What live traffic has shown of it since, without acting on it.',
+    description: 'What live traffic has shown about it since it was submitted. Verdicts are not affected.',
   })
 
 const submissionFields = {
@@ -80,12 +87,14 @@ const submissionFields = {
   user_agent: z.string().nullable(),
   notes: z.string().nullable(),
   reasons: z.array(reason),
-  duplicate_of: z.string().nullable().meta({ description: 'The submission that was there before it.' }),
+  duplicate_of: z.string().nullable().meta({ description: 'The id of the earlier submission.' }),
   submitted_by: z.string().meta({ description: 'The id of a principal.' }),
   created_at: time,
   decided_by: z.string().nullable().meta({ description: 'The id of a principal; `analysis`.' }),
   decided_at: time.nullable(),
-  rolled_back_at: time.nullable().meta({ description: 'It was accepted, and taken back.' }),
+  rolled_back_at: time
+    .nullable()
+    .meta({ description: 'When it was rolled back after it was accepted. `null`: it was not.' }),
 }
 export const submissionAnswer = z
   .strictObject({ ...submissionFields, trial: trial.nullable() })

@@ -37,26 +37,26 @@ const agentName = z
 const submission = z
   .strictObject({
     fingerprint: z.string().max(200, 'is longer than 200 characters').meta({
-      description: 'Whole: no part of it may be `*`.',
+      description: 'The whole fingerprint. No part of it may be `*`.',
       example: 't13d1312h2_f57a46bbacb6_ab7e3b40a677',
     }),
     type,
     agent_name: agentName
       .nullish()
-      .meta({ description: 'Whose it is: an agent that is known, or a new one.' }),
-    category: category.nullish().meta({ description: 'Of an agent that is new.' }),
+      .meta({ description: 'The agent that has it: a known agent or a new one.' }),
+    category: category.nullish().meta({ description: 'The category of a new agent.' }),
     user_agent: z
       .string()
       .max(1_024, 'is longer than 1,024 characters')
-      .regex(/^[\x20-\x7e\x80-\xff]*$/, 'is no value of a header')
+      .regex(/^[\x20-\x7e\x80-\xff]*$/, 'is not a valid header value')
       .nullish()
-      .meta({ description: 'The User-Agent that it comes with.' }),
+      .meta({ description: 'The User-Agent that was sent with it.' }),
     notes: z
       .string()
       .max(2_000, 'is longer than 2,000 characters')
-      .refine((text) => !UNSEEN.test(text), 'has a character that nobody sees')
+      .refine((text) => !UNSEEN.test(text), 'contains an invisible character')
       .nullish()
-      .meta({ description: 'For who reviews it: plain text.' }),
+      .meta({ description: 'A note for the reviewer, in plain text.' }),
   })
   .superRefine(({ fingerprint, type }, context) => {
     const message = wrongInFingerprint(type, fingerprint, false)
@@ -79,12 +79,12 @@ const submitting = {
   path: '/signatures/submit' as const,
   tag: 'Signatures' as const,
   summary: 'Submit fingerprints',
-  description: `One, or a list of up to ${LIST_MAX.toLocaleString('en')}; if one of them is not well formed none is taken. Each is analysed at once: its form, whether anything can have it, who is known to have it or parts of it, and live traffic.
+  description: `One, or a list of up to ${LIST_MAX.toLocaleString('en')}. If one of them is malformed, the whole list is rejected. Each is analysed at once: its format, whether it is possible, which software is known to have it or parts of it, and live traffic.
 
-- \`pending\`: an administrator decides. Meanwhile it is counted on live traffic, and changes no verdict.
-- \`accepted\`: nothing speaks against it, and the setting \`submissions.auto_accept\` is on.
-- \`duplicate\`: it is known, or waits already.
-- \`rejected\`: it cannot be, or accepting it would do harm, as with the fingerprints of browsers.`,
+- \`pending\`: an administrator decides. Until then it is counted on live traffic and changes no verdict.
+- \`accepted\`: the analysis found no objection, and \`submissions.auto_accept\` is on.
+- \`duplicate\`: it is already known or pending.
+- \`rejected\`: it is impossible, or accepting it would do harm, for example because browsers have it.`,
   scopes: ['write'] as const,
   body: z.union([submission, submissionList]),
   problems: ['conflict', 'unavailable'] as const,
@@ -120,14 +120,14 @@ const listSubmissions = listing({
   name: 'submissions',
   isPartFirst: true,
   filters: {
-    status: status.optional().meta({ description: 'Only those that have come so far.' }),
-    type: type.optional().meta({ description: 'Only of this kind of fingerprint.' }),
+    status: status.optional().meta({ description: 'Only submissions with this status.' }),
+    type: type.optional().meta({ description: 'Only fingerprints of this type.' }),
     q: z
       .string()
       .max(200, 'is longer than 200 characters')
-      .refine((text) => !UNSEEN.test(text), 'has a character that nobody sees')
+      .refine((text) => !UNSEEN.test(text), 'contains an invisible character')
       .optional()
-      .meta({ description: 'Is in the fingerprint, or in the name or the id of the agent.' }),
+      .meta({ description: 'A text in the fingerprint, or in the name or the id of the agent.' }),
   },
   part: ({ status = null, type = null, q }, part, { store }) => {
     const text = q === undefined || q === '' ? null : q
@@ -147,8 +147,8 @@ const getSubmission = operation({
   method: 'GET',
   path: '/submissions/{id}',
   tag: 'Signatures',
-  summary: 'Show a submission',
-  description: 'With what live traffic has shown of it since it came.',
+  summary: 'Get a submission',
+  description: 'Includes what live traffic has shown about it since it was submitted.',
   scopes: ['admin'],
   ...byId,
   answer: submissionAnswer,
@@ -161,9 +161,9 @@ const reviewSubmission = operation({
   path: '/submissions/{id}/review',
   tag: 'Signatures',
   summary: 'Decide on a submission',
-  description: `- \`accept\`: from now on requests are judged by it. An agent that is not known is made.
-- \`reject\`: nothing comes of it.
-- \`rollback\`: of one that was accepted; the signature is taken back, and the agent, too, if accepting it has made it and nothing else is known of it.
+  description: `- \`accept\`: the fingerprint is used in verdicts from now on. If the agent is unknown, it is created.
+- \`reject\`: the fingerprint is not used.
+- \`rollback\`: undoes an earlier \`accept\`. The signature is removed, and so is the agent if accepting created it and it has no other signature.
 
 Of two who decide at once one gets 409, which names the state.`,
   scopes: ['admin'],
@@ -172,16 +172,15 @@ Of two who decide at once one gets 409, which names the state.`,
     .strictObject({
       decision: z.enum(['accept', 'reject', 'rollback']),
       agent_id: z.string().min(1, 'is empty').max(200, 'is longer than 200 characters').nullish().meta({
-        description:
-          'Whose it is, in the place of whom it was submitted for: the id or the name of an agent.',
+        description: 'The agent that has it, if it differs from the submitted one: its id or its name.',
       }),
       despite_people: z.boolean().optional().meta({
-        description: 'Accepts what live traffic says that people have.',
+        description: 'Accepts the fingerprint even if live traffic shows that people have it.',
       }),
     })
     .superRefine(({ decision, agent_id, despite_people }, context) => {
       if (decision === 'accept') return
-      const message = 'is for the decision accept'
+      const message = 'is only allowed with the decision accept'
       if (typeof agent_id === 'string') context.addIssue({ code: 'custom', path: ['agent_id'], message })
       if (despite_people === true) context.addIssue({ code: 'custom', path: ['despite_people'], message })
     })

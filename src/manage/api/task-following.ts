@@ -19,7 +19,7 @@ export async function followTask(
   const cancel = () => {
     store.tasks
       .cancel(id, nowMs())
-      .catch((error: Error) => log.warn('a task could not be cancelled', { task: id, error }))
+      .catch((error: Error) => log.warn('failed to cancel a task', { task: id, error }))
   }
   if (cancelled.aborted) cancel()
   cancelled.addEventListener('abort', cancel, { once: true })

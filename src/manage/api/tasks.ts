@@ -32,9 +32,9 @@ const taskFields = {
   type: z.string(),
   status,
   total: z.int().min(0).meta({ description: 'Items.' }),
-  completed: z.int().min(0).meta({ description: 'Items that are done, the failed ones among them.' }),
+  completed: z.int().min(0).meta({ description: 'Items that are done, including failed ones.' }),
   failed: z.int().min(0),
-  error: z.string().nullable().meta({ description: 'Why it failed as a whole.' }),
+  error: z.string().nullable().meta({ description: 'Why the whole task failed.' }),
   created_at: time,
   started_at: time.nullable(),
   finished_at: time.nullable(),
@@ -44,7 +44,7 @@ const itemResult = z
   .strictObject({
     index: z.int().min(0).meta({ description: 'Its place in `items`, from 0.' }),
     status: z.enum(['ok', 'error']),
-    result: z.unknown().optional().meta({ description: 'As the `output_schema` of the type has it.' }),
+    result: z.unknown().optional().meta({ description: 'The result, in the `output_schema` of the type.' }),
     error: z
       .strictObject({
         code: z.string(),
@@ -62,16 +62,17 @@ const taskWithResults = z
     results: z
       .array(itemResult)
       .optional()
-      .meta({ description: 'Of a small one, which is finished already.' }),
+      .meta({ description: 'The results of a small task, which has already ended.' }),
     callback_secret: z.string().optional().meta({
-      description: 'With `callback_url`: signs what is told there (Standard Webhooks). Shown here only.',
+      description:
+        'With `callback_url`: the secret that signs the callback (Standard Webhooks). Shown only in this answer.',
     }),
   })
   .meta({ id: 'CreatedTask' })
 const taskPage = z
   .strictObject({
     ...taskFields,
-    results: z.array(itemResult).meta({ description: 'Those of the page, as far as they are done.' }),
+    results: z.array(itemResult).meta({ description: 'The results on this page, as far as they are done.' }),
     page: z.int().min(1),
     limit: z.int().min(1),
   })
@@ -79,7 +80,7 @@ const taskPage = z
 const taskPart = z
   .strictObject({
     ...taskFields,
-    results: z.array(itemResult).meta({ description: 'Those of this part, as far as they are done.' }),
+    results: z.array(itemResult).meta({ description: 'The results on this page, as far as they are done.' }),
     ...CURSOR_ANSWER,
   })
   .meta({ id: 'TaskPart' })
@@ -96,7 +97,7 @@ const listAnswer = z.strictObject({
       max_items: z.int(),
     }),
   ),
-  recent: z.array(task).meta({ description: 'The caller’s own, newest first.' }),
+  recent: z.array(task).meta({ description: 'The tasks of the caller, newest first.' }),
 })
 
 type Types = ReadonlyMap<string, TaskType>
@@ -118,8 +119,8 @@ function listTasks(types: Types): AnyOperation {
     method: 'GET',
     path: '/tasks',
     tag: 'Tasks',
-    summary: 'List what can be done to many items',
-    description: 'And the newest tasks of the caller.',
+    summary: 'List task types',
+    description: 'Also lists the latest tasks of the caller.',
     scopes: ['read'],
     answer: listAnswer,
     run: async ({ principal }, { store }) => ({
@@ -137,10 +138,13 @@ function createTask(types: Types): AnyOperation {
         .min(1, 'is empty')
         .max(ITEMS_MAX, `takes at most ${ITEMS_MAX} items`)
         .optional(),
-      input: z.unknown().optional().meta({ description: 'In place of `items`, where there is one.' }),
+      input: z
+        .unknown()
+        .optional()
+        .meta({ description: 'Instead of `items`, for types that take one input.' }),
       callback_url: z.string().max(2048, 'is longer than 2048 characters').nullish().meta({
         description:
-          'Is told when the task has ended, by a POST as Standard Webhooks have it: `{type, timestamp, data}`, where the type is `task_completed`, `task_failed` or `task_cancelled`, and the data the task without its results. It has https:// and leads to the public internet.',
+          'Called when the task has ended, with a POST (Standard Webhooks): `{type, timestamp, data}`. The type is `task_completed`, `task_failed` or `task_cancelled`. The data is the task without its results. It must use https:// and a public address.',
       }),
     })
     .meta({ id: 'TaskRequest', override: exactlyOne('items', 'input') })
@@ -149,9 +153,9 @@ function createTask(types: Types): AnyOperation {
     method: 'POST',
     path: '/tasks/create',
     tag: 'Tasks',
-    summary: 'Do something to many items',
+    summary: 'Create a task',
     description:
-      'A small task is finished in the answer, with its results. A larger one is queued; `GET /tasks/{task_id}` says how far it is. An item that is wrong fails alone.',
+      'A small task is finished in the answer, which contains its results. A larger one is queued, and `GET /tasks/{task_id}` shows its progress. An invalid item does not affect the others.',
     scopes: ['detect'],
     moreScopes: (sent) => {
       const type = types.get(String((Object(sent) as { type?: unknown }).type))
@@ -198,7 +202,7 @@ async function callbackUrlIn(
 
 function itemsIn({ items, input }: TaskRequest, { type, itemsMax }: TaskType): readonly unknown[] {
   if ((items === undefined) === (input === undefined))
-    throw invalid([{ pointer: '/items', detail: 'takes the place of input: give one of them' }])
+    throw invalid([{ pointer: '/items', detail: 'give exactly one of items and input' }])
   const all = items ?? [input]
   if (all.length > itemsMax)
     throw invalid([{ pointer: '/items', detail: `takes at most ${itemsMax} items of the type ${type}` }])
@@ -232,9 +236,13 @@ async function queue(
   const id = newId('tsk')
   const task = { id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) }
   if (!(await store.tasks.add(task, OPEN_MAX)))
-    throw new Refusal('rate_limited', `there are ${OPEN_MAX} tasks that are not finished`, {
-      headers: { 'Retry-After': '10' },
-    })
+    throw new Refusal(
+      'rate_limited',
+      `too many open tasks (at most ${OPEN_MAX}): wait until one has ended, or cancel one`,
+      {
+        headers: { 'Retry-After': '10' },
+      },
+    )
   tasks.wake()
   return shownTask((await store.tasks.byId(id))!)
 }
@@ -264,7 +272,7 @@ const ownTask = {
 
 const lookedAt = {
   ...{ id: 'getTask', method: 'GET' as const, path: '/tasks/{task_id}' as const, tag: 'Tasks' as const },
-  summary: 'Look at a task',
+  summary: 'Get a task',
   scopes: ['read'] as const,
   ...ownTask,
 }
@@ -272,7 +280,7 @@ const lookedAt = {
 const getTask: Versioned = {
   v1: operation({
     ...lookedAt,
-    description: 'Its results are in the order of its items. Others’ tasks are not there.',
+    description: 'Its results are in the order of its items. Tasks of other callers are not found.',
     query: z.strictObject(PAGE_FIELDS),
     answer: taskPage,
     run: async ({ subject, query, target }, { store, publicUrl }) => {
@@ -287,7 +295,7 @@ const getTask: Versioned = {
   v2: operation({
     ...lookedAt,
     description:
-      'Its results are in the order of its items. There is a `next_cursor` until it has ended and all of them are read: whoever goes on with it follows the task. Others’ tasks are not there.',
+      'Its results are in the order of its items. `next_cursor` is set until the task has ended and all results are read, so a client that keeps paging follows the task. Tasks of other callers are not found.',
     query: z.strictObject(CURSOR_FIELDS),
     answer: taskPart,
     run: async ({ subject, query, target }, { store, publicUrl }) => {
@@ -318,7 +326,7 @@ const cancelTask = operation({
   path: '/tasks/{task_id}',
   tag: 'Tasks',
   summary: 'Cancel a task',
-  description: 'What is done of it stays. One that has ended stays as it is.',
+  description: 'Results that are done are kept. A task that has ended is unchanged.',
   scopes: ['detect'],
   ...ownTask,
   status: 204,

@@ -91,7 +91,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     operation: 'POST /detect',
     title: 'Detect an AI agent',
     description:
-      'Says whether a request comes from an AI agent, which one, how sure that is, and why: from its User-Agent, its JA4 and JA4H fingerprints, its headers, or any of them.',
+      'Detects whether a request comes from an AI agent, which one, with what confidence, and why. Takes its User-Agent, its JA4 and JA4H fingerprints, its headers, or any of them.',
     input: bodyOf,
     isReadOnly: true,
     asked: asBody,
@@ -100,7 +100,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     name: 'lookup_fingerprint',
     operation: 'GET /fingerprint/lookup',
     title: 'Look up a fingerprint',
-    description: 'Finds who is known to have a JA4, JA4S, JA4H or JA4X fingerprint.',
+    description: 'Finds the software known to have a JA4, JA4S, JA4H or JA4X fingerprint.',
     input: () =>
       z.strictObject({
         fingerprint: z.string().min(1, 'is empty'),
@@ -115,7 +115,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     name: 'list_agents',
     operation: 'GET /agents',
     title: 'List known agents',
-    description: 'Lists the AI agents and frameworks that are known, with their fingerprints.',
+    description: 'Lists the known AI agents and frameworks with their fingerprints.',
     input: () =>
       z.strictObject({
         category: z
@@ -132,7 +132,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     name: 'get_agent',
     operation: 'GET /agents/{agent_id}',
     title: 'Describe an agent',
-    description: 'All that is known of one agent, by its id (`gptbot`) or its exact name (`GPTBot`).',
+    description: 'Describes one agent, found by its id (`gptbot`) or its exact name (`GPTBot`).',
     input: () => z.strictObject({ agent_id: z.string().min(1, 'is empty') }),
     isReadOnly: true,
     asked: ({ agent_id }) => ({ params: { agent_id } }),
@@ -141,7 +141,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     name: 'submit_signature',
     operation: 'POST /signatures/submit',
     title: 'Submit a fingerprint',
-    description: 'Submits a new fingerprint for analysis. It judges nothing before it is accepted.',
+    description: 'Submits a new fingerprint for analysis. It affects no verdict until it is accepted.',
     input: bodyOf,
     isReadOnly: false,
     asked: asBody,
@@ -151,7 +151,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     operation: 'POST /tasks/create',
     title: 'Start a task',
     description:
-      'Works on many items at once: `detect`, `lookup`, `compare`, `explain`, `analyze_capture`. Small ones are finished in the answer; of larger ones get_task has the results.',
+      'Processes many items at once: `detect`, `lookup`, `compare`, `explain`, `analyze_capture`. Small tasks are finished in the answer. For larger ones, get_task returns the results.',
     input: bodyOf,
     isReadOnly: false,
     asked: asBody,
@@ -160,8 +160,8 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
   {
     name: 'get_task',
     operation: 'GET /tasks/{task_id}',
-    title: 'Look at a task',
-    description: 'How far a task has come, and its results so far.',
+    title: 'Get a task',
+    description: 'Shows the progress of a task and its results so far.',
     input: () => z.strictObject({ task_id: z.string().min(1, 'is empty'), page, limit }),
     isReadOnly: true,
     asked: ({ task_id, ...query }) => ({ params: { task_id }, query: inQuery(query) }),
@@ -170,7 +170,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     name: 'get_stats',
     operation: 'GET /stats',
     title: 'Platform statistics',
-    description: 'How many agents are tracked, how many fingerprints, and what was detected lately.',
+    description: 'Counts the tracked agents and fingerprints, and recent detections.',
     input: () =>
       z.strictObject({
         window: z.enum(['1h', '24h', '7d', '30d']).optional(),
@@ -185,7 +185,7 @@ const COMPARE: Tool = {
   name: 'compare_fingerprints',
   title: 'Compare fingerprints',
   description:
-    'Says whether fingerprints are one client’s: the same, the same in another session, the same library, or different; which parts agree, and who is known to have them.',
+    'Compares fingerprints: the same client, the same client in another session, the same library, or different. Shows which parts match and which software is known to have them.',
   scopes: ['read', 'detect'],
   protocols: TOOL_PROTOCOLS,
   annotations: annotations(true),
@@ -199,7 +199,7 @@ const EXPLAIN: Tool = {
   name: 'explain_detection',
   title: 'Explain a detection',
   description:
-    'Takes what detect_agent takes, and says what each piece of evidence does to the verdict, what else it could be, and what was not told.',
+    'Takes the same input as detect_agent. Shows how each piece of evidence affects the verdict, what else the client could be, and which inputs are missing.',
   scopes: ['detect'],
   protocols: TOOL_PROTOCOLS,
   annotations: annotations(true),

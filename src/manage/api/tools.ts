@@ -14,7 +14,9 @@ const tool = z
     description: z.string(),
     input_schema: jsonSchema,
     output_schema: jsonSchema,
-    scopes: z.array(z.enum(SCOPES)).meta({ description: 'One of these is needed, besides `mcp`.' }),
+    scopes: z
+      .array(z.enum(SCOPES))
+      .meta({ description: 'One of these scopes is required. MCP also requires `mcp`.' }),
     protocols: z.array(z.enum(TOOL_PROTOCOLS)),
     annotations: z.strictObject({
       readOnlyHint: z.boolean(),
@@ -28,7 +30,7 @@ const tool = z
 const executeRequest = z
   .strictObject({
     tool: z.string(),
-    arguments: z.unknown().optional().meta({ description: 'What its `input_schema` has; an object.' }),
+    arguments: z.unknown().optional().meta({ description: 'An object that matches its `input_schema`.' }),
   })
   .meta({ id: 'ExecuteRequest' })
 
@@ -36,10 +38,9 @@ const executeAnswer = z
   .strictObject({
     tool: z.string(),
     result: z.record(z.string(), z.unknown()).meta({
-      description:
-        'As its `output_schema` has it; where `is_error` is true, the refusal: `code` and `detail`.',
+      description: 'Matches its `output_schema`. If `is_error` is true, the error: `code` and `detail`.',
     }),
-    is_error: z.boolean().meta({ description: 'The tool was called rightly, and could not do it.' }),
+    is_error: z.boolean().meta({ description: 'Whether the tool failed although the call was valid.' }),
     duration_ms: z.number().min(0),
   })
   .meta({ id: 'ExecuteResult' })
@@ -56,7 +57,7 @@ function listTools(tools: Tools): AnyOperation {
     path: '/tools',
     tag: 'Tools',
     summary: 'List the tools',
-    description: 'Those that MCP and A2A offer as well, under the same names.',
+    description: 'MCP and A2A offer the same tools under the same names.',
     scopes: ['read', 'mcp'],
     answer: z.strictObject({ tools: z.array(tool) }),
     run: () => ({ body }),
@@ -71,7 +72,7 @@ function executeTool(tools: Tools): AnyOperation {
     tag: 'Tools',
     summary: 'Run a tool',
     description:
-      'A tool that is not there is 404, arguments that it does not take are 400. What the tool refuses, like an agent that nobody knows, is an answer with `is_error`.',
+      'An unknown tool is answered with 404, invalid arguments with 400. A failure of the tool itself, such as an unknown agent, is an answer with `is_error`.',
     scopes: ['mcp'],
     moreScopes: (sent) => {
       const { tool: name, arguments: given } = Object(sent) as { tool?: unknown; arguments?: unknown }
@@ -109,7 +110,7 @@ export function noTool({ list }: Tools, name: string): Refusal {
     name,
     list.map((each) => each.name),
   )
-  return new Refusal('not_found', `there is no such tool${near}`)
+  return new Refusal('not_found', `unknown tool${near}`)
 }
 
 function described({ name, title, description, scopes, protocols, annotations, input, output }: Tool) {

@@ -16,10 +16,10 @@ const AGENT = 'https://agent.example/identity.json'
 const trust = z
   .strictObject({
     id: z.string().meta({ example: 'trs_x7c1Jq0aT5b2' }),
-    agent_id: z.string().nullable().meta({ description: 'The URL of an Agent Identity; null for a key.' }),
-    document: members.nullable().meta({ description: 'Of an agent whose document is kept here.' }),
-    jwk: members.nullable().meta({ description: 'A public key; null for an agent.' }),
-    thumbprint: z.string().nullable().meta({ description: 'Of the key: RFC 7638, SHA-256.' }),
+    agent_id: z.string().nullable().meta({ description: 'The URL of an Agent Identity. `null` for a key.' }),
+    document: members.nullable().meta({ description: 'The Agent Identity Document, if it is stored here.' }),
+    jwk: members.nullable().meta({ description: 'A public key. `null` for an agent.' }),
+    thumbprint: z.string().nullable().meta({ description: 'The SHA-256 thumbprint of the key (RFC 7638).' }),
     name: z.string().nullable(),
     scopes: z.array(scope),
     plan,
@@ -35,7 +35,7 @@ const trustRequest = z
     }),
     document: members.optional().meta({
       description:
-        'An Agent Identity Document, where it is not to be fetched: with `jwks`, `jwks_uri` or `public_key`.',
+        'An Agent Identity Document to store instead of fetching it, with `jwks`, `jwks_uri` or `public_key`.',
     }),
     jwk: members.optional().meta({ description: 'The public key of a GNAP client.' }),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
@@ -55,9 +55,9 @@ const createTrust = operation({
   method: 'POST',
   path: '/trust',
   tag: 'Administration',
-  summary: 'Trust an agent, or a key',
+  summary: 'Trust an agent or a key',
   description:
-    'What an Agent Identity (`agent_id`, `document`) or a GNAP key (`jwk`) may do. Proof of who somebody is gives nothing by itself. An agent, or a key, has one entry.',
+    'Grants scopes to an Agent Identity (`agent_id`, `document`) or a GNAP key (`jwk`). A proven identity alone grants no access. Each agent or key has one entry.',
   scopes: ['admin'],
   body: trustRequest,
   status: 201,
@@ -98,15 +98,15 @@ const deleteTrust = operation({
   method: 'DELETE',
   path: '/trust/{id}',
   tag: 'Administration',
-  summary: 'Trust an agent, or a key, no more',
-  description: 'Within a second it may do nothing any more.',
+  summary: 'Stop trusting an agent or a key',
+  description: 'It loses its access within a second.',
   scopes: ['admin'],
   params: z.strictObject({ id: z.string() }),
   status: 204,
   find: ({ params }, { store }) => store.trust.byId(params.id),
   run: async (call, { store, trust, nowMs }) => {
     if (!(await removeTrust(store, call.subject, actorOf(call), nowMs())))
-      throw new Refusal('not_found', 'there is nothing of this name')
+      throw new Refusal('not_found', `trusted agent "${call.subject.id}" not found`)
     trust.forget()
     return { body: null }
   },

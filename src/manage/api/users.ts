@@ -27,14 +27,19 @@ const user = z
   .strictObject({
     id: z.string().meta({ example: 'usr_Zt0cP1w4Yk2e' }),
     email: z.string(),
-    scopes: z.array(scope).meta({ description: 'No client that they consent to gets more.' }),
+    scopes: z
+      .array(scope)
+      .meta({ description: 'The scopes of the user. Clients that they authorize get no others.' }),
     has_password: z.boolean().meta({
-      description: 'Without one they sign in by other means: a passkey, the OpenID provider elsewhere.',
+      description:
+        'Whether the user has a password. Without one they sign in with a passkey or through the OpenID provider.',
     }),
-    has_one_time_codes: z.boolean().meta({ description: 'Whether one is asked for beside the password.' }),
-    disabled: z.boolean().meta({ description: 'They cannot sign in.' }),
+    has_one_time_codes: z
+      .boolean()
+      .meta({ description: 'Whether a one-time code is required in addition to the password.' }),
+    disabled: z.boolean().meta({ description: 'Whether the user is barred from signing in.' }),
     openid: openid.nullable().meta({
-      description: 'Who they are at the OpenID provider elsewhere (`auth.openid`); `null`: nobody, so far.',
+      description: 'Their account at the external OpenID provider (`auth.openid`). `null`: not linked yet.',
     }),
     created_at: time,
   })
@@ -43,18 +48,18 @@ const user = z
 const openidRequest = z
   .strictObject({
     subject: z.string().regex(OPENID_SUBJECT, 'takes 1 to 255 characters of ASCII').meta({
-      description: 'What the provider calls them for good (`sub`), as `failSignIn` in the audit log has it.',
+      description: 'Their permanent id at the provider (`sub`), as shown by `failSignIn` in the audit log.',
     }),
   })
   .meta({ id: 'OpenidRequest' })
 
 const userRequest = z
   .strictObject({
-    email: z.string().meta({ description: 'What they sign in with. Case makes no difference.' }),
+    email: z.string().meta({ description: 'The address they sign in with. Case is ignored.' }),
     password: z
       .string()
       .optional()
-      .meta({ description: '12 characters or more; without it one is set later.' }),
+      .meta({ description: 'At least 12 characters. If omitted, it is set later.' }),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
   })
   .meta({ id: 'UserRequest' })
@@ -64,18 +69,19 @@ const userChanges = z
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length).optional(),
     password: z.string().optional().meta({
       description:
-        '12 characters or more. They are signed out everywhere, and what they have consented to is over.',
+        'At least 12 characters. Ends all sessions of the user and revokes the access they granted to clients.',
     }),
     one_time_codes: z.literal(false).optional().meta({
-      description: '`false`: they are asked for none any more. Only who has the app can begin with them.',
+      description:
+        '`false`: turns one-time codes off. Only the user can turn them on, with their authenticator app.',
     }),
-    passkeys: z.literal(false).optional().meta({ description: '`false`: all that they have are removed.' }),
+    passkeys: z.literal(false).optional().meta({ description: '`false`: removes all passkeys of the user.' }),
     disabled: z.boolean().optional().meta({
       description:
-        '`true`: they cannot sign in; else as after a deletion, but for their passkeys and their password.',
+        '`true`: the user cannot sign in. The effect is that of a deletion, but the account, its passkeys and its password are kept.',
     }),
   })
-  .refine((body) => Object.keys(body).length > 0, 'has nothing to change')
+  .refine((body) => Object.keys(body).length > 0, 'contains nothing to change')
   .meta({ id: 'UserChanges', override: { minProperties: 1 } })
 
 const createUser = operation({
@@ -83,9 +89,9 @@ const createUser = operation({
   method: 'POST',
   path: '/users',
   tag: 'Administration',
-  summary: 'Make a user',
+  summary: 'Create a user',
   description:
-    'Somebody who signs in, and lets clients do a part of what they may do themselves. Of the password a hash is kept.',
+    'A user signs in, and can grant clients some or all of their own scopes. Only a hash of the password is stored.',
   scopes: ['admin'],
   body: userRequest,
   status: 201,
@@ -105,14 +111,14 @@ const createUser = operation({
     const email = emailIn(call.body.email)
     const problem = password === null ? null : passwordProblem(password)
     const errors = [
-      ...(email === null ? [{ pointer: '/email', detail: 'is no email address' }] : []),
+      ...(email === null ? [{ pointer: '/email', detail: 'is not a valid email address' }] : []),
       ...(problem === null ? [] : [{ pointer: '/password', detail: problem }]),
     ]
     const [first, ...more] = errors
     if (email === null || first !== undefined) throw invalid([first!, ...more])
     const wanted = { email, password, scopes: [...new Set<Scope>(call.body.scopes)] }
     const made = await makeUser(store, passwords, wanted, actorOf(call), nowMs())
-    if (made === null) throw new Refusal('conflict', 'there is a user of this address')
+    if (made === null) throw new Refusal('conflict', 'a user with this email address already exists')
     return { body: shown(made) }
   },
 })
@@ -140,7 +146,7 @@ const getUser = operation({
   method: 'GET',
   path: '/users/{id}',
   tag: 'Administration',
-  summary: 'One user',
+  summary: 'Get a user',
   scopes: ['admin'],
   ...byId,
   answer: user,
@@ -154,7 +160,7 @@ const updateUser = operation({
   tag: 'Administration',
   summary: 'Change a user',
   description:
-    'What is left out stays. It is in force within a second, for sessions and tokens that are out, too: what somebody may not do any more, nobody does in their name. `If-Match` is heeded.',
+    'Omitted fields are unchanged. Takes effect within a second, also for existing sessions and tokens: clients lose every scope that the user loses. `If-Match` is supported.',
   scopes: ['admin'],
   ...byId,
   body: userChanges,
@@ -176,7 +182,7 @@ const updateUser = operation({
     const isDone = await changeUser(store, passwords, call.subject, changes, actorOf(call), nowMs())
     const now = isDone ? await store.users.byId(call.subject.id) : null
     // The user has been deleted meanwhile.
-    if (now === null) throw new Refusal('not_found', 'there is nothing of this name')
+    if (now === null) throw new Refusal('not_found', `user "${call.subject.id}" not found`)
     return { body: shown(now) }
   },
 })
@@ -187,14 +193,15 @@ const deleteUserById = operation({
   path: '/users/{id}',
   tag: 'Administration',
   summary: 'Delete a user',
-  description: 'Within a second they are signed out everywhere, and what they have consented to is over.',
+  description:
+    'Within a second, all sessions of the user end, and the access they granted to clients is revoked.',
   scopes: ['admin'],
   ...byId,
   status: 204,
   run: async (call, { store, nowMs }) => {
     // Another request has deleted the user first.
     if (!(await deleteUser(store, call.subject, actorOf(call), nowMs())))
-      throw new Refusal('not_found', 'there is nothing of this name')
+      throw new Refusal('not_found', `user "${call.subject.id}" not found`)
     return { body: null }
   },
 })
@@ -204,9 +211,9 @@ const setUserOpenid = operation({
   method: 'PUT',
   path: '/users/{id}/openid',
   tag: 'Administration',
-  summary: 'Say who a user is at the OpenID provider elsewhere',
+  summary: 'Link a user to an account at the OpenID provider',
   description:
-    'It is found out by itself where the provider says that their email address is verified. Who was somebody else there is signed out everywhere.',
+    'Gatehouse links the accounts itself if the provider says that the email address is verified. If the user was linked to another account there, all their sessions end.',
   scopes: ['admin'],
   params: z.strictObject({ id: z.string() }),
   body: openidRequest,
@@ -225,10 +232,10 @@ const setUserOpenid = operation({
   find: ({ params }, { store }) => store.users.byId(params.id),
   run: async (call, { store, elsewhere, nowMs }) => {
     if (elsewhere === null)
-      throw new Refusal('conflict', 'there is no provider: auth.openid.issuer is not set')
+      throw new Refusal('conflict', 'no OpenID provider is configured: set auth.openid.issuer')
     const openid = { issuer: elsewhere.issuer, subject: call.body.subject }
     if (!(await setOpenid(store, call.subject, openid, actorOf(call), nowMs())))
-      throw new Refusal('conflict', 'another user is that one, or this one is gone')
+      throw new Refusal('conflict', 'another user is linked to this account, or this user was deleted')
     return { body: shown({ ...call.subject, openid }) }
   },
 })
@@ -238,16 +245,16 @@ const deleteUserOpenid = operation({
   method: 'DELETE',
   path: '/users/{id}/openid',
   tag: 'Administration',
-  summary: 'Forget who a user is at the OpenID provider elsewhere',
+  summary: 'Unlink a user from the OpenID provider',
   description:
-    'Within a second they are signed out everywhere. Whoever has their address there, verified, is that one then.',
+    'All sessions of the user end within a second. The next sign-in through the provider with their verified email address links them again.',
   scopes: ['admin'],
   params: z.strictObject({ id: z.string() }),
   status: 204,
   find: ({ params }, { store }) => store.users.byId(params.id),
   run: async (call, { store, nowMs }) => {
     if (!(await forgetOpenid(store, call.subject, actorOf(call), nowMs())))
-      throw new Refusal('not_found', 'there is nothing of this name')
+      throw new Refusal('not_found', `user "${call.subject.id}" not found`)
     return { body: null }
   },
 })

@@ -19,22 +19,22 @@ export const webhookFilters = z
       .min(1, 'is empty')
       .max(CATEGORIES.length, 'names a category twice')
       .optional()
-      .meta({ description: 'Only what is about an agent of one of these categories.' }),
+      .meta({ description: 'Only events about agents of these categories.' }),
     agents: z
       .array(z.string().min(1, 'is empty').max(200, 'is longer than 200 characters'))
       .min(1, 'is empty')
       .max(200, 'takes at most 200 agents')
       .optional()
-      .meta({ description: 'Only what is about one of these agents, by id, name or alias.' }),
+      .meta({ description: 'Only events about these agents, by id, name or alias.' }),
     min_severity: z.enum(SEVERITIES).optional().meta({
-      description: 'Only threats that are at least so severe; other events have no severity, and pass.',
+      description: 'Only threats of at least this severity. Events without a severity pass.',
     }),
     min_confidence: z
       .number()
       .min(0, 'takes a number from 0 to 1')
       .max(1, 'takes a number from 0 to 1')
       .optional()
-      .meta({ description: 'Only what is at least so sure; an event without a confidence passes.' }),
+      .meta({ description: 'Minimum confidence. Events without a confidence pass.' }),
   })
   .meta({ id: 'WebhookFilters' })
 
@@ -48,28 +48,30 @@ const configuredFields = {
   created_at: time,
   updated_at: time,
   old_secret_expires_at: time.nullable().meta({
-    description: 'Until then deliveries are signed with the secret before the last rotation as well.',
+    description: 'Until then, deliveries are also signed with the previous secret.',
   }),
   disabled_at: time.nullable(),
   disabled_reason: z.string().nullable().meta({
-    description: 'Why Gatehouse has disabled it; `enabled: true` clears it. `null`: it has not.',
+    description: 'Why Gatehouse disabled it. `enabled: true` clears it. `null`: not disabled by Gatehouse.',
   }),
 }
 const webhookFields = {
   ...configuredFields,
-  pending: z.int().min(0).meta({ description: 'Deliveries that have not ended.' }),
-  last_delivery_at: time.nullable().meta({ description: 'When it last took one.' }),
-  failing_since: time.nullable().meta({ description: 'Since then each attempt has failed.' }),
+  pending: z.int().min(0).meta({ description: 'The number of deliveries that have not ended.' }),
+  last_delivery_at: time.nullable().meta({ description: 'When a delivery last succeeded.' }),
+  failing_since: time.nullable().meta({ description: 'The time since which every attempt has failed.' }),
   paused_until: time.nullable().meta({
     description:
-      'Nothing is sent before then, as too many attempts have failed, or as it has asked for that.',
+      'Nothing is sent before then, because too many attempts failed or the receiver requested a pause.',
   }),
 }
 export const webhook = z.strictObject(webhookFields).meta({ id: 'Webhook' })
 export const webhookWithSecret = z
   .strictObject({
     ...webhookFields,
-    secret: z.string().meta({ description: 'Signs deliveries (Standard Webhooks). Shown here only.' }),
+    secret: z.string().meta({
+      description: 'The secret that signs deliveries (Standard Webhooks). Shown only in this answer.',
+    }),
   })
   .meta({ id: 'WebhookWithSecret' })
 

@@ -51,7 +51,7 @@ const createWebhook = operation({
   tag: 'Webhooks',
   summary: 'Register a webhook',
   description:
-    'The secret is in this answer only. The URL has https:// and leads to the public internet, unless the operator has set `webhooks.allow_private_addresses`.',
+    'The secret is shown only in this answer. The URL must use https:// and a public address, unless `webhooks.allow_private_addresses` is set.',
   scopes: ['admin'],
   body: webhookRequest,
   status: 201,
@@ -81,7 +81,7 @@ const createWebhook = operation({
       atMs,
       async (queries) => {
         if ((await store.webhooks.count(queries)) >= WEBHOOKS_MAX)
-          throw new Refusal('conflict', `there are ${WEBHOOKS_MAX} webhooks, and there cannot be more`)
+          throw new Refusal('conflict', `too many webhooks (at most ${WEBHOOKS_MAX}): remove one first`)
         await store.webhooks.add(record, { ...sealed, createdAtMs: atMs }, queries)
       },
     )
@@ -115,7 +115,7 @@ const getWebhook = operation({
   method: 'GET',
   path: '/webhooks/{id}',
   tag: 'Webhooks',
-  summary: 'One webhook',
+  summary: 'Get a webhook',
   scopes: ['admin'],
   ...byId,
   answer: webhook,
@@ -132,7 +132,7 @@ const updateWebhook = operation({
   tag: 'Webhooks',
   summary: 'Change a webhook',
   description:
-    'What is left out stays. `enabled: false` pauses it: what waits for it goes on once it is enabled again. `If-Match` is heeded; that deliveries have gone on meanwhile is no change.',
+    'Omitted fields are unchanged. `enabled: false` pauses it, and waiting deliveries continue once it is enabled again. `If-Match` is supported, and deliveries in the meantime do not count as a change.',
   scopes: ['admin'],
   ...byId,
   body: webhookChanges,
@@ -201,8 +201,9 @@ const rotateWebhookSecret = operation({
   method: 'POST',
   path: '/webhooks/{id}/rotate',
   tag: 'Webhooks',
-  summary: 'Give a webhook a new secret',
-  description: 'The old one signs beside the new one for 24 hours. The new one is in this answer only.',
+  summary: 'Rotate the secret of a webhook',
+  description:
+    'Deliveries are signed with both secrets for 24 hours. The new one is shown only in this answer.',
   scopes: ['admin'],
   ...byId,
   answer: webhookWithSecret,
@@ -222,7 +223,10 @@ const rotateWebhookSecret = operation({
         const signing = await store.webhooks.rotate(id, made, atMs + OLD_SECRET_MS, queries)
         if (signing === 0) throw gone()
         if (signing > SECRETS_MAX)
-          throw new Refusal('conflict', `it has ${SECRETS_MAX} secrets that sign: wait until one has expired`)
+          throw new Refusal(
+            'conflict',
+            `the webhook already has ${SECRETS_MAX} active secrets: wait until one has expired`,
+          )
       },
     )
     const after = await shownWebhook((await store.webhooks.byId(id)) ?? refuseGone(), management)
@@ -256,7 +260,7 @@ function inOrder(events: readonly EventType[]): EventType[] {
 }
 
 function gone(): Refusal {
-  return new Refusal('not_found', 'there is nothing of this name')
+  return new Refusal('not_found', 'webhook not found: it was deleted')
 }
 
 function refuseGone(): never {
