@@ -69,7 +69,7 @@ test('what is not there, or not for that, is a problem with a code', async (t) =
     const body = await problemIn(response)
     assert.deepEqual(
       [response.status, body.status, body.code, body.title],
-      [404, 404, 'not_found', 'There is no such thing'],
+      [404, 404, 'not_found', 'Not found'],
       path,
     )
     assert.equal(response.headers.get('content-type'), 'application/problem+json')

@@ -100,14 +100,14 @@ test('what is large enough is compressed as the caller likes, each with a tag of
 })
 
 const BAD_BODIES: readonly (readonly [title: string, body: string | Buffer, detail: string])[] = [
-  ['nothing', ' ', 'is no JSON: it ends too early, at line 1, column 2'],
-  ['a half', '{"name": "x", ', 'is no JSON: it ends too early, at line 1, column 15'],
-  ['a comma too many', '{"name": "x",\n}', 'is no JSON: there is something unexpected at line 2, column 1'],
-  ['a tab in a text', '["a\tb"]', 'is no JSON: there is something unexpected at line 1, column 4'],
-  ['no escape', '"\\x"', 'is no JSON: there is something unexpected at line 1, column 2'],
-  ['a zero in front', '[01]', 'is no JSON: there is something unexpected at line 1, column 3'],
-  ['two', '{} {}', 'is no JSON: there is something unexpected at line 1, column 4'],
-  ['a brace for a bracket', '[{"a": 1]}', 'is no JSON: there is something unexpected at line 1, column 9'],
+  ['nothing', ' ', 'is not valid JSON: unexpected end at line 1, column 2'],
+  ['a half', '{"name": "x", ', 'is not valid JSON: unexpected end at line 1, column 15'],
+  ['a comma too many', '{"name": "x",\n}', 'is not valid JSON: unexpected character at line 2, column 1'],
+  ['a tab in a text', '["a\tb"]', 'is not valid JSON: unexpected character at line 1, column 4'],
+  ['no escape', '"\\x"', 'is not valid JSON: unexpected character at line 1, column 2'],
+  ['a zero in front', '[01]', 'is not valid JSON: unexpected character at line 1, column 3'],
+  ['two', '{} {}', 'is not valid JSON: unexpected character at line 1, column 4'],
+  ['a brace for a bracket', '[{"a": 1]}', 'is not valid JSON: unexpected character at line 1, column 9'],
   ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'is not UTF-8'],
   ['a prototype', '{"name": "x", "__proto__": {"access": "admin"}}', 'is not known'],
   ['a deep prototype', '{"name": [{"__proto__": null}]}', 'is not known'],

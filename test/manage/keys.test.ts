@@ -188,7 +188,7 @@ test('what is wrong with a whole body is said of the body', async (t) => {
   const headers = { authorization: `Bearer ${manage.adminKey}`, 'content-type': 'application/json' }
   for (const [body, detail] of [
     [Buffer.from([0x22, 0xff, 0x22]), /^the body is not UTF-8/],
-    ['{', /^the body is no JSON/],
+    ['{', /^the body is not valid JSON/],
   ] as const) {
     const response = await fetch(`${manage.url}/v1/keys`, { method: 'POST', headers, body })
     assert.equal(response.status, 400)

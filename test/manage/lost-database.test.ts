@@ -19,8 +19,8 @@ test('a database that is away says so, with the reason, and works again when it 
   await eventuallyWorks(manage) // a connection or two may not know it yet
 
   await relay.stop()
-  for (let time = 0; time < 12; time++) isAway(await add(manage), /cannot be reached/)
-  isAway(await manage.ask('GET', '/v1/audit'), /cannot be reached/)
+  for (let time = 0; time < 12; time++) isAway(await add(manage), /is unreachable/)
+  isAway(await manage.ask('GET', '/v1/audit'), /is unreachable/)
   await isAlive(manage)
   await relay.start()
   await works(manage)
@@ -41,7 +41,7 @@ test('a database that is away says so, with the reason, and works again when it 
 
   renameSync(file, `${file}.away`)
   await wait(600) // as long as a key is remembered
-  isAway(await add(manage), /cannot be reached/)
+  isAway(await add(manage), /is unreachable/)
   await isAlive(manage)
   renameSync(`${file}.away`, file)
   await works(manage)
@@ -51,7 +51,7 @@ test('a database that is away says so, with the reason, and works again when it 
   other.exec('begin immediate')
   const waiting = add(manage)
   await isAlive(manage)
-  isAway(await waiting, /another program holds/)
+  isAway(await waiting, /locked by another program/)
   other.exec('commit')
   await works(manage)
   assert.deepEqual(manage.failures, [])
@@ -67,7 +67,7 @@ test('tokens are neither made nor taken without a database, for nobody could say
   assert.equal((await open()).status, 200)
   await relay.stop()
   await wait(900)
-  isAway(await open(), /cannot be reached/)
+  isAway(await open(), /is unreachable/)
   const asked = { grant_type: 'client_credentials' }
   for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke']) {
     const { status, body } = await postForm(manage.url, path, { ...asked, token }, basic(client))
@@ -89,7 +89,7 @@ test('a database that is not there at the start is opened when it is', async (t)
   const manage = await TestManagement.start(t, { storeUrl: relay.url, adminKey, admin: null })
   const bearer = { authorization: `Bearer ${adminKey}` }
   const ask = () => manage.ask('GET', '/v1/keys', undefined, bearer)
-  isAway(await ask(), /cannot be reached/)
+  isAway(await ask(), /is unreachable/)
   await isAlive(manage)
   await relay.start()
   while ((await ask()).status !== 200) await wait(100)

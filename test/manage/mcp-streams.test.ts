@@ -11,7 +11,7 @@ test('one caller has so many requests open, and all of them together; who has le
   const open = await Promise.all(Array.from({ length: 100 }, () => listening(manage.url, one)))
   const refused = await sent(manage.url, one, modern('tools/list'))
   assert.deepEqual([refused.status, refused.body.error.data.code], [429, 'rate_limited'])
-  assert.match(refused.body.error.message, /100 requests of this caller/)
+  assert.match(refused.body.error.message, /this caller already has 100 open requests/)
   assert.equal((await sent(manage.url, other, modern('tools/list'))).status, 200)
   for (const socket of open) socket.destroy()
   let again = refused

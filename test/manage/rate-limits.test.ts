@@ -100,7 +100,7 @@ test('postgres: while it is away each process counts by itself, and says so once
   const limits = await RateLimits.open(store, LIMITS, log)
   assert.deepEqual(await asked(limits, 'one', 'free', 5), [false, false, false, true, true])
   assert.equal(lines.length, 1)
-  assert.match(lines[0]!, /counted by this process alone/)
+  assert.match(lines[0]!, /counted in this process only/)
 })
 
 async function asked(

@@ -215,7 +215,7 @@ test('what is wrong with a user is said, and never what the password was', async
     [{ email: 'a@b', password: 'secret'.repeat(3), scopes: ['raed'] }, [/^\/scopes\/0 takes .*"read"/]],
     [
       { email: 'a@b', password: 'secret\u0000'.repeat(3), scopes: ['read'] },
-      [/^\/password has the character/],
+      [/^\/password contains the character/],
     ],
     [{ email: 'a@b', password: 123456789012, scopes: [] }, ['/password takes a string', '/scopes is empty']],
   ] as const) {

@@ -40,7 +40,7 @@ function arriving(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
       leave()
       resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length))
     }
-    const cut = () => refuse(new Refusal('invalid_request', 'the body is damaged, or was cut off'))
+    const cut = () => refuse(new Refusal('invalid_request', 'the body is damaged or incomplete'))
     // A destroyed request emits no more events.
     if (request.destroyed) return cut()
     request.on('data', add).on('end', end).on('error', cut).on('close', cut)
@@ -48,7 +48,7 @@ function arriving(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
 }
 
 function tooLarge(bytesMax: number): Refusal {
-  return new Refusal('too_large', `the body may have ${bytesMax} bytes`)
+  return new Refusal('too_large', `the body is larger than ${bytesMax} bytes`)
 }
 
 const NOTHING = Buffer.alloc(0)

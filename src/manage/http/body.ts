@@ -18,7 +18,7 @@ export type CheckBody = (bytes: Uint8Array) => void
 export function readBody(ctx: Koa.ParameterizedContext, bytesMax: number): unknown {
   if (!hasBody(ctx)) throw invalid([{ pointer: '', detail: 'is missing' }])
   if (!isPlainJson(ctx) && !ctx.request.is('json', '+json'))
-    throw new Refusal('unsupported_media_type', 'the body has to be JSON (Content-Type: application/json)', {
+    throw new Refusal('unsupported_media_type', 'the body must be JSON (Content-Type: application/json)', {
       headers: { Accept: 'application/json' },
     })
   const bytes = readWhole(ctx, bytesMax)
@@ -45,17 +45,17 @@ export function readNoBody(ctx: Koa.ParameterizedContext): Promise<void> | void 
 async function readEmptyBody(ctx: Koa.ParameterizedContext): Promise<void> {
   const text = ctx.get('Content-Type') === '' ? null : textIn(await readWhole(ctx, EMPTY_BYTES_MAX)).trim()
   if (text === null || !EMPTY.has(text))
-    throw invalid([{ pointer: '', detail: 'is not taken here: this has no body' }])
+    throw invalid([{ pointer: '', detail: 'must be empty: this operation takes no body' }])
 }
 
 function readWhole(ctx: Koa.ParameterizedContext, bytesMax: number): Promise<Buffer> | Buffer {
   const { headers } = ctx.req
   const charset = isPlainJson(ctx) ? '' : ctx.request.charset.toLowerCase()
   if (charset !== '' && charset !== 'utf-8' && charset !== 'utf8')
-    throw new Refusal('unsupported_media_type', `the body has to be UTF-8, not ${charset}`)
+    throw new Refusal('unsupported_media_type', `the body must be UTF-8, not ${charset}`)
   const coding = headers['content-encoding']?.toLowerCase() ?? ''
   if (!CODINGS.has(coding))
-    throw new Refusal('unsupported_media_type', 'the body may be compressed with gzip, deflate or br', {
+    throw new Refusal('unsupported_media_type', 'unsupported Content-Encoding: use gzip, deflate or br', {
       headers: { 'Accept-Encoding': 'gzip, deflate, br' },
     })
   if (Number(headers['content-length']) > bytesMax) throw tooLarge(bytesMax)
@@ -80,7 +80,7 @@ async function unpacked(ctx: Koa.ParameterizedContext, coding: string, bytesMax:
   PARSERS.set(bytesMax, parser)
   await parser(ctx as Koa.Context, async () => undefined)
   const { body } = ctx.request
-  if (typeof body !== 'string') throw new Refusal('invalid_request', 'the body was cut off')
+  if (typeof body !== 'string') throw new Refusal('invalid_request', 'the body is incomplete')
   return Buffer.from(body, 'latin1')
 }
 
@@ -89,7 +89,7 @@ async function unpackedBytes(sent: Buffer, coding: string, bytesMax: number): Pr
     return await UNPACK[coding as keyof typeof UNPACK](sent, { maxOutputLength: bytesMax })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bytesMax)
-    throw new Refusal('invalid_request', 'the body is damaged, or was cut off')
+    throw new Refusal('invalid_request', 'the body is damaged or incomplete')
   }
 }
 
@@ -144,13 +144,13 @@ function parserFor(bytesMax: number): Koa.Middleware {
       ctx.req.unpipe().resume()
       const { status } = error as Error & { status?: number }
       if (status === 413) throw tooLarge(bytesMax)
-      throw new Refusal('invalid_request', 'the body is damaged, or was cut off')
+      throw new Refusal('invalid_request', 'the body is damaged or incomplete')
     },
   })
 }
 
 function tooLarge(bytesMax: number): Refusal {
-  return new Refusal('too_large', `the body may have ${bytesMax} bytes`)
+  return new Refusal('too_large', `the body is larger than ${bytesMax} bytes`)
 }
 
 /** The most common spelling, compared without parsing. */

@@ -13,12 +13,12 @@ export const CURSOR_FIELDS = {
   cursor: z
     .string()
     .min(1, 'is empty')
-    .max(2_048, 'is none that was ever given')
-    .regex(/^[\w-]*$/, 'is none that was ever given')
+    .max(2_048, 'is invalid: take it from next_cursor')
+    .regex(/^[\w-]*$/, 'is invalid: take it from next_cursor')
     .optional()
     .meta({
       description:
-        'The `next_cursor` of the part before, of the same list with the same filters. Without: the first part.',
+        'The `next_cursor` of the previous page of the same list, with the same filters. Omit it for the first page.',
     }),
   limit: PAGE_FIELDS.limit,
 }
@@ -26,7 +26,10 @@ export const CURSOR_FIELDS = {
 /** `limit` and `next_cursor`: members of every list answer in /v2. */
 export const CURSOR_ANSWER = {
   limit: z.int().min(1).max(200),
-  next_cursor: z.string().nullable().meta({ description: 'For the next part; `null`: there is none.' }),
+  next_cursor: z
+    .string()
+    .nullable()
+    .meta({ description: 'The cursor of the next page. `null` on the last page.' }),
 }
 
 /** A mark that ties a cursor to one list. `of`: the operation id, the path parameters and the filters. */
@@ -81,7 +84,10 @@ function listIn(text: string): readonly unknown[] {
 
 function refusedCursor(): Refusal {
   return invalid([
-    { pointer: '/cursor', detail: 'is none of this list: take it from next_cursor, with the same filters' },
+    {
+      pointer: '/cursor',
+      detail: 'is not a cursor of this list: take it from next_cursor, with the same filters',
+    },
   ])
 }
 

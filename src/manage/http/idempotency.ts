@@ -47,11 +47,11 @@ export class Idempotency {
     const beginning = await this.#store.begin(principal, key, request, this.#management.nowMs())
     switch (beginning.kind) {
       case 'running':
-        throw new Refusal('idempotency_in_progress', 'ask again when it is done', {
+        throw new Refusal('idempotency_in_progress', 'try again when it has finished', {
           headers: { 'Retry-After': '1' },
         })
       case 'conflict':
-        throw new Refusal('idempotency_conflict', 'this key came with another request before')
+        throw new Refusal('idempotency_conflict', 'this key was already used for another request')
       case 'done':
         return replayed(beginning.answer)
       case 'new': {

@@ -4,8 +4,8 @@ export function jsonProblem(text: string): string {
   const before = text.slice(0, at).split('\n')
   const place = `line ${before.length}, column ${before.at(-1)!.length + 1}`
   return at === text.length
-    ? `is no JSON: it ends too early, at ${place}`
-    : `is no JSON: there is something unexpected at ${place}`
+    ? `is not valid JSON: unexpected end at ${place}`
+    : `is not valid JSON: unexpected character at ${place}`
 }
 
 /** The kind of token that may come next. */

@@ -88,7 +88,7 @@ const DEPTH_MAX = 5
 const FORMATS: ReadonlyMap<string, string> = new Map([
   ['date-time', '2026-11-21T09:30:00.000Z'],
   ['uri', 'https://app.example/hooks'],
-  ['email', 'somebody@app.example'],
+  ['email', 'user@app.example'],
   ['ipv4', '192.0.2.1'],
   ['ipv6', '2001:db8::1'],
 ])

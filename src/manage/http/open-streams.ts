@@ -43,9 +43,9 @@ export class OpenStreams {
   #refusalFor(principal: string): Refusal | null {
     const { perPrincipal, inAll } = this.#limits
     if ((this.#of.get(principal) ?? 0) >= perPrincipal)
-      return new Refusal('rate_limited', `${perPrincipal} requests of this caller are open already`, RETRY)
+      return new Refusal('rate_limited', `this caller already has ${perPrincipal} open requests`, RETRY)
     return this.#size >= inAll
-      ? new Refusal('unavailable', `${inAll} requests are open already, of all callers`, RETRY)
+      ? new Refusal('unavailable', `all callers together already have ${inAll} open requests`, RETRY)
       : null
   }
 

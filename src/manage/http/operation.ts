@@ -161,13 +161,13 @@ export function operation<
 export const NOTHING = z.strictObject({})
 const BODY_BYTES_MAX = 1_048_576
 export const TAGS = [
-  { name: 'Detection', description: 'Who sent this request?' },
-  { name: 'Agents', description: 'The agents that are known.' },
-  { name: 'Signatures', description: 'The fingerprints that are known, and new ones.' },
-  { name: 'Tasks', description: 'Work on many items at once.' },
-  { name: 'Tools', description: 'The same for programs that use tools.' },
-  { name: 'Events', description: 'What has happened, and what happens.' },
-  { name: 'Webhooks', description: 'Being told.' },
-  { name: 'Statistics', description: 'What was seen.' },
+  { name: 'Detection', description: 'Classify requests.' },
+  { name: 'Agents', description: 'The known agents.' },
+  { name: 'Signatures', description: 'The known fingerprints, and submitting new ones.' },
+  { name: 'Tasks', description: 'Asynchronous work on many items.' },
+  { name: 'Tools', description: 'The same operations as tools for AI agents.' },
+  { name: 'Events', description: 'Past and live events.' },
+  { name: 'Webhooks', description: 'Notifications of events.' },
+  { name: 'Statistics', description: 'Statistics about the traffic.' },
   { name: 'Administration', description: 'Keys, settings, policy.' },
 ] as const

@@ -7,10 +7,7 @@ import { Refusal } from './refusal.ts'
  */
 export function requireMatch(ifMatch: string | null, etag: string): void {
   if (ifMatch === null)
-    throw new Refusal(
-      'precondition_required',
-      'send If-Match with the ETag of what this is to take the place of',
-    )
+    throw new Refusal('precondition_required', 'send If-Match with the ETag of the version to replace')
   checkMatch(ifMatch, etag)
 }
 
@@ -28,7 +25,7 @@ export function etagOf(body: unknown): string {
 }
 
 function changedMeanwhile(etag: string): Refusal {
-  return new Refusal('precondition_failed', 'it is not what If-Match says any more: read it again', {
+  return new Refusal('precondition_failed', 'the resource no longer matches If-Match: read it again', {
     headers: { ETag: etag },
   })
 }

@@ -47,19 +47,19 @@ export function refusalFor(error: unknown): Refusal {
     return new Refusal('unavailable', error.message, { headers: { 'Retry-After': '5' } })
   // A database failure may soon be over. The proxy keeps working meanwhile.
   if (error instanceof Fault && error.code.startsWith('STORE_'))
-    return new Refusal('unavailable', STORE_REASONS.get(error.code) ?? 'the database cannot be used', {
+    return new Refusal('unavailable', STORE_REASONS.get(error.code) ?? 'the database is unavailable', {
       headers: { 'Retry-After': '5' },
     })
-  return new Refusal('internal', 'the log of Gatehouse says more')
+  return new Refusal('internal', 'see the log of Gatehouse for details')
 }
 
 /** Leaves out the database's own message: it may contain hosts and users. */
 const STORE_REASONS: ReadonlyMap<string, string> = new Map([
-  ['STORE_FULL', 'there is no room left for the database'],
-  ['STORE_LOCKED', 'another program holds the database'],
-  ['STORE_UNAVAILABLE', 'the database cannot be reached'],
+  ['STORE_FULL', 'the database is out of disk space'],
+  ['STORE_LOCKED', 'the database is locked by another program'],
+  ['STORE_UNAVAILABLE', 'the database is unreachable'],
   ['STORE_DAMAGED', 'the database is damaged'],
-  ['STORE_TOO_NEW', 'a later version of Gatehouse has written the database'],
-  ['STORE_TOO_OLD', 'the database has to be brought up to date: gatehouse migrate'],
-  ['STORE_URL_INVALID', 'the setting store.url names no database'],
+  ['STORE_TOO_NEW', 'the database was written by a later version of Gatehouse'],
+  ['STORE_TOO_OLD', 'the database needs an upgrade: run gatehouse migrate'],
+  ['STORE_URL_INVALID', 'the setting store.url is invalid'],
 ])

@@ -63,25 +63,34 @@ export function headersNamed(names: ReadonlySet<string>, { isBeta }: ApiVersion)
 }
 
 const HEADERS: Readonly<Record<string, object>> = {
-  'X-Request-Id': text('Of the request, or made for it: what the log knows it by.', '6ff5c1b0-8e0a-4c39'),
-  'RateLimit-Policy': text(
-    'The plan: how much (`q`) in how many seconds (`w`).',
-    '"standard";q=10000;w=3600',
+  'X-Request-Id': text(
+    'The ID of the request, as sent or newly made. Log lines contain it.',
+    '6ff5c1b0-8e0a-4c39',
   ),
-  RateLimit: text('What is left of it (`r`), and for how many seconds (`t`).', '"standard";r=9987;t=1742'),
-  ETag: text('For `If-None-Match`.', '"5Zk1yT0e8cYpGm3wq2xVtA"'),
-  'Cache-Control': text('Kept by who asked, and asked for each time.', 'private, no-cache'),
-  Link: text('The pages beside this one (RFC 8288).', '<https://gate.example/v1/agents?page=2>; rel="next"'),
-  'Idempotency-Replayed': text('This is what was answered the first time.', 'true'),
-  'WWW-Authenticate': text('What is missing (RFC 6750).', 'Bearer realm="gatehouse"'),
-  'Retry-After': text('In how many seconds to try again.', '5'),
+  'RateLimit-Policy': text('The plan: `q` requests in a window of `w` seconds.', '"standard";q=10000;w=3600'),
+  RateLimit: text(
+    '`r` requests are left in the current window, which ends in `t` seconds.',
+    '"standard";r=9987;t=1742',
+  ),
+  ETag: text('The version of the answer. Send it in `If-None-Match`.', '"5Zk1yT0e8cYpGm3wq2xVtA"'),
+  'Cache-Control': text(
+    'Only the client may cache the answer, and it must revalidate it before each use.',
+    'private, no-cache',
+  ),
+  Link: text(
+    'Links to the first, previous, next and last page (RFC 8288).',
+    '<https://gate.example/v1/agents?page=2>; rel="next"',
+  ),
+  'Idempotency-Replayed': text('The answer is a replay of the first answer.', 'true'),
+  'WWW-Authenticate': text('The missing credential or scope (RFC 6750).', 'Bearer realm="gatehouse"'),
+  'Retry-After': text('Seconds to wait before the next attempt.', '5'),
 }
 const BETA_HEADERS: Readonly<Record<string, object>> = {
   Link: text(
-    'The first part, and the next one (RFC 8288).',
+    'Links to the first and the next page (RFC 8288).',
     '<https://gate.example/v2/agents?cursor=WyJi>; rel="next"',
   ),
-  [STABILITY_HEADER]: text('It may change yet.', 'beta'),
+  [STABILITY_HEADER]: text('This version may still change.', 'beta'),
 }
 
 function text(description: string, example: string) {

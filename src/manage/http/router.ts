@@ -83,7 +83,7 @@ export function routesOf(
     if (pathAndMethod.length > 0) return routes(ctx as never, next)
     if (path.length === 0) return next()
     const allowed = new Set(path.flatMap(({ methods }) => methods))
-    throw new Refusal('method_not_allowed', `this takes ${[...allowed].join(', ')}`, {
+    throw new Refusal('method_not_allowed', `allowed methods: ${[...allowed].join(', ')}`, {
       headers: { Allow: [...allowed].join(', ') },
     })
   }
@@ -198,7 +198,7 @@ function withOwn({ scopes }: AnyOperation, more: NamedNeeds | null): NamedNeeds 
 }
 
 function notThere(): Refusal {
-  return new Refusal('not_found', 'there is nothing of this name')
+  return new Refusal('not_found', 'no resource at this path')
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})

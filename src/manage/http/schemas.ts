@@ -43,7 +43,7 @@ export function textInQuery(description: string, lengthMax = 200) {
     .string()
     .min(1, 'is empty')
     .max(lengthMax, `is longer than ${lengthMax} characters`)
-    .refine((text) => !text.includes('\0'), 'has a character that is in no text')
+    .refine((text) => !text.includes('\0'), 'contains the character U+0000')
     .meta({ description })
 }
 
@@ -67,7 +67,7 @@ export function reasons(id: string, kind: string, description: string) {
   const reason = z
     .strictObject({
       kind: z.string().meta({ example: kind }),
-      detail: z.string().meta({ description: 'In words.' }),
+      detail: z.string().meta({ description: 'The reason as text.' }),
       weight: z.number(),
     })
     .meta({ id, description })
@@ -76,13 +76,13 @@ export function reasons(id: string, kind: string, description: string) {
 
 /** `page` and `limit`: the query parameters of every list with pages. */
 export const PAGE_FIELDS = {
-  page: integerInQuery(1, 1_000_000, 1, 'Pages count from 1.'),
-  limit: integerInQuery(1, 200, 50, 'How many to a page.'),
+  page: integerInQuery(1, 1_000_000, 1, 'The page number, starting at 1.'),
+  limit: integerInQuery(1, 200, 50, 'Items per page.'),
 }
 
 /** `total`, `page` and `limit`: members of every list answer with pages. */
 export const PAGE_ANSWER = {
-  total: z.int().min(0).meta({ description: 'How many there are on all pages.' }),
+  total: z.int().min(0).meta({ description: 'The number of items on all pages.' }),
   page: z.int().min(1),
   limit: z.int().min(1).max(200),
 }

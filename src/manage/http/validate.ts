@@ -15,7 +15,7 @@ export function validated<Schema extends z.ZodType>(
   const zero = pointerToZero(value)
   if (result.success && zero === null) return result.data
   const errors = result.success
-    ? [{ pointer: zero!, detail: 'has the character U+0000 in it' }]
+    ? [{ pointer: zero!, detail: 'contains the character U+0000' }]
     : result.error.issues.flatMap((issue) => fieldErrors(schema, issue, value)).slice(0, ERRORS_MAX)
   const first = errors[0]!
   const place = first.pointer === '' ? `the ${what}` : first.pointer.slice(1)

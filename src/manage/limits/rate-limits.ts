@@ -66,7 +66,7 @@ export class RateLimits {
   /** Counts one request. */
   async count({ id: own, plan, scopes }: Principal): Promise<Quota> {
     if (plan === 'unlimited') return UNLIMITED
-    const id = scopes.size === 0 ? NOBODY : own
+    const id = scopes.size === 0 ? SHARED_ID : own
     let result: RateLimiterRes
     let isExceeded = false
     try {
@@ -148,7 +148,7 @@ function fields(
  * The shared id of callers without scopes. Anyone can prove to be any number of agents, and each would get
  * its own count.
  */
-const NOBODY = 'nobody'
+const SHARED_ID = 'nobody'
 const LIMITED_PLANS = ['free', 'standard'] as const
 const HOUR_S = 3_600
 const DAY_S = 86_400

@@ -43,7 +43,9 @@ export class StoreLimiter {
       return new RateLimiterRes(Math.max(0, most - points), Math.max(0, endsAtMs - Date.now()), points)
     } catch (error) {
       if (this.#isReachable)
-        this.#log.warn('requests are counted by this process alone', { error: error as Error })
+        this.#log.warn('the database is unavailable: rate limits are counted in this process only', {
+          error: error as Error,
+        })
       this.#isReachable = false
       return null
     }

@@ -26,7 +26,7 @@ export function sayPublicDocument(ctx: RequestContext, text: string, methods = R
 export function beginDocument(ctx: RequestContext, methods = READS): void {
   ctx.state.operation = 'document'
   if (!methods.includes(ctx.method))
-    throw new Refusal('method_not_allowed', 'this can only be read', {
+    throw new Refusal('method_not_allowed', `allowed methods: ${methods.join(', ')}`, {
       headers: { Allow: methods.join(', ') },
     })
   ctx.state.isPublic = true

@@ -100,13 +100,13 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex, latest: ServerResp
 function refusalFor({ code }: NodeJS.ErrnoException): Refusal {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new Refusal('header_too_large', `the header may have ${LIMITS.maxHeaderSize} bytes`)
+      return new Refusal('header_too_large', `the header is larger than ${LIMITS.maxHeaderSize} bytes`)
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new Refusal('too_large', 'the chunks have too many extensions')
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new Refusal('request_timeout', 'the request did not arrive in time')
     default:
-      return new Refusal('invalid_request', 'this is no HTTP/1.1 request')
+      return new Refusal('invalid_request', 'this is not a valid HTTP/1.1 request')
   }
 }
 

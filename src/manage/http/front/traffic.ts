@@ -59,11 +59,13 @@ export class ManageTraffic {
   }
 
   addMetrics(metrics: Metrics): void {
-    metrics.counter('manage_requests_total', 'Requests to the management port, by what they ask for.', () =>
+    metrics.counter('manage_requests_total', 'Requests to the management port, by operation.', () =>
       this.#answers.samples(),
     )
-    metrics.counter('manage_problems_total', 'Of these, what was answered with a problem.', () =>
-      this.#problems.samples(),
+    metrics.counter(
+      'manage_problems_total',
+      'Requests to the management port that were answered with an error, by code.',
+      () => this.#problems.samples(),
     )
     metrics.counter(
       'manage_proxy_header_refused_total',
@@ -72,7 +74,7 @@ export class ManageTraffic {
     )
     metrics.histogram(
       'manage_request_duration_seconds',
-      'From the head of a request to the end of its answer, probes excepted.',
+      'Time from the head of a request to the end of its answer, without probes.',
       this.#durations,
     )
   }
