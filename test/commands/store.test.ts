@@ -110,7 +110,7 @@ for (const kind of KINDS)
       ],
       ['redirect_uris', ['--name', 'x', '--scopes', 'read', '--grants', 'authorization_code']],
       [
-        'redirect_uris/0 has to be https',
+        'redirect_uris/0 must be https',
         [
           '--name',
           'x',
@@ -151,7 +151,7 @@ for (const kind of KINDS)
     assert.deepEqual([second.thumbprint, second.scopes, second.plan], [key.key.thumbprint, ['mcp'], 'free'])
     assert.equal((await run('add', file('document.json'), '--scopes', 'read')).code, 0)
     for (const [code, words, ...argv] of [
-      [1, 'is trusted already', agent, '--scopes', 'read'],
+      [1, 'is already trusted', agent, '--scopes', 'read'],
       [1, 'jwk/d is private', file('private.jwk'), '--scopes', 'read'],
       [1, 'holds no JSON object', file('list.json'), '--scopes', 'read'],
       [1, 'no such file', file('nothing'), '--scopes', 'read'],

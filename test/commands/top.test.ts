@@ -35,7 +35,7 @@ test('whoever is refused, or asks nobody, is told so', async (t) => {
   const { top } = await bench(t)
   for (const [argv, env, said] of [
     [['--count', '0'], {}, /--count takes a number from 1 on, not "0"/],
-    [[], { GATEHOUSE_KEY: 'ghk_nobody' }, /this key is not known here \(invalid_token\)/],
+    [[], { GATEHOUSE_KEY: 'ghk_nobody' }, /invalid API key \(invalid_token\)/],
     [['--url', 'http://127.0.0.1:2'], {}, /127\.0\.0\.1:2\/v1\/stats.* does not answer: .*ECONNREFUSED/],
     [['--url', 'ftp://x'], {}, /--url takes http/],
   ] as const) {

@@ -26,11 +26,11 @@ test('Chromium: somebody makes a passkey, signs in with it, and its copy is foun
   await page.type(PASSWORD)
   await page.press('Enter')
   await page.titled('Passkeys')
-  await page.tabTo('textbox', /^What you call/)
+  await page.tabTo('textbox', /^Name of the device/)
   await page.type('my laptop')
-  await page.tabTo('button', /^Make a passkey/)
+  await page.tabTo('button', /^Add passkey/)
   await page.press('Enter')
-  await page.read((nodes) => nodes.some(({ role, name }) => role === 'button' && name === 'Remove it'))
+  await page.read((nodes) => nodes.some(({ role, name }) => role === 'button' && name === 'Remove'))
   const { credentials } = await page.do('WebAuthn.getCredentials', { authenticatorId })
   const [{ rpId, isResidentCredential }] = credentials
   assert.deepEqual([credentials.length, rpId, isResidentCredential], [1, 'localhost', true])
@@ -58,7 +58,7 @@ test('Chromium: somebody makes a passkey, signs in with it, and its copy is foun
   // Not unlocked, it opens nothing; the page says so, and the browser asks no server.
   await page.do('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
   await signIn()
-  await page.read((nodes) => nodes.some(({ name }) => /That did not work, or was not allowed/.test(name)))
+  await page.read((nodes) => nodes.some(({ name }) => /The passkey failed or was not allowed/.test(name)))
   await page.do('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: true })
 
   // As a copy does that was made before.

@@ -42,7 +42,7 @@ test('Chromium without scripts: somebody signs in and consents by keys alone, an
   const wrong = await page.titled('Not signed in')
   assert.ok(wrong.some(({ role }) => role === 'alert'))
   const described = wrong.filter(
-    ({ role, described: text }) => role === 'textbox' && /That is not right/.test(text),
+    ({ role, described: text }) => role === 'textbox' && /Wrong email address, password or code/.test(text),
   )
   assert.equal(described.length, 3)
 

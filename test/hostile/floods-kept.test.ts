@@ -40,7 +40,7 @@ for (const kind of KINDS) {
     await more(manage, 'gnap_grants', 9_999, named)
     const { status, body } = await stranger(manage).grant(['read'], APPROVAL)
     assert.deepEqual([status, body.error.code], [429, 'too_many_attempts'])
-    assert.match(body.error.description, /too many wait for an approval already/)
+    assert.match(body.error.description, /too many requests are waiting for approval/)
     await served(manage)
     assert.equal((await first.withdraw(waits)).status, 204)
     // What nobody has decided on is forgotten, and then there is room.
@@ -56,7 +56,7 @@ for (const kind of KINDS) {
     await more(manage, 'gnap_tokens', 9_999, (number) => ({ hash: `h${number}`, manage_hash: `m${number}` }))
     const { status, body } = await one.grant(['read'])
     assert.deepEqual([status, body.error.code], [429, 'too_many_attempts'])
-    assert.match(body.error.description, /too many tokens already/)
+    assert.match(body.error.description, /already has too many tokens/)
     assert.equal((await one.ask('GET', '/v1/agents', access_token)).status, 200)
     assert.equal((await other.grant(['read'])).status, 200)
     // Making room for itself is what it can do.
@@ -71,7 +71,7 @@ for (const kind of KINDS) {
     await more(manage, 'oauth_clients', 9_999)
     const { status, body } = await register()
     assert.deepEqual([status, body.error], [403, 'access_denied'])
-    assert.match(body.error_description, /too many clients that came by themselves/)
+    assert.match(body.error_description, /too many self-registered clients/)
     const token = await tokenFor(manage, await clientFor(manage, {}))
     const { status: asked } = await manage.ask('GET', '/v1/agents', undefined, bearer(token))
     assert.equal(asked, 200)

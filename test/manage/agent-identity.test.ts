@@ -134,43 +134,56 @@ const ATTACKS: readonly (readonly [
   message: RegExp,
   by?: Signer,
 ])[] = [
-  ['a changed signature', { change: flipped }, /not right for this request/],
-  ['another method', { change: (sent) => ({ ...sent, method: 'DELETE' }) }, /not right/],
+  ['a changed signature', { change: flipped }, /does not match this request/],
+  ['another method', { change: (sent) => ({ ...sent, method: 'DELETE' }) }, /does not match/],
   [
     'another path',
     { change: (sent) => ({ ...sent, url: sent.url.replace('/agents', '/stats') }) },
-    /not right/,
+    /does not match/,
   ],
   [
     'another target, of which all is covered',
     { fields: ['@target-uri', member], change: (sent) => ({ ...sent, url: `${sent.url}?q=1` }) },
-    /not right/,
+    /does not match/,
   ],
-  ['a key of another', {}, /has no key for requests with the thumbprint/, other],
-  ['the thumbprint of the agent, and a key of another', { keyId: signer.key.thumbprint }, /not right/, other],
+  ['a key of another', {}, /has no request-signing key with the thumbprint/, other],
+  [
+    'the thumbprint of the agent, and a key of another',
+    { keyId: signer.key.thumbprint },
+    /does not match/,
+    other,
+  ],
   [
     'another agent, by the key of this one',
     { agent: 'https://agent.example/' },
-    /who signed is not known: https:\/\/agent\.example\/\.well-known/,
+    /unknown signer: https:\/\/agent\.example\/\.well-known/,
   ],
   [
     'another agent, said afterwards',
     { change: withHeader('Signature-Agent', 'sig1="http://127.0.0.1:1/x"') },
-    /who signed is not known/,
+    /unknown signer/,
   ],
-  ['another name for the algorithm', { algorithm: 'rsa-pss-sha512' }, /another algorithm/],
-  ['an algorithm with a shared secret', { algorithm: 'hmac-sha256' }, /another algorithm/],
-  ['no agent', { fields: ['@authority'] }, /has to cover a Signature-Agent/],
-  ['no authority', { fields: ['@method', member] }, /has to cover @authority/],
+  [
+    'another name for the algorithm',
+    { algorithm: 'rsa-pss-sha512' },
+    /the algorithm of the signature is not/,
+  ],
+  [
+    'an algorithm with a shared secret',
+    { algorithm: 'hmac-sha256' },
+    /the algorithm of the signature is not/,
+  ],
+  ['no agent', { fields: ['@authority'] }, /must cover a Signature-Agent/],
+  ['no authority', { fields: ['@method', member] }, /must cover @authority/],
   ['another tag', { tag: 'gnap' }, /tag="web-bot-auth"/],
-  ['no end', { expiresS: undefined as never }, /does not say when it expires/],
+  ['no end', { expiresS: undefined as never }, /has no expires parameter/],
   ['an end that is over', { createdS: nowS() - 300, expiresS: nowS() - 100 }, /has expired/],
   ['an end too far', { expiresS: nowS() + 86_500 }, /more than 24 hours/],
   ['a beginning to come', { createdS: nowS() + 300, expiresS: nowS() + 400 }, /in the future/],
-  ['no nonce', { nonce: undefined as never }, /has no nonce/],
-  ['an empty nonce', { nonce: '' }, /has no nonce/],
-  ['no key', { keyId: null }, /keyid takes the RFC 7638 thumbprint/],
-  ['the kid of a key', { keyId: 'mine' }, /keyid takes the RFC 7638 thumbprint/],
+  ['no nonce', { nonce: undefined as never }, /needs a nonce/],
+  ['an empty nonce', { nonce: '' }, /needs a nonce/],
+  ['no key', { keyId: null }, /keyid must be the RFC 7638 thumbprint/],
+  ['the kid of a key', { keyId: 'mine' }, /keyid must be the RFC 7638 thumbprint/],
   [
     'a component that is not there',
     {
@@ -182,22 +195,18 @@ const ATTACKS: readonly (readonly [
   [
     'another body',
     { ...detect, change: (sent) => ({ ...sent, body: '{"user_agent":"wget/1"}' }) },
-    /not the one that Content-Digest tells of/,
+    /does not match Content-Digest/,
   ],
-  [
-    'no body',
-    { ...detect, change: (sent) => ({ ...sent, body: null }) },
-    /not the one that Content-Digest tells of/,
-  ],
+  ['no body', { ...detect, change: (sent) => ({ ...sent, body: null }) }, /does not match Content-Digest/],
   [
     'another digest',
     { ...detect, change: withHeader('Content-Digest', 'sha-256=:AAAA:') },
-    /not right|Content-Digest/,
+    /does not match|Content-Digest/,
   ],
-  ['half a signature', { change: withHeader('Signature', 'sig1=:AAAA:') }, /not right/],
-  ['a signature that is none', { change: withHeader('Signature', 'sig1=1') }, /do not make a signature/],
-  ['an input that is none', { change: withHeader('Signature-Input', 'sig1') }, /do not make a signature/],
-  ['a bearer token besides', { change: withHeader('Authorization', 'Bearer x') }, /not known here/],
+  ['half a signature', { change: withHeader('Signature', 'sig1=:AAAA:') }, /does not match/],
+  ['a signature that is none', { change: withHeader('Signature', 'sig1=1') }, /are not a valid signature/],
+  ['an input that is none', { change: withHeader('Signature-Input', 'sig1') }, /are not a valid signature/],
+  ['a bearer token besides', { change: withHeader('Authorization', 'Bearer x') }, /invalid API key/],
 ]
 
 test('a key is good in its time, remembered or not, and what is kept here has times, too', async (t) => {
@@ -223,7 +232,7 @@ test('a key is good in its time, remembered or not, and what is kept here has ti
     for (const id of [agent, kept]) for (const by of [signer, other]) answers.push(await asked(id, by))
     return answers
   }
-  const wrong = (id: string) => `the document of ${id} has this key for another time (nbf, exp)`
+  const wrong = (id: string) => `the document of ${id} lists this key as not yet valid or expired (nbf, exp)`
   assert.deepEqual(await now(), [200, wrong(agent), 200, wrong(kept)])
   laterS = 101
   assert.deepEqual(await now(), [wrong(agent), 200, wrong(kept), 200])
@@ -261,7 +270,7 @@ for (const kind of KINDS)
     const statuses = (await Promise.all([1, 2, 3].map(() => send(sent)))).map(({ status }) => status).sort()
     assert.deepEqual(statuses, [200, 401, 401])
     const again = await send(sent)
-    assert.deepEqual([again.status, again.body.detail], [401, 'this nonce was used before'])
+    assert.deepEqual([again.status, again.body.detail], [401, 'this nonce was already used'])
     assert.deepEqual((await ask({ nonce: 'n' })).status, 200)
     assert.deepEqual(
       (await ask({ nonce: 'n', path: '/v1/signatures' })).status,
@@ -331,14 +340,14 @@ const PLACES: readonly (readonly [place: (port: number) => string, message: RegE
   [() => 'https://169.254.169.254/latest/meta-data/', /169\.254\.169\.254 is not on/],
   [() => 'https://[fd00:ec2::254]/latest/meta-data/', /fd00:ec2::254 is not on/],
   [() => 'https://10.0.0.1', /10\.0\.0\.1 is not on/],
-  [(port) => `https://127.1:${port}/aid.json`, /https:\/\/ URL of an agent, in its usual form/],
-  [(port) => `https://0x7f.0.0.1:${port}/aid.json`, /in its usual form/],
-  [(port) => `https://[::ffff:127.0.0.1]:${port}/aid.json`, /in its usual form/],
-  [(port) => `http://127.0.0.1:${port}/aid.json`, /in its usual form/],
-  [(port) => `https://agent@127.0.0.1:${port}/aid.json`, /in its usual form/],
-  [(port) => `https://agent.example@127.0.0.1:${port}/aid.json`, /in its usual form/],
-  [() => 'file:///etc/passwd', /in its usual form/],
-  [() => 'gopher://127.0.0.1/', /in its usual form/],
+  [(port) => `https://127.1:${port}/aid.json`, /normalized https:\/\/ URL of an agent/],
+  [(port) => `https://0x7f.0.0.1:${port}/aid.json`, /must be the normalized https/],
+  [(port) => `https://[::ffff:127.0.0.1]:${port}/aid.json`, /must be the normalized https/],
+  [(port) => `http://127.0.0.1:${port}/aid.json`, /must be the normalized https/],
+  [(port) => `https://agent@127.0.0.1:${port}/aid.json`, /must be the normalized https/],
+  [(port) => `https://agent.example@127.0.0.1:${port}/aid.json`, /must be the normalized https/],
+  [() => 'file:///etc/passwd', /must be the normalized https/],
+  [() => 'gopher://127.0.0.1/', /must be the normalized https/],
 ]
 
 test('nobody makes us ask a private address', async (t) => {

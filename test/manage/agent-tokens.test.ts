@@ -146,10 +146,7 @@ test('a document that cannot be used is said, and nothing of it; another key is 
   server.serve('/aid.json', (_, response) => response.writeHead(302, { location: '/secret' }).end())
   const refused = await askWith(await assertion())
   assert.deepEqual([refused.status, refused.body.error], [401, 'invalid_client'])
-  assert.match(
-    refused.body.error_description,
-    /this client is not known: .*: it answers 302, and no redirect/,
-  )
+  assert.match(refused.body.error_description, /unknown client: .*: it answers 302, and no redirect/)
   publish(other.publicKey.export({ format: 'jwk' }))
   const again = await askWith(await assertion(other.privateKey))
   assert.equal(again.status, 401, `a failure is remembered: ${agent}`)
@@ -174,7 +171,7 @@ test('an app with a document of its own asks people, when there are some, and is
   await browser.open(`${manage.url}/oauth/authorize?${query}`)
   await browser.submit('sign-in', user)
   assert.match(browser.page!.text, new RegExp(`“<bdi>an app</bdi>”</b> of <b>${new URL(app).host}</b>`))
-  assert.match(browser.page!.text, /nobody has checked that it is what its name says/)
+  assert.match(browser.page!.text, /Its name is not verified/)
   assert.ok(!browser.page!.text.includes('value="admin"'))
   await browser.submit('allow')
   const form = { grant_type: 'authorization_code', redirect_uri, client_id: app }

@@ -17,19 +17,19 @@ for (const kind of KINDS)
     const { manage, browser, ask, anna } = await begun(t, { storeUrl: await freshUrl(kind, t) })
     const { client, body } = await ask(['read', 'detect', 'write', 'admin'])
     await browser.open(body.interact.redirect)
-    const decideUrl = /<a href="([^"]*)">Sign in and decide/.exec(browser.page!.text)![1]!
+    const decideUrl = /<a href="([^"]*)">sign in and decide/.exec(browser.page!.text)![1]!
     await browser.open(decideUrl)
     assert.match(
       browser.page!.text,
-      /<h1>Sign in<\/h1>\s*<p>A program that calls itself <b>“<bdi>A &lt;b&gt;robot/,
+      /<h1>Sign in<\/h1>\s*<p>A program that claims to be <b>“<bdi>A &lt;b&gt;robot/,
     )
     await browser.submit('sign-in', ANNA)
     const { text } = browser.page!
-    assert.match(text, /Nobody here knows its key/)
+    assert.match(text, /Its key is unknown/)
     assert.ok(text.includes(client.thumbprint))
     assert.deepEqual(scopesShown(text), ['read', 'detect'])
-    assert.match(text, /does not get it: <code>write<\/code> <code>admin<\/code>/)
-    assert.match(text, /go on to <b>client\.example<\/b>/)
+    assert.match(text, /permissions that you cannot grant: <code>write<\/code> <code>admin<\/code>/)
+    assert.match(text, /take you to <b>client\.example<\/b>/)
     await browser.submit('allow', { scope: ['read', 'write', 'admin'] })
     assert.equal(browser.away?.origin, 'https://client.example')
     const reference = browser.away!.searchParams.get('interact_ref')!
@@ -45,7 +45,7 @@ for (const kind of KINDS)
 
     // They see it, and take it back.
     await browser.open(`${manage.url}/account`)
-    assert.match(browser.page!.text, /A program with a key: <code>gnk_/)
+    assert.match(browser.page!.text, /Program with a key: <code>gnk_/)
     await browser.submit('take-back')
     assert.match(browser.page!.text, /No program has access/)
     assert.equal((await client.ask('GET', '/v1/agents', granted.body.access_token)).status, 401)
@@ -153,7 +153,7 @@ test('a decision comes from its page in its browser, and is made once', async (t
   for (const path of ['/gnap/decide/gni_x', `/gnap/decide/${'x'.repeat(128)}`]) {
     await browser.open(manage.url + path)
     assert.equal(browser.page!.status, 404)
-    assert.match(browser.page!.text, /This request is over/)
+    assert.match(browser.page!.text, /This request has ended/)
   }
   assert.equal((await fetch(`${manage.url}/gnap/decide/gni_x`, { method: 'PUT' })).status, 405)
   assert.deepEqual(manage.failures, [])
@@ -173,7 +173,7 @@ test('the page lets nothing in; without people it offers no sign-in', async (t) 
   const client = new GnapClient(empty.url, newSigner())
   const waiting = await client.grant(['read'], asking(client.key))
   const page = await (await fetch(waiting.body.interact.redirect)).text()
-  assert.match(page, /An administrator sees the request/)
+  assert.match(page, /An administrator decides/)
   assert.ok(!page.includes('/gnap/decide/'))
 })
 

@@ -99,7 +99,7 @@ test('a device is forgotten when the password changes elsewhere, with a sign-out
   await signIn(kept, other)
   await kept.open(`${url}/account/password`)
   await kept.submit('change', { current: other.password, new: ANNA.password, again: ANNA.password })
-  assert.match(kept.page!.text, /Your password is changed/)
+  assert.match(kept.page!.text, /Password changed/)
   await lockAnna()
   assert.deepEqual([await signIn(kept, ANNA), await signIn(own, ANNA)], [200, 429])
   clock.aheadMs += 600_000

@@ -75,10 +75,12 @@ test('a token that is not to be believed signs nobody in', async (t) => {
       const sentTo = await sent(browser, forging)
       await forge(forging, sentTo)
       await browser.open(forging.back(sentTo))
-      await isNobody(manage, browser, 502, /What it has answered cannot be taken/)
+      await isNobody(manage, browser, 502, /It sent an invalid response/)
       assert.equal((await anna())?.openid, null)
     })
-  assert.ok(manage.said.filter((line) => line.includes('could not say who somebody is')).length > 5)
+  assert.ok(
+    manage.said.filter((line) => line.includes('sign-in through the OpenID provider failed')).length > 5,
+  )
   const browser = await atTheDoor(manage, client)
   await browser.open(forging.back(await sent(browser, forging)))
   assert.match(browser.page!.text, /Allow access/)
@@ -90,13 +92,13 @@ const ANSWERS: readonly (readonly [
   status: number,
   text: RegExp,
 ])[] = [
-  ['of another provider', { iss: 'https://id.example' }, 502, /cannot be taken/],
-  ['that does not say whose it is', { iss: null }, 502, /cannot be taken/],
-  ['with the state of nobody', { state: 'x' }, 400, /This did not begin here/],
-  ['without a state', { state: null }, 400, /This did not begin here/],
-  ['without a code', { code: null }, 502, /cannot be taken/],
-  ['with an error', { error: '<b>server_error</b>' }, 502, /cannot be taken/],
-  ['that denies', { error: 'access_denied' }, 403, /You have not let it say who you are/],
+  ['of another provider', { iss: 'https://id.example' }, 502, /sent an invalid response/],
+  ['that does not say whose it is', { iss: null }, 502, /sent an invalid response/],
+  ['with the state of nobody', { state: 'x' }, 400, /Unknown sign-in/],
+  ['without a state', { state: null }, 400, /Unknown sign-in/],
+  ['without a code', { code: null }, 502, /sent an invalid response/],
+  ['with an error', { error: '<b>server_error</b>' }, 502, /sent an invalid response/],
+  ['that denies', { error: 'access_denied' }, 403, /You did not allow the sign-in/],
 ]
 
 test('an answer that is not to be believed signs nobody in', async (t) => {
@@ -122,13 +124,13 @@ test('an answer counts once, in the browser that asked for it, on the page that 
   const victim = new FormBrowser(manage.url)
   await victim.open(back)
   assert.equal(victim.page!.status, 400)
-  assert.match(victim.page!.text, /is over, or began in another browser/)
+  assert.match(victim.page!.text, /has expired or began in another browser/)
   await victim.open(authorizeUrl(manage.url, client))
   const theirs = victim.page!.url
   await sent(victim, forging)
   const code = `${theirs}?${back.searchParams}`
   await victim.open(code)
-  await isNobody(manage, victim, 403, /is over, or began in another browser/)
+  await isNobody(manage, victim, 403, /has expired or began in another browser/)
   forging.honest(sentTo)
 
   // Nor with its cookie, on another page.
@@ -144,7 +146,7 @@ test('an answer counts once, in the browser that asked for it, on the page that 
   assert.match(browser.page!.text, /Allow access/)
   for (const other of [browser, copy]) {
     await other.open(back)
-    assert.match(other.page!.text, /is over, or began in another browser/)
+    assert.match(other.page!.text, /has expired or began in another browser/)
   }
   assert.equal(forging.asked.filter((line) => line === 'POST /token').length, 1)
   assert.deepEqual(manage.failures, [])
@@ -201,7 +203,10 @@ for (const [what, forge, status] of METADATA)
     await isNobody(manage, browser, status, /A provider<\/bdi>: (?:What it has|It does not) answer/)
     // It is not asked all the time, and the log says it once.
     assert.equal(forging.asked.length, 1)
-    assert.equal(manage.said.filter((line) => line.includes('could not say who')).length, 1)
+    assert.equal(
+      manage.said.filter((line) => line.includes('sign-in through the OpenID provider failed')).length,
+      1,
+    )
     await browser.submit('sign-in', ANNA)
     assert.match(browser.page!.text, /Allow access/)
   })
@@ -211,13 +216,13 @@ test('a provider that takes too long is given up', async (t) => {
   const sentTo = await sent(browser, forging)
   forging.answer('/token', () => undefined)
   await browser.open(forging.back(sentTo))
-  await isNobody(manage, browser, 503, /It does not answer at the moment/)
+  await isNobody(manage, browser, 503, /It is not responding/)
 })
 
 test('a provider that is not on the public internet is not asked, unless that is allowed', async (t) => {
   const { manage, browser } = await begun(t, false)
   await browser.open(linkIn(browser))
-  await isNobody(manage, browser, 502, /cannot be taken/)
+  await isNobody(manage, browser, 502, /sent an invalid response/)
 })
 
 test('attempts become too many', async (t) => {
@@ -229,7 +234,7 @@ test('attempts become too many', async (t) => {
     await browser.open(forging.back(sentTo))
     assert.equal(browser.page!.status, attempt <= 30 ? 502 : 429)
   }
-  assert.match(browser.page!.text, /There were too many attempts/)
+  assert.match(browser.page!.text, /Too many attempts/)
   const { body } = await manage.ask('GET', '/v1/audit?limit=200')
   const count = (wanted: string) =>
     body.audit.filter(({ action }: { action: string }) => action === wanted).length

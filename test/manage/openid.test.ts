@@ -33,7 +33,7 @@ for (const kind of KINDS)
     outside.who = 'eve-there'
     const { page } = await signedInElsewhere(manage, outside, client)
     assert.equal(page?.status, 403)
-    assert.match(page.text, /Nobody here goes by that account/)
+    assert.match(page.text, /No account here matches yours/)
     const [, failed] = (await manage.ask('GET', '/v1/audit?limit=2')).body.audit.toReversed()
     assert.deepEqual(
       [failed.action, failed.detail],
@@ -55,7 +55,7 @@ for (const [whom, person] of [
     const browser = await signedInElsewhere(manage, outside, client)
     assert.equal(browser.away, null)
     assert.equal(browser.page?.status, 403)
-    assert.match(browser.page.text, /An administrator can let you in/)
+    assert.match(browser.page.text, /Ask an administrator for access/)
     assert.doesNotMatch(browser.page.url.href, /code=|state=/)
     assert.equal((await store.users.byId(anna.id))?.openid, null)
     // The form is there as before.
@@ -129,7 +129,7 @@ test('what one process has begun another ends, with the same key and database', 
   assert.match(same.page!.text, /Allow access/)
   // Once, for both.
   await browser.open(there.away!)
-  assert.match(browser.page!.text, /is over, or began in another browser/)
+  assert.match(browser.page!.text, /has expired or began in another browser/)
 })
 
 test('a client that wants it said anew has the provider ask anew', async (t) => {
@@ -191,7 +191,7 @@ test('who is disabled gets in from nowhere, and is not bound', async (t) => {
   const disable = (disabled: boolean) => manage.ask('PATCH', `/v1/users/${anna.id}`, { disabled })
   assert.equal((await disable(true)).status, 200)
   const first = await signedInElsewhere(manage, outside, client)
-  assert.match(first.page!.text, /Nobody here goes by that account/)
+  assert.match(first.page!.text, /No account here matches yours/)
   assert.equal((await store.users.byId(anna.id))?.openid, null)
   await disable(false)
   // Sign-ins are known by the second.
@@ -199,7 +199,7 @@ test('who is disabled gets in from nowhere, and is not bound', async (t) => {
   await tokensOf(manage, outside, client)
   await disable(true)
   const { page } = await signedInElsewhere(manage, outside, client)
-  assert.match(page!.text, /Nobody here goes by that account/)
+  assert.match(page!.text, /No account here matches yours/)
   const [failed] = (await manage.ask('GET', '/v1/audit?limit=1')).body.audit
   assert.deepEqual([failed.action, failed.detail.reason], ['failSignIn', 'disabled'])
 })
@@ -209,7 +209,7 @@ test('who does not want to is back on the page', async (t) => {
   outside.who = null
   const browser = await signedInElsewhere(manage, outside, client)
   assert.equal(browser.page!.status, 403)
-  assert.match(browser.page!.text, /You have not let it say who you are/)
+  assert.match(browser.page!.text, /You did not allow the sign-in/)
   outside.who = 'anna-there'
   await goElsewhere(browser, outside)
   assert.match(browser.page!.text, /Allow access/)
@@ -220,7 +220,7 @@ test('who is deleted is signed out, and elsewhere nobody', async (t) => {
   await tokensOf(manage, outside, client)
   assert.equal((await manage.ask('DELETE', `/v1/users/${anna.id}`)).status, 204)
   const browser = await signedInElsewhere(manage, outside, client)
-  assert.match(browser.page!.text, /Nobody here goes by that account/)
+  assert.match(browser.page!.text, /No account here matches yours/)
 })
 
 test('where no provider is set there is no button, and nothing to come back to', async (t) => {

@@ -56,7 +56,7 @@ test('what an authenticator says wrongly opens nothing', async (t) => {
   for (const lies of wrong) {
     const { page } = await signIn(key, lies)
     assert.equal(page!.status, 403, JSON.stringify(lies))
-    assert.match(page!.text, /role="alert">That did not work with this passkey/)
+    assert.match(page!.text, /role="alert">The passkey was not accepted/)
   }
   assert.equal((await store.passkeys.byId(key.id))?.usedAtMs, null)
   assert.equal((await signIn(key)).page!.status, 200)
@@ -183,7 +183,7 @@ test('what is no new passkey of this person is not taken', async (t) => {
     { format: 'packed', statement: new Map<string, unknown>([['x5c', [Buffer.from('x')]]]) },
   ] satisfies readonly Lies[]) {
     assert.equal(await add(another, lies), 400, JSON.stringify(lies))
-    assert.match(browser.page!.text, /role="alert">That is no passkey/)
+    assert.match(browser.page!.text, /role="alert">The passkey was not accepted/)
   }
   for (const name of ['', ' ', 'x'.repeat(61), 'a\u0000b'])
     assert.equal(await add(another, {}, { name }), 400)

@@ -19,7 +19,7 @@ test('what a password has to be', async () => {
     ['é'.normalize('NFD').repeat(11), /fewer than 12/],
     ['x'.repeat(1_025), /more than 1024 bytes/],
     ['💥'.repeat(257), /more than 1024 bytes/],
-    [`${'x'.repeat(20)}\ud800`, /no Unicode text/],
+    [`${'x'.repeat(20)}\ud800`, /not valid Unicode text/],
   ] as const)
     assert.match(passwordProblem(password) ?? '', problem, password)
   for (const password of [

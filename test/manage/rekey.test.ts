@@ -168,7 +168,7 @@ test('the key that Gatehouse made is replaced while a gateway runs: it encrypts 
   writeFileSync(file, `${readFileSync(file, 'utf8')}not a key\n`)
   await assert.rejects(running.open(sealed, 'x'), {
     code: 'SEAL_KEY_UNUSABLE',
-    message: /a line that is not a key/,
+    message: /a line that is not a Gatehouse key/,
   })
 })
 
@@ -177,7 +177,7 @@ test('--new-key is for the file: with keys in the settings it says where to put 
   await (await openAt(t, storeUrl)).close()
   const { code, err } = await run(storeUrl, [OLD], '--new-key')
   assert.equal(code, 1)
-  assert.match(err, /put the new one first in store\.encryption_keys/)
+  assert.match(err, /add the new key as the first in store\.encryption_keys/)
 })
 
 /** A database in which each sealed column has a value, by a manager that runs. */

@@ -19,7 +19,7 @@ for (const kind of KINDS)
     const { manage, client, browser, anna } = await begun(t, { storeUrl: await freshUrl(kind, t) })
     const flow = await flowFor(manage, client, 'read detect write')
     await browser.open(flow.url)
-    assert.match(browser.page!.text, /<h1>Sign in<\/h1>\s*<p><b>“<bdi>an app<\/bdi>”<\/b> asks for access/)
+    assert.match(browser.page!.text, /<h1>Sign in<\/h1>\s*<p><b>“<bdi>an app<\/bdi>”<\/b> requests access/)
     await browser.submit('sign-in', ANNA)
     const { text } = browser.page!
     assert.match(text, /<h1>Allow access\?<\/h1>/)
@@ -27,7 +27,7 @@ for (const kind of KINDS)
     assert.match(text, /signed in as <bdi>anna@example\.com</)
     // Of what it asks for she has two, and the third is not hers to give.
     assert.deepEqual(scopesShown(text), ['read', 'detect'])
-    assert.match(text, /does not get it: <code>write<\/code>/)
+    assert.match(text, /do not have and cannot grant: <code>write<\/code>/)
     await browser.submit('allow', { scope: ['read', 'write', 'admin'] })
     const tokens = await flow.finish(browser.away!)
     assert.deepEqual([tokens.scope, tokens.refresh_token], ['read', undefined])
@@ -66,7 +66,7 @@ test('over plain http passwords are taken on this machine only', async (t) => {
   const { manage, client, browser } = await begun(t, { publicUrl })
   await browser.open(authorizeUrl(manage, client, {}, publicUrl))
   assert.equal(browser.page!.status, 403)
-  assert.match(browser.page!.text, /not taken over plain http/)
+  assert.match(browser.page!.text, /not accepted over plain http/)
   assert.ok(!browser.page!.text.includes('<form'))
 })
 
@@ -116,7 +116,7 @@ test("a page lets nothing in, and is in nobody's frame or cache", async (t) => {
   // What the authorization server itself says to a browser.
   await browser.open(`${manage.url}/oauth/authorize?client_id=%3Cscript%3E`, { accept: 'text/html' })
   assert.equal(check(''), 400)
-  assert.match(browser.page!.text, /<h1>This cannot go on<\/h1>/)
+  assert.match(browser.page!.text, /<h1>Request failed<\/h1>/)
 })
 
 test('whoever is there or not, whatever is wrong: the same words', async (t) => {
@@ -151,7 +151,7 @@ test('who guesses is told to wait, on the page', async (t) => {
   }
   await browser.submit('sign-in', ANNA)
   assert.equal(browser.page!.status, 429)
-  assert.match(browser.page!.text, /too many attempts\. Try again in 10 min/)
+  assert.match(browser.page!.text, /Too many attempts\. Try again in 10 min/)
   assert.match(browser.page!.headers.get('retry-after') ?? '', /^\d+$/)
   await browser.submit('deny')
   assert.equal(browser.away?.searchParams.get('error'), 'access_denied')
@@ -177,7 +177,7 @@ test('a form that did not come from the page in this browser does nothing', asyn
     const { page } = victim
     await victim.submit('sign-in', { ...ANNA, ...fields }, headers)
     assert.equal(victim.page!.status, 403)
-    assert.match(victim.page!.text, /did not come from the page/)
+    assert.match(victim.page!.text, /was not loaded in this browser/)
     victim.page = page
   }
   await foreign({ token: null })
@@ -191,7 +191,7 @@ test('a form that did not come from the page in this browser does nothing', asyn
   other.page = victim.page
   await other.submit('sign-in', ANNA)
   assert.equal(other.page!.status, 400)
-  assert.match(other.page!.text, /is over, or began in another browser/)
+  assert.match(other.page!.text, /has expired or began in another browser/)
   await victim.submit('sign-in', ANNA)
   // The consent is another interaction: the token of the sign-in is not its.
   const consent = victim.page!
@@ -266,7 +266,7 @@ test('what is chosen is never more than what was asked for, and nothing is no co
   assert.deepEqual(scopesShown(browser.page!.text), ['detect'])
   await browser.submit('allow', { scope: null })
   assert.equal(browser.page!.status, 400)
-  assert.match(browser.page!.text, /role="alert">Choose what it may do/)
+  assert.match(browser.page!.text, /role="alert">Choose at least one permission/)
   await browser.submit('allow', { scope: ['read', 'admin', 'detect ', 'DETECT', 'detect read', '__proto__'] })
   assert.equal(browser.page!.status, 400)
   await browser.submit('nonsense')
@@ -317,7 +317,7 @@ test('a name that a client has chosen turns nothing around, and one that came by
   await browser.open(authorizeUrl(manage, body, { scope: 'read' }))
   assert.match(browser.page!.text, /“<bdi> &lt;b&gt;Gatehouse&lt;\/b&gt;&quot; <\/bdi>”/)
   await browser.submit('sign-in', ANNA)
-  assert.match(browser.page!.text, /nobody has checked that it is what its name says/)
+  assert.match(browser.page!.text, /Its name is not verified/)
   assert.doesNotMatch(browser.page!.text, /[\u202e\u2067]/)
 })
 
@@ -336,7 +336,7 @@ test('signing out ends the session in this browser, and asks before', async (t) 
   assert.equal(browser.page!.status, 403)
   browser.page = page
   await browser.submit('sign-out')
-  assert.match(browser.page!.text, /Nobody is signed in/)
+  assert.match(browser.page!.text, /You are signed out/)
   assert.equal(browser.away, null)
   assert.ok(!browser.cookies.some(({ name }) => name === 'gatehouse_session'))
   for (const each of [browser, kept]) {
@@ -356,7 +356,7 @@ for (const kind of KINDS)
       const flow = await flowFor(manage, client, 'read offline_access')
       await browser.open(flow.url)
       await browser.submit('sign-in', { ...ANNA, stay: 'yes' })
-      assert.match(browser.page!.text, /while you are not here/)
+      assert.match(browser.page!.text, /while you are away/)
       await browser.submit('allow')
       const tokens = await flow.finish(browser.away!)
       const bearer = { authorization: `Bearer ${tokens.access_token}` }
@@ -380,7 +380,7 @@ for (const kind of KINDS)
       assert.deepEqual([over.status, over.body.error], [400, 'invalid_grant'])
       await open.submit('allow')
       assert.equal(open.away, null)
-      assert.match(open.page!.text, /Nobody is signed in|<h1>Sign in<|is over, or began/)
+      assert.match(open.page!.text, /Not signed in|<h1>Sign in<|has expired or began/)
       await browser.open(authorizeUrl(manage, client))
       assert.match(browser.page!.text, /<h1>Sign in<\/h1>/)
       await browser.submit('sign-in', ANNA)
@@ -403,7 +403,7 @@ test('a sign-in that was under way while the password was changed is none', asyn
   // It may have come to the consent before: it comes no further.
   if (/Allow access/.test(browser.page!.text)) await browser.submit('allow')
   assert.equal(browser.away, null)
-  assert.match(browser.page!.text, /<h1>Sign in<\/h1>|This sign-in is over/)
+  assert.match(browser.page!.text, /<h1>Sign in<\/h1>|This sign-in has expired/)
 })
 
 test('while the database is away a page says so, and goes on when it is back', async (t) => {
@@ -415,7 +415,7 @@ test('while the database is away a page says so, and goes on when it is back', a
   renameSync(file, `${file}.away`)
   await browser.submit('sign-in', ANNA)
   assert.equal(browser.page!.status, 503)
-  assert.match(browser.page!.text, /<h1>This cannot go on<\/h1>/)
+  assert.match(browser.page!.text, /<h1>Request failed<\/h1>/)
   renameSync(`${file}.away`, file)
   browser.page = page
   await browser.submit('sign-in', ANNA)

@@ -53,7 +53,7 @@ test('an agent, and a key, has one entry, whoever asks at once', async (t) => {
   })
   assert.deepEqual(
     [named.status, named.body.detail],
-    [409, 'this key is trusted already: delete that entry first'],
+    [409, 'this key is already trusted: delete that entry first'],
   )
   assert.equal((await manage.ask('GET', '/v1/trust')).body.total, 2)
   assert.equal((await manage.ask('GET', '/v1/audit?action=createTrust')).body.total, 2)

@@ -33,7 +33,11 @@ function counted(ctx: RequestContext, principal: Principal, management: Manageme
 function sayQuota({ state }: RequestContext, { isExceeded, retryAfterSeconds, headers }: Quota): void {
   addHeaders(state.head, headers)
   if (isExceeded)
-    throw new Refusal('rate_limited', `this plan has no requests left for ${retryAfterSeconds} s`, {
-      headers: { 'Retry-After': String(retryAfterSeconds) },
-    })
+    throw new Refusal(
+      'rate_limited',
+      `the quota of this plan is used up: try again in ${retryAfterSeconds} s`,
+      {
+        headers: { 'Retry-After': String(retryAfterSeconds) },
+      },
+    )
 }

@@ -52,7 +52,7 @@ export class AgentClients implements ClientDocuments {
     } catch (error) {
       if (!(error instanceof Fault) || error.code.startsWith('STORE_')) throw error
       const { errors } = await import('oidc-provider')
-      const text = `this client is not known: ${error.message}`
+      const text = `unknown client: ${error.message}`
       throw Object.assign(new errors.CustomOIDCProviderError('invalid_client', text), NOT_KNOWN)
     }
   }

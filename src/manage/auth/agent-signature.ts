@@ -30,13 +30,13 @@ export async function agentBehind(
   const read = readBotSignature(request, agents.rules, nowMs())
   if (read.kind === 'refused') throw refuse(FAULTS[read.fault])
   const { signature } = read
-  if (!signature.nonce) throw refuse('the signature has no nonce: it is good for one request')
+  if (!signature.nonce) throw refuse('the signature needs a nonce: each signature is valid for one request')
   const agent = await known(read, management, refuse)
   const key = agent.keys.find(({ thumbprint }) => thumbprint === read.thumbprint)
   if (key === undefined || !key.signsRequests)
-    throw refuse(`the document of ${agent.id} has no key for requests with the thumbprint that keyid says`)
+    throw refuse(`the document of ${agent.id} has no request-signing key with the thumbprint in keyid`)
   if (!isInTime(key, nowMs()))
-    throw refuse(`the document of ${agent.id} has this key for another time (nbf, exp)`)
+    throw refuse(`the document of ${agent.id} lists this key as not yet valid or expired (nbf, exp)`)
   const fault = verifySignature(signature, key)
   if (fault !== null) throw refuse(FAULTS[fault])
   // Only trusted agents use up a nonce: a request without access must not write to the database.
@@ -44,7 +44,7 @@ export async function agentBehind(
     agent.trusted !== null &&
     !(await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs))
   )
-    throw refuse('this nonce was used before')
+    throw refuse('this nonce was already used')
   const otherBody = isCovered(signature, 'content-digest') ? expectSignedBody(ctx, refuse) : null
   if (otherBody !== null) throw refuse(otherBody)
   return principalOf(agent)
@@ -65,10 +65,10 @@ async function known(
   } catch (error) {
     if (!(error instanceof Fault) || error.code.startsWith('STORE_')) throw error
     if (error instanceof DocumentUnusable && error.kind === 'busy')
-      throw new Refusal('unavailable', 'too many documents are fetched at the moment', {
+      throw new Refusal('unavailable', 'too many documents are being fetched', {
         headers: { 'Retry-After': '5' },
       })
-    throw refuse(`who signed is not known: ${error.message}`)
+    throw refuse(`unknown signer: ${error.message}`)
   }
 }
 
@@ -86,10 +86,10 @@ const NOTHING: Principal['scopes'] = new Set()
 const FAULTS: Readonly<Record<BotFault, string>> = {
   ...SIGNATURE_FAULTS,
   'other-tag': 'no signature has tag="web-bot-auth"',
-  'lives-too-long': 'the signature is good for more than 24 hours',
-  'not-covered': 'the signature has to cover @authority, or @target-uri',
-  'no-agent': 'the signature has to cover a Signature-Agent that says one agent',
-  'other-agent': 'Signature-Agent takes the https:// URL of an agent, in its usual form',
-  'no-thumbprint': 'keyid takes the RFC 7638 thumbprint of the key',
+  'lives-too-long': 'the signature is valid for more than 24 hours',
+  'not-covered': 'the signature must cover @authority or @target-uri',
+  'no-agent': 'the signature must cover a Signature-Agent that names one agent',
+  'other-agent': 'Signature-Agent must be the normalized https:// URL of an agent',
+  'no-thumbprint': 'keyid must be the RFC 7638 thumbprint of the key',
   several: 'more than one signature has tag="web-bot-auth"',
 }

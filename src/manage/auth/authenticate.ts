@@ -73,12 +73,12 @@ function credentialIn(
   resource: Resource,
 ): { readonly scheme: 'bearer' | 'dpop'; readonly token: string } {
   if (header === '') {
-    const detail = 'send Authorization: Bearer and an API key or a token'
+    const detail = 'send Authorization: Bearer with an API key or a token'
     throw refuse('missing_token', detail, challenge(publicUrl, '', resource))
   }
   const [, scheme = '', token = ''] = CREDENTIAL.exec(header) ?? []
   if (token === '') {
-    const detail = 'this is no token of a kind that is known here'
+    const detail = 'unsupported kind of token'
     throw refuse('invalid_token', detail, challenge(publicUrl, 'invalid_token', resource))
   }
   return { scheme: scheme.length === DPOP.length ? DPOP : 'bearer', token }
@@ -86,9 +86,9 @@ function credentialIn(
 
 function valid(key: KeyRecord | null, publicUrl: string, nowMs: number): KeyRecord {
   if (key === null || key.revokedAtMs !== null)
-    throw refuse('invalid_token', 'this key is not known here', challenge(publicUrl, 'invalid_token'))
+    throw refuse('invalid_token', 'invalid API key', challenge(publicUrl, 'invalid_token'))
   if (hasExpired(key, nowMs))
-    throw refuse('expired_token', 'this key has expired', challenge(publicUrl, 'invalid_token'))
+    throw refuse('expired_token', 'this API key has expired', challenge(publicUrl, 'invalid_token'))
   return key
 }
 

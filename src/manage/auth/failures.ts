@@ -26,16 +26,16 @@ export async function refusalAfterFailure(
   if (throttled.kind === 'may') return refusal
   if (throttled.isFirst) {
     const entry = { action: 'throttleAuthentication', subject: null, detail: { reason: refusal.code } }
-    const nobody = { id: 'anonymous', address, requestId }
+    const anonymous = { id: 'anonymous', address, requestId }
     try {
       if (await isFirstOfAll(store, address, throttled.retryAfterS * 1000, nowMs()))
-        await changed(store, nobody, entry, nowMs(), async () => undefined)
+        await changed(store, anonymous, entry, nowMs(), async () => undefined)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      log.warn('the audit log could not be written', { error })
+      log.warn('could not write the audit log', { error })
     }
   }
-  const detail = 'too many credentials from this address were refused; one that is good is taken at any time'
+  const detail = 'too many invalid credentials from this address; valid ones are still accepted'
   return new Refusal('rate_limited', detail, { headers: { 'Retry-After': String(throttled.retryAfterS) } })
 }
 

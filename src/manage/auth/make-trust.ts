@@ -39,9 +39,9 @@ export async function makeTrust(
   const change = { action: 'createTrust', subject: record.id, detail: toldOf(record) }
   await changed(store, actor, change, nowMs, async (queries) => {
     if ((await store.trust.count(queries)) >= TRUST_MAX)
-      throw new Refusal('conflict', `${TRUST_MAX} agents and keys are trusted, and there cannot be more`)
+      throw new Refusal('conflict', `${TRUST_MAX} agents and keys are trusted already, the maximum`)
     if (!(await store.trust.add(record, queries)))
-      throw new Refusal('conflict', `this ${record.kind} is trusted already: delete that entry first`)
+      throw new Refusal('conflict', `this ${record.kind} is already trusted: delete that entry first`)
   })
   return record
 }
@@ -93,7 +93,10 @@ function readKey(
   if (read.kind === 'refused')
     throw invalid([{ pointer: `/jwk${read.member === '' ? '' : `/${read.member}`}`, detail: read.detail }])
   const { thumbprint, signsRequests, jwk: kept } = read.key
-  if (!signsRequests) throw invalid([{ pointer: '/jwk/alg', detail: 'is for tokens: it signs no requests' }])
+  if (!signsRequests)
+    throw invalid([
+      { pointer: '/jwk/alg', detail: 'is an algorithm for tokens only, not for request signatures' },
+    ])
   return { kind: 'key', subject: thumbprint, document: kept }
 }
 
@@ -133,8 +136,8 @@ function toldOf({
   plan,
   document,
 }: TrustRecord): Readonly<Record<string, unknown>> {
-  const whom = kind === 'key' ? { thumbprint: subject } : { agent_id: subject, document: document !== null }
-  return { ...whom, name, scopes, plan }
+  const target = kind === 'key' ? { thumbprint: subject } : { agent_id: subject, document: document !== null }
+  return { ...target, name, scopes, plan }
 }
 
 const GONE = new Error('gone')

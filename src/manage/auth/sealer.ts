@@ -41,7 +41,7 @@ export class Sealer {
     if (this.#given.length > 0)
       throw new Fault(
         'SEAL_KEY_UNUSABLE',
-        'the keys are in the settings: put the new one first in store.encryption_keys, and run this again without --new-key',
+        'the keys are in the settings: add the new key as the first in store.encryption_keys, then run this again without --new-key',
       )
     const before = await this.#keysOfFile('make')
     const text = newKeyText()
@@ -75,7 +75,7 @@ export class Sealer {
       const opened = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, end)), decipher.final()])
       return new Secret(opened.toString('utf8'))
     } catch (error) {
-      throw new Fault('SEAL_BROKEN', `the stored secret has been changed: ${what}`, { cause: error })
+      throw new Fault('SEAL_BROKEN', `the stored secret was changed: ${what}`, { cause: error })
     }
   }
 
@@ -86,7 +86,7 @@ export class Sealer {
     const shown = KEY_ID.test(id) ? id : 'unknown'
     return new Fault(
       'SEAL_KEY_WRONG',
-      `a stored secret is encrypted with the key ${shown}, which is not in ${place} (${known}): ${what}. Add that key there as a further one, or replace the secret`,
+      `a stored secret is encrypted with the key ${shown}, which is not in ${place} (${known}): ${what}. Add that key there, or replace the secret`,
     )
   }
 
@@ -108,9 +108,11 @@ export class Sealer {
       }
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      throw new Fault('SEAL_KEY_UNUSABLE', `the key ${this.#file} cannot be used (${code})`, { cause: error })
+      throw new Fault('SEAL_KEY_UNUSABLE', `cannot read the key file ${this.#file} (${code})`, {
+        cause: error,
+      })
     }
-    throw new Fault('SEAL_KEY_UNUSABLE', `${this.#file} has a line that is not a key of ours`)
+    throw new Fault('SEAL_KEY_UNUSABLE', `${this.#file} has a line that is not a Gatehouse key`)
   }
 }
 
@@ -151,7 +153,7 @@ async function replaceKeyFile(file: string, text: string): Promise<void> {
     await withDraft(file, text, (draft) => rename(draft, file))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new Fault('SEAL_KEY_UNUSABLE', `${file} cannot be written (${code})`, { cause: error })
+    throw new Fault('SEAL_KEY_UNUSABLE', `cannot write ${file} (${code})`, { cause: error })
   }
 }
 

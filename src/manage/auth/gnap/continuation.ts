@@ -69,21 +69,21 @@ function referenceIn(body: unknown): string | null {
   const reference = isObject ? (body as { readonly interact_ref?: unknown }).interact_ref : null
   if (reference === undefined) return null
   if (typeof reference === 'string' && reference.length <= REFERENCE_LENGTH_MAX) return reference
-  throw new GnapError('invalid_request', 'the body takes interact_ref, a text')
+  throw new GnapError('invalid_request', 'interact_ref in the body must be a string')
 }
 
 function checkReference({ state, referenceHash }: GnapGrantRecord, reference: string): void {
   if (state === 'waiting' || referenceHash === null || hashOfKey(reference) !== referenceHash)
-    throw new GnapError('invalid_interaction', 'this is no interact_ref of this request')
+    throw new GnapError('invalid_interaction', 'wrong interact_ref for this request')
 }
 
 function nothingToContinue(): GnapError {
-  return new GnapError('invalid_continuation', 'there is nothing to continue with this token')
+  return new GnapError('invalid_continuation', 'no request to continue with this token')
 }
 
 function tooFast(waitMs: number): GnapError {
   const seconds = String(Math.ceil(waitMs / 1000))
-  return new GnapError('too_fast', `wait ${seconds} s more`, { headers: { 'Retry-After': seconds } })
+  return new GnapError('too_fast', `wait another ${seconds} s`, { headers: { 'Retry-After': seconds } })
 }
 
 const REFERENCE_LENGTH_MAX = 256

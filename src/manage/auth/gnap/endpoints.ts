@@ -115,7 +115,7 @@ function gnapErrorFor(error: unknown): GnapError {
   if (error instanceof GnapError) return error
   if (error instanceof Refusal) return gnapErrorOf(error)
   if (error instanceof Fault && error.code.startsWith('STORE_'))
-    return unavailable('the database cannot be used')
+    return unavailable('the database is unavailable')
   throw error
 }
 
@@ -125,7 +125,7 @@ function unavailable(description: string): GnapError {
 
 function notTaken(methods: readonly string[]): GnapError {
   const Allow = methods.join(', ')
-  return new GnapError('invalid_request', `this takes ${Allow}`, { status: 405, headers: { Allow } })
+  return new GnapError('invalid_request', `allowed methods: ${Allow}`, { status: 405, headers: { Allow } })
 }
 
 /** The path as sent. Koa's own `path` throws if the target is not a valid URL. */

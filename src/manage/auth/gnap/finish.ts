@@ -5,12 +5,15 @@ import type { GrantFinish } from '../../../store/people/gnap-grants.ts'
 export function wrongInFinishUri(uri: string): string | null {
   // The pattern excludes backslashes, which browsers read as slashes, and spaces, which they skip.
   const url = URI.test(uri) ? URL.parse(uri) : null
-  if (url === null) return 'is no absolute URI'
-  if (uri.includes('#')) return 'has a fragment'
-  if (url.username !== '' || url.password !== '' || /^[^/]*\/\/[^/?]*@/.test(uri)) return 'has a user in it'
+  if (url === null) return 'is not an absolute URI'
+  if (uri.includes('#')) return 'contains a fragment'
+  if (url.username !== '' || url.password !== '' || /^[^/]*\/\/[^/?]*@/.test(uri))
+    return 'contains a user name or a password'
   const isLoopback = url.protocol === 'http:' && LOOPBACK.has(url.hostname)
-  if (url.protocol !== 'https:' && !isLoopback) return 'takes https, or http to this machine'
-  if (TAKEN.some((name) => url.searchParams.has(name))) return `has ${TAKEN.join(' or ')} in its query`
+  if (url.protocol !== 'https:' && !isLoopback)
+    return 'must be https, or http to 127.0.0.1, [::1] or localhost'
+  if (TAKEN.some((name) => url.searchParams.has(name)))
+    return `must not have ${TAKEN.join(' or ')} in its query`
   return null
 }
 

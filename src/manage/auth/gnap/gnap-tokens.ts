@@ -93,7 +93,7 @@ export function keptJwk({ key, kid, algorithm }: SignatureKey): Readonly<Record<
 /** Reads a stored key. */
 export function keyKept(jwk: Readonly<Record<string, unknown>>): SignatureKey {
   const read = readSignatureKey(jwk)
-  if (read.kind === 'refused') throw new Error(`a key that was kept is none: ${read.member} ${read.detail}`)
+  if (read.kind === 'refused') throw new Error(`a stored key is invalid: ${read.member} ${read.detail}`)
   return read.key
 }
 

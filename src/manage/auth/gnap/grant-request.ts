@@ -41,15 +41,14 @@ export function readGrantRequest(body: unknown, publicUrl: string): GrantRequest
 function labelled(tokens: readonly z.output<typeof TOKEN>[]): readonly z.output<typeof TOKEN>[] {
   const labels = new Set(tokens.map(({ label }) => label))
   if (labels.has(undefined) || labels.size < tokens.length)
-    throw new GnapError('invalid_request', 'each of several tokens needs a label of its own')
+    throw new GnapError('invalid_request', 'each of several tokens needs a unique label')
   return tokens
 }
 
 function wantedToken({ access, label, flags = [] }: z.output<typeof TOKEN>, publicUrl: string): WantedToken {
-  if (new Set(flags).size < flags.length) throw new GnapError('invalid_flag', 'a flag is there twice')
+  if (new Set(flags).size < flags.length) throw new GnapError('invalid_flag', 'duplicate flag')
   const unknown = flags.find((flag) => flag !== 'bearer')
-  if (unknown !== undefined)
-    throw new GnapError('invalid_flag', 'the only flag that can be asked for is bearer')
+  if (unknown !== undefined) throw new GnapError('invalid_flag', 'unsupported flag: the only flag is bearer')
   const actions = new Set(access.flatMap((right) => actionsIn(right, publicUrl)))
   return {
     label: label ?? null,
@@ -70,19 +69,19 @@ function actionsIn(right: z.output<typeof RIGHT>, publicUrl: string): readonly s
 }
 
 function clientOf({ key, display }: z.output<typeof CLIENT>): GrantClient {
-  if (typeof key === 'string') throw new GnapError('invalid_client', 'no key is known here by a reference')
+  if (typeof key === 'string') throw new GnapError('invalid_client', 'references to keys are not supported')
   const { proof, jwk } = key
   const { method, ...wanted } = typeof proof === 'string' ? { method: proof } : proof
-  if (method !== 'httpsig') throw new GnapError('invalid_client', 'the only proof that is taken is httpsig')
+  if (method !== 'httpsig') throw new GnapError('invalid_client', 'unsupported proof: use httpsig')
   if (jwk === undefined || FORMATS.some((format) => Object.hasOwn(key, format)))
-    throw new GnapError('invalid_client', 'a key has to be a jwk, and nothing beside it')
+    throw new GnapError('invalid_client', 'a key must be a jwk and no other format')
   const read = readSignatureKey(jwk)
   if (read.kind === 'refused')
     throw new GnapError('invalid_client', `client/key/jwk${read.member && `/${read.member}`} ${read.detail}`)
   if (wanted.alg !== undefined && wanted.alg !== read.key.algorithm)
     throw new GnapError(
       'invalid_client',
-      `client/key/proof/alg is not that of the key, ${read.key.algorithm}`,
+      `client/key/proof/alg differs from the algorithm of the key, ${read.key.algorithm}`,
     )
   return {
     kind: 'key',
@@ -93,15 +92,15 @@ function clientOf({ key, display }: z.output<typeof CLIENT>): GrantClient {
 
 function finishOf({ start, finish }: z.output<typeof INTERACT>): Omit<GrantFinish, 'serverNonce'> | null {
   if (!start.some((mode) => (typeof mode === 'string' ? mode : mode.mode) === 'redirect'))
-    throw new GnapError('invalid_interaction', 'the only way to start that there is here is redirect')
+    throw new GnapError('invalid_interaction', 'unsupported start mode: use redirect')
   if (finish === undefined) return null
   const { method, uri, nonce, hash_method: hashMethod = 'sha-256' } = finish
   if (method !== 'redirect')
-    throw new GnapError('invalid_interaction', 'the only way to finish that there is here is redirect')
+    throw new GnapError('invalid_interaction', 'unsupported finish method: use redirect')
   const wrong = wrongInFinishUri(uri)
   if (wrong !== null) throw new GnapError('invalid_request', `interact/finish/uri ${wrong}`)
   if (!isHashMethod(hashMethod))
-    throw new GnapError('invalid_request', 'interact/finish/hash_method is not known here')
+    throw new GnapError('invalid_request', 'interact/finish/hash_method is not supported')
   return { uri, nonce, hashMethod }
 }
 
@@ -115,7 +114,7 @@ function text(lengthMax: number, lengthMin = 1) {
     .string()
     .min(lengthMin, 'is empty')
     .max(lengthMax, `is longer than ${lengthMax} characters`)
-    .regex(/^\P{Cc}*$/u, 'has a control character in it')
+    .regex(/^\P{Cc}*$/u, 'contains a control character')
 }
 
 const RIGHT = z.union([

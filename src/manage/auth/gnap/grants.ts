@@ -44,9 +44,9 @@ export async function askingClient(client: GrantClient, { trust }: Management): 
     ? await trust.scopesOfKey(client.id.slice(INSTANCE_PREFIX.length))
     : null
   if (trusted === null || trusted.document === null)
-    throw new GnapError('invalid_client', 'no client is known here by this id')
+    throw new GnapError('invalid_client', 'unknown client id')
   const read = readSignatureKey(trusted.document)
-  if (read.kind === 'refused') throw new GnapError('invalid_client', 'the key of this client cannot be used')
+  if (read.kind === 'refused') throw new GnapError('invalid_client', 'the key of this client is unusable')
   return { key: read.key, trusted, display: { name: trusted.name, uri: null } }
 }
 
@@ -58,14 +58,17 @@ export function checkAsking(
   { gnap, nowMs }: Management,
 ): void {
   if (!gnap.settings.allowsBearer && wanted.tokens.some(({ isBearer }) => isBearer))
-    throw new GnapError('invalid_flag', 'no bearer tokens are given out here')
+    throw new GnapError('invalid_flag', 'bearer tokens are disabled on this server')
   if (trusted !== null) return
   if (interact === null)
-    throw new GnapError('request_denied', 'nobody has approved this key, and nobody can be asked to')
+    throw new GnapError(
+      'request_denied',
+      'this key is not approved, and the request allows no interaction to approve it',
+    )
   if (scopesIn(wanted.tokens).length === 0) throw nothingToGive()
   const throttled = gnap.asking.count(address, nowMs())
   if (throttled.kind === 'throttled')
-    throw new GnapError('too_many_attempts', 'too much was asked for from this address', {
+    throw new GnapError('too_many_attempts', 'too many requests from this address', {
       headers: { 'Retry-After': String(throttled.retryAfterS) },
     })
 }
@@ -164,7 +167,10 @@ async function grantAtOnce(
   const tokens = tokensFor(wanted, (action) => mayHave(trusted, action), facts, management)
   if (tokens.length === 0) throw nothingToGive()
   if (await management.store.gnapTokens.hasMany(thumbprint, TOKENS_PER_KEY_MAX))
-    throw new GnapError('too_many_attempts', 'this key has too many tokens already: use one until it expires')
+    throw new GnapError(
+      'too_many_attempts',
+      'this key already has too many tokens: reuse one until it expires',
+    )
   return { ...(await giveOut(tokens, wanted, management)), instance_id: instanceIdOf(thumbprint) }
 }
 
@@ -190,7 +196,7 @@ async function askSomebody(
     },
     GRANTS_MAX,
   )
-  if (!isAdded) throw new GnapError('too_many_attempts', 'too many wait for an approval already')
+  if (!isAdded) throw new GnapError('too_many_attempts', 'too many requests are waiting for approval')
   return {
     interact: {
       redirect: `${publicUrl}/gnap/interact/${interact}`,
@@ -206,7 +212,7 @@ export function scopesIn(tokens: readonly WantedToken[]): readonly string[] {
 }
 
 function nothingToGive(): GnapError {
-  return new GnapError('request_denied', 'nothing of what is asked for can be given to this key')
+  return new GnapError('request_denied', 'none of the requested access can be granted to this key')
 }
 
 const DECIDED = new Error('decided already')

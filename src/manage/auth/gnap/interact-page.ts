@@ -25,17 +25,17 @@ export async function interactPage(
   ctx.set(PAGE_HEADERS)
   if (grant === null) {
     ctx.status = 404
-    return show(ctx, 'This request is over', html`<p>Go back to the program that has sent you here.</p>`)
+    return show(ctx, 'This request has ended', html`<p>Return to the program that sent you here.</p>`)
   }
   if (grant.state === 'waiting') {
     ctx.set('Refresh', '5')
     const isAnybody = (await oauth.people?.isAnybody()) === true
     const decideUrl = isAnybody ? `${publicUrl}/gnap/decide/${secret}` : null
-    return show(ctx, 'Somebody has to approve this', waiting(grant, decideUrl))
+    return show(ctx, 'Waiting for approval', waiting(grant, decideUrl))
   }
   if (grant.finish === null) {
     const what = grant.state === 'approved' ? 'approved' : 'denied'
-    return show(ctx, `The request is ${what}`, html`<p>Go back to the program that has sent you here.</p>`)
+    return show(ctx, `The request is ${what}`, html`<p>Return to the program that sent you here.</p>`)
   }
   const reference = newSecret('')
   await store.gnapGrants.setReference(grant.id, hashOfKey(reference))
@@ -87,18 +87,18 @@ function waiting(grant: GnapGrantRecord, decideUrl: string | null): Html {
   const { id, thumbprint, scopes, display, finish } = grant
   const rows: readonly (readonly [string, string | null])[] = [
     ['Request', id],
-    ['It calls itself', nameOf(grant)],
-    ['Its page', display.uri],
-    ['Its key', thumbprint],
-    ['It asks for', scopes.join(', ')],
-    ['It has you sent back to', finish === null ? null : new URL(finish.uri).origin],
+    ['Claimed name', nameOf(grant)],
+    ['Claimed website', display.uri],
+    ['Key', thumbprint],
+    ['Requested scopes', scopes.join(', ')],
+    ['Returns you to', finish === null ? null : new URL(finish.uri).origin],
   ]
   const shown = rows.flatMap(([name, value]) =>
     value === null ? [] : [html`<tr><th scope="row">${name}</th><td><code>${value}</code></td></tr>`],
   )
-  return html`<p>A program asks for access to Gatehouse. Nobody here knows its key, and what it says about itself is not checked. An administrator sees the request and decides; this page looks for it every five seconds.</p>
+  return html`<p>A program asks for access to Gatehouse. Its key is unknown, and its name and website are not verified. An administrator decides; this page checks for the decision every five seconds.</p>
 <table>${shown}</table>
-${decideUrl === null ? '' : html`<p>Do you have an account here, and have you just begun this yourself? <a href="${decideUrl}">Sign in and decide</a>, for what you may do yourself.</p>`}`
+${decideUrl === null ? '' : html`<p>If you have an account here and started this request yourself, <a href="${decideUrl}">sign in and decide</a>. You can allow only what your own account may do.</p>`}`
 }
 
 function show(ctx: RequestContext, title: string, content: Html): void {

@@ -50,14 +50,14 @@ export async function goodGnapToken(
   const { gnap, nowMs } = management
   const refuse = refusing(management)
   const known = await gnap.tokens.find(token)
-  if (known === null || known.isRevoked) throw refuse('invalid_token', 'this token is not known here')
+  if (known === null || known.isRevoked) throw refuse('invalid_token', 'invalid token')
   const { record } = known
   if (record.isBearer !== isBearer)
     throw refuse(
       'invalid_token',
       record.isBearer
         ? 'this token is a bearer token: send Authorization: Bearer'
-        : 'this token is bound to a key: send Authorization: GNAP, and sign the request',
+        : 'this token is bound to a key: send Authorization: GNAP and sign the request',
     )
   if (record.expiresAtMs <= nowMs()) throw refuse('expired_token', 'this token has expired')
   return known

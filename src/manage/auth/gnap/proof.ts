@@ -72,28 +72,28 @@ export async function replayFault(
   { store }: ProofFacts,
 ): Promise<string | null> {
   const isFirst = await store.replays.isFirst(replayIdOf(signature, key), signature.goodUntilMs)
-  return isFirst ? null : 'this signature, or its nonce, was used before'
+  return isFirst ? null : 'this signature or its nonce was already used'
 }
 
 const NO_BYTES = Buffer.alloc(0)
-const OTHER_BODY = 'the body is not the one that Content-Digest tells of'
+const OTHER_BODY = 'the body does not match Content-Digest'
 /** A request takes seconds to arrive; clocks can differ by a minute. */
 const POLICY = { tag: 'gnap', needsExpiry: false, fieldLengthMax: 8_192, ageMaxS: 120, skewS: 60 } as const
 export const SIGNATURE_FAULTS: Readonly<Record<SignatureFault, string>> = {
   unsigned: 'the request is not signed (RFC 9421)',
-  malformed: 'Signature-Input and Signature do not make a signature',
-  'too-large': 'there are more, or larger, signatures than are read',
+  malformed: 'Signature-Input and Signature are not a valid signature',
+  'too-large': 'the signatures are too many or too large',
   'other-tag': 'no signature has tag="gnap"',
-  'no-created': 'the signature does not say when it was created',
-  'no-expires': 'the signature does not say when it expires',
+  'no-created': 'the signature has no created parameter',
+  'no-expires': 'the signature has no expires parameter',
   'created-in-future': 'the signature was created in the future',
   'too-old': 'the signature was created too long ago',
   expired: 'the signature has expired',
-  'lives-too-long': 'the signature is good for too long',
+  'lives-too-long': 'the lifetime of the signature is too long',
   'not-covered':
-    'the signature has to cover @method, @target-uri, content-digest where there is a body, and authorization where there is one',
-  'no-component': 'the signature covers something that is not in the request, or not known here',
-  'other-key': 'no signature has the kid of the key, or its RFC 7638 thumbprint, for its keyid',
-  'other-algorithm': 'the signature says that it was made with another algorithm than that of the key',
-  wrong: 'the signature is not right for this request and this key',
+    'the signature must cover @method, @target-uri, content-digest if there is a body, and authorization if it is sent',
+  'no-component': 'the signature covers a component that is unknown or not in the request',
+  'other-key': 'no signature has a keyid that is the kid or the RFC 7638 thumbprint of the key',
+  'other-algorithm': 'the algorithm of the signature is not that of the key',
+  wrong: 'the signature does not match this request and this key',
 }

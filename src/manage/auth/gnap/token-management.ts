@@ -19,7 +19,7 @@ export async function manageToken(
   const secret = gnapTokenIn(ctx.get('Authorization'))
   const hash = hashOfKey(secret)
   const token = looksLikeSecret(secret, MANAGE_PREFIX) ? await store.gnapTokens.managed(id, hash) : null
-  if (token === null) throw new GnapError('invalid_client', 'no token is managed with this one')
+  if (token === null) throw new GnapError('invalid_client', 'unknown management token')
   // A bearer token too is managed with the key that requested it.
   const body = await signedBy(ctx, keyKept(token.jwk), management, () => readOptionalBody(ctx))
   if (ctx.method === 'DELETE') {
@@ -30,7 +30,7 @@ export async function manageToken(
   if (typeof body === 'object' && body !== null && 'key' in body)
     throw token.isBearer
       ? new GnapError('invalid_rotation', 'a bearer token has no key')
-      : new GnapError('key_rotation_not_supported', 'a token stays with the key that has asked for it')
+      : new GnapError('key_rotation_not_supported', 'the key of a token cannot be changed')
   return renewed(token, hash, management)
 }
 
@@ -54,5 +54,5 @@ async function renewed(token: GnapTokenRecord, hash: string, management: Managem
 }
 
 function notRenewed(): GnapError {
-  return new GnapError('invalid_rotation', 'this token is over: ask for a new one')
+  return new GnapError('invalid_rotation', 'this token has ended: request a new one')
 }

@@ -32,5 +32,7 @@ export function sayError(
 
 /** The response while the database is unreachable. */
 export function unavailable(): OAuthError {
-  return new OAuthError(503, 'temporarily_unavailable', 'this cannot be answered now', { 'Retry-After': '5' })
+  return new OAuthError(503, 'temporarily_unavailable', 'temporarily unavailable: try again later', {
+    'Retry-After': '5',
+  })
 }

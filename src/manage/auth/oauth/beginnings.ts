@@ -15,8 +15,8 @@ export class Beginnings {
     // A request refused for its network does not count towards the total.
     const throttled = fromNetwork.kind === 'throttled' ? fromNetwork : this.#fromAll.count(ALL, nowMs)
     if (throttled.kind === 'may') return
-    const whence = throttled === fromNetwork ? 'from this address' : 'by everybody together'
-    throw new OAuthError(429, 'temporarily_unavailable', `too much was asked for ${whence}: wait a moment`, {
+    const whence = throttled === fromNetwork ? 'from this address' : 'from all addresses'
+    throw new OAuthError(429, 'temporarily_unavailable', `too many requests ${whence}: try again later`, {
       'Retry-After': String(throttled.retryAfterS),
     })
   }

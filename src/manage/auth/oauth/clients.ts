@@ -150,12 +150,15 @@ function grantProblems({ grantTypes, redirectUris, authMethod }: Checked): reado
   const problems: FieldError[] = []
   const hasCode = grantTypes.includes('authorization_code')
   const add = (pointer: string, detail: string) => void problems.push({ pointer, detail })
-  if (hasCode && redirectUris.length === 0) add('/redirect_uris', 'is needed with authorization_code')
-  if (!hasCode && redirectUris.length > 0) add('/redirect_uris', 'is for authorization_code only')
+  if (hasCode && redirectUris.length === 0) add('/redirect_uris', 'is required with authorization_code')
+  if (!hasCode && redirectUris.length > 0) add('/redirect_uris', 'is allowed only with authorization_code')
   if (!hasCode && grantTypes.includes('refresh_token'))
-    add('/grant_types', 'has refresh_token only together with authorization_code')
+    add('/grant_types', 'may contain refresh_token only together with authorization_code')
   if (authMethod === 'none' && grantTypes.includes('client_credentials'))
-    add('/token_endpoint_auth_method', 'is none: whoever has no credential cannot have client_credentials')
+    add(
+      '/token_endpoint_auth_method',
+      'must not be none: client_credentials requires a client with a credential',
+    )
   return problems
 }
 
@@ -165,23 +168,23 @@ function grantProblems({ grantTypes, redirectUris, authMethod }: Checked): reado
  */
 function redirectProblems(uri: string, pointer: string): readonly FieldError[] {
   const wrong = (detail: string) => [{ pointer, detail }]
-  if (!VISIBLE.test(uri)) return wrong('is no URI')
+  if (!VISIBLE.test(uri)) return wrong('is not a valid URI')
   const url = URL.parse(uri)
-  if (url === null) return wrong('is no URI')
-  if (uri.includes('#')) return wrong('has a fragment')
+  if (url === null) return wrong('is not a valid URI')
+  if (uri.includes('#')) return wrong('contains a fragment')
   if (url.username !== '' || url.password !== '' || /^[a-z]+:\/\/[^/?]*@/i.test(uri))
-    return wrong('has a user in it')
+    return wrong('contains a user name or a password')
   const isLoopback = LOOPBACKS.has(url.hostname)
   if (url.protocol === 'http:' && isLoopback) return []
-  if (url.protocol !== 'https:') return wrong('has to be https, or http to 127.0.0.1, [::1] or localhost')
-  if (isLoopback) return wrong('cannot be https to this machine')
+  if (url.protocol !== 'https:') return wrong('must be https, or http to 127.0.0.1, [::1] or localhost')
+  if (isLoopback) return wrong('must use http for 127.0.0.1, [::1] or localhost')
   return []
 }
 
 function keyProblems({ authMethod, jwks }: Checked): readonly FieldError[] {
   if (authMethod !== 'private_key_jwt')
-    return jwks === null ? [] : [{ pointer: '/jwks', detail: 'is for private_key_jwt only' }]
-  if (jwks === null) return [{ pointer: '/jwks', detail: 'is needed with private_key_jwt' }]
+    return jwks === null ? [] : [{ pointer: '/jwks', detail: 'is allowed only with private_key_jwt' }]
+  if (jwks === null) return [{ pointer: '/jwks', detail: 'is required with private_key_jwt' }]
   const { keys } = jwks
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > KEYS_MAX)
     return [{ pointer: '/jwks/keys', detail: `takes a list of 1 to ${KEYS_MAX} keys` }]
@@ -192,10 +195,10 @@ function keyProblems({ authMethod, jwks }: Checked): readonly FieldError[] {
 }
 
 function keyProblem(key: unknown): string | null {
-  if (typeof key !== 'object' || key === null) return 'is no key'
+  if (typeof key !== 'object' || key === null) return 'is not a key'
   const { kty, d, k } = key as Record<string, unknown>
-  if (kty === 'oct' || k !== undefined) return 'is a secret; only public keys are taken'
-  if (d !== undefined) return 'is a private key: make a new one, and give its public part'
+  if (kty === 'oct' || k !== undefined) return 'is a secret: only public keys are accepted'
+  if (d !== undefined) return 'is a private key: create a new key pair and send only the public key'
   try {
     const { asymmetricKeyType, asymmetricKeyDetails } = createPublicKey({
       key: key as JsonWebKey,
@@ -205,7 +208,7 @@ function keyProblem(key: unknown): string | null {
       return `has fewer than ${RSA_BITS_MIN} bits`
     return null
   } catch {
-    return 'is no key that is known here'
+    return 'is not a supported key'
   }
 }
 

@@ -17,7 +17,7 @@ export interface ProvenRequest {
 }
 
 /** The problem if the proof is valid except for its nonce. */
-export const NONCE_MISSING = 'the proof needs the nonce that the header DPoP-Nonce says'
+export const NONCE_MISSING = 'the proof needs the nonce from the header DPoP-Nonce'
 
 /**
  * Verifies a DPoP proof for this request (RFC 9449 §4.3) and refuses replays. Returns the problem, or `null`.
@@ -30,10 +30,10 @@ export async function dpopProblem(
 ): Promise<string | null> {
   if (proof.length > LENGTH_MAX) return 'the proof is too long'
   const verified = await verify(proof, nowMs)
-  if (verified === null) return 'the proof is not signed, or not as it has to be'
+  if (verified === null) return 'the proof is not signed correctly'
   const problem = claimProblem(verified.payload, request, nowMs)
   if (problem !== null) return problem
-  if (verified.thumbprint !== request.jkt) return 'the proof is of another key than the token'
+  if (verified.thumbprint !== request.jkt) return 'the proof and the token have different keys'
   if (request.isGoodNonce !== null && !(await request.isGoodNonce(verified.payload['nonce'])))
     return NONCE_MISSING
   const isFirst = await store.oauthRecords.putOnce(
@@ -52,7 +52,7 @@ export async function dpopProblem(
     },
     nowMs,
   )
-  return isFirst ? null : 'the proof was used before'
+  return isFirst ? null : 'the proof was already used'
 }
 
 async function verify(
@@ -76,9 +76,10 @@ function claimProblem(
   nowMs: number,
 ): string | null {
   if (typeof jti !== 'string' || jti === '' || jti.length > JTI_LENGTH_MAX) return 'the proof has no jti'
-  if (typeof iat !== 'number' || Math.abs(iat * 1000 - nowMs) > WINDOW_MS) return 'the proof is not of now'
+  if (typeof iat !== 'number' || Math.abs(iat * 1000 - nowMs) > WINDOW_MS)
+    return 'the proof is too old or from the future (iat)'
   if (claims['htm'] !== request.method) return 'the proof is for another method'
-  if (withoutQuery(claims['htu']) !== withoutQuery(request.url)) return 'the proof is for another address'
+  if (withoutQuery(claims['htu']) !== withoutQuery(request.url)) return 'the proof is for another URL'
   const hash = createHash('sha256').update(request.accessToken).digest('base64url')
   return claims['ath'] === hash ? null : 'the proof is not for this token'
 }

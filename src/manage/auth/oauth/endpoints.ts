@@ -62,7 +62,7 @@ const byProvider: Endpoint = async (ctx, management) => {
   if (failure !== undefined) {
     // The client learns of this error through the redirect, so it is only logged.
     if (inner.status >= 500) throw failure
-    management.log.error('the authorization server could not answer', { error: failure })
+    management.log.error('request to the authorization server failed', { error: failure })
   }
   const { status, body } = inner
   ctx.body = body
@@ -183,7 +183,7 @@ function askForConsentWhenOffline(ctx: Context): void {
 
 /** Counts failed client authentication and throttles the address. */
 async function throttle(ctx: Context, management: Management): Promise<void> {
-  const refusal = new Refusal('invalid_token', 'this client is not known here, or its credential is another')
+  const refusal = new Refusal('invalid_token', 'unknown client or wrong credential')
   const address = ctx.state.address
   const said = await refusalAfterFailure(refusal, address, ctx.state.requestId, management)
   if (said !== refusal)
@@ -195,14 +195,14 @@ function errorOf(error: unknown, { log }: Management): OAuthError {
   if (error instanceof Refusal)
     return new OAuthError(error.status, 'invalid_request', error.message, error.headers)
   if (error instanceof Fault && error.code.startsWith('STORE_')) return unavailable()
-  log.error('the authorization server could not answer', { error: error as Error })
+  log.error('request to the authorization server failed', { error: error as Error })
   return error instanceof Fault
     ? unavailable()
-    : new OAuthError(500, 'server_error', 'the log of Gatehouse says more')
+    : new OAuthError(500, 'server_error', 'see the log of Gatehouse for details')
 }
 
 function notAllowed(methods: readonly string[]): Refusal {
-  return new Refusal('method_not_allowed', `this takes ${methods.join(', ')}`, {
+  return new Refusal('method_not_allowed', `allowed methods: ${methods.join(', ')}`, {
     headers: { Allow: methods.join(', ') },
   })
 }

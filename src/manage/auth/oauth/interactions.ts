@@ -159,8 +159,8 @@ function over(): OAuthError {
   return new OAuthError(
     400,
     'invalid_request',
-    'this sign-in is over, or began in another browser: begin again',
+    'this sign-in has expired or began in another browser: start again',
   )
 }
 
-const DENIED: InteractionResults = { error: 'access_denied', error_description: 'it was denied' }
+const DENIED: InteractionResults = { error: 'access_denied', error_description: 'the request was denied' }

@@ -49,12 +49,12 @@ export async function goodToken(
   }
   const checked = oauth.tokens.known(text, nowMs()) ?? (await oauth.tokens.check(text, nowMs()))
   if (checked.kind === 'expired') throw refuse('expired_token', 'this token has expired')
-  if (checked.kind === 'bad') throw refuse('invalid_token', 'this token is not valid here')
+  if (checked.kind === 'bad') throw refuse('invalid_token', 'invalid token')
   const { token } = checked
   if (!audiencesOf(publicUrl, resource).includes(token.audience))
     throw refuse('invalid_token', `this token is for ${token.audience}`)
   if (token.jkt === null && scheme === 'dpop')
-    throw refuse('invalid_token', 'this token is bound to no key: send it as Bearer')
+    throw refuse('invalid_token', 'this token is not bound to a key: send it as Bearer')
   return token
 }
 
@@ -67,9 +67,9 @@ async function checkProof(
   const request = { method, url: `${publicUrl}${path}`, accessToken, jkt, isGoodNonce }
   const problem =
     scheme === 'bearer'
-      ? 'this token is bound to a key: send it as DPoP, with a proof'
+      ? 'this token is bound to a key: send it as DPoP with a proof'
       : proof === ''
-        ? 'the header DPoP, with a proof, is missing'
+        ? 'the DPoP header with the proof is missing'
         : await dpopProblem(proof, request, store, nowMs())
   if (problem === null) return
   if (problem === NONCE_MISSING)

@@ -103,7 +103,7 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
     // Shown to a person whose client has sent an invalid request.
     renderError: async (ctx, { error, error_description: description }) => {
       const text = [error, ...(description === undefined ? [] : [description])].join(': ')
-      const page = messagePage('This cannot go on', text, ctx.status)
+      const page = messagePage('Request failed', text, ctx.status)
       sendPage(ctx as unknown as BrowserContext, parts.publicUrl, page)
     },
     ttl: {
@@ -113,7 +113,7 @@ function configuration(parts: ProviderParts, signer: KeySet['signer']): Configur
     },
     // oidc-provider must not fetch: documents are fetched elsewhere, with guards.
     fetch: async () => {
-      throw new errors.InvalidRequest('nothing is fetched from elsewhere')
+      throw new errors.InvalidRequest('fetching URLs is not supported')
     },
   }
 }
@@ -132,7 +132,7 @@ function prompts() {
   policy
     .get('login')!
     .checks.add(
-      new interactionPolicy.Check('account_gone', 'nobody is signed in any more', 'login_required', isGone),
+      new interactionPolicy.Check('account_gone', 'the account no longer exists', 'login_required', isGone),
     )
   return policy
 }
@@ -208,7 +208,7 @@ function claimsOf(token: AccessToken | ClientCredentials): Record<string, string
 /** Read-only: clients.ts creates and deletes clients. */
 function clientsIn({ clients, documents }: Pick<ProviderParts, 'clients' | 'documents'>) {
   const refuse = async () => {
-    throw new TypeError('clients are not changed by way of the authorization server')
+    throw new TypeError('clients cannot be changed through the authorization server')
   }
   return {
     find: async (id: string) => {

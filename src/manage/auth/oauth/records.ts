@@ -108,7 +108,7 @@ export function grantDigest(grantId: string): string {
 
 const GRANT = 'Grant'
 const ONCE = 'ReplayDetection'
-const REPLAY = 'this was used before'
+const REPLAY = 'this was already used'
 /**
  * The clock tolerance of oidc-provider. Records live that much longer, so that it reports the expiry itself.
  */

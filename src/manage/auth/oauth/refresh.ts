@@ -18,5 +18,5 @@ export function checkRefresh({ oidc }: KoaContextWithOIDC, scopes: readonly Scop
 }
 
 export function noScope(): errors.OIDCProviderError {
-  return new errors.CustomOIDCProviderError('invalid_scope', 'none of the scopes asked for can be had')
+  return new errors.CustomOIDCProviderError('invalid_scope', 'none of the requested scopes is available')
 }

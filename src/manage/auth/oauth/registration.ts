@@ -30,7 +30,7 @@ export async function register(
     throw wrong(path.join('.'), message)
   }
   if ((await store.oauthClients.count('registration')) >= CLIENTS_MAX)
-    throw new OAuthError(403, 'access_denied', 'there are too many clients that came by themselves')
+    throw new OAuthError(403, 'access_denied', 'too many self-registered clients')
   const { client_name, redirect_uris, token_endpoint_auth_method, grant_types, scope, jwks } = asked.data
   const wanted = {
     name: client_name,
@@ -63,7 +63,7 @@ function admit(authorization: string, { registration, registrationToken }: OAuth
   const given = /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? ''
   const isGiven = registrationToken !== null && timingSafeEqual(digest(given), digest(registrationToken))
   if (registration === 'token' && isGiven) return
-  throw new OAuthError(401, 'invalid_token', 'registration needs the token for it', {
+  throw new OAuthError(401, 'invalid_token', 'registration requires the registration token', {
     'WWW-Authenticate': `Bearer realm="gatehouse"${given === '' ? '' : ', error="invalid_token"'}`,
   })
 }
@@ -73,7 +73,7 @@ function scopesIn(text: string | undefined): readonly Scope[] {
   if (text === undefined) return may
   const asked = text.split(' ')
   const scopes = may.filter((scope) => asked.includes(scope))
-  if (scopes.length === 0) throw wrong('scope', `has none of ${may.join(', ')}`)
+  if (scopes.length === 0) throw wrong('scope', `must contain at least one of ${may.join(', ')}`)
   return scopes
 }
 
@@ -94,7 +94,7 @@ const metadata = z.object({
     .min(1)
     .max(100)
     .regex(/^\P{Cc}*$/u)
-    .default('a client without a name'),
+    .default('unnamed client'),
   redirect_uris: z.array(z.string()).min(1).max(20),
   token_endpoint_auth_method: z.enum(AUTH_METHODS).default('client_secret_basic'),
   grant_types: z

@@ -15,7 +15,7 @@ export class Revocations {
     // A request refused for its client does not count towards the total.
     const throttled = ofClient.kind === 'throttled' ? ofClient : this.#ofAll.count(ALL, nowMs)
     if (throttled.kind === 'may') return
-    throw new OAuthError(429, 'temporarily_unavailable', 'too many tokens were revoked: wait a moment', {
+    throw new OAuthError(429, 'temporarily_unavailable', 'too many tokens were revoked: try again later', {
       'Retry-After': String(throttled.retryAfterS),
     })
   }

@@ -49,7 +49,7 @@ export class SigningKeys {
       return await this.#reading
     } catch (error) {
       if (this.#set === null) throw error
-      this.#log.warn('the keys of access tokens could not be read again', { error: error as Error })
+      this.#log.warn('could not reload the signing keys of access tokens', { error: error as Error })
       this.#readAtMs = this.#nowMs()
       return this.#set
     }
@@ -97,13 +97,13 @@ export class SigningKeys {
       // After long downtime the key is late: it signs as soon as all processes have read it.
       const key = await this.#made(newest.number + 1, Math.max(nextFromMs, nowMs + LATE_MS))
       if (await this.#store.oauthKeys.add(key))
-        this.#log.info('a key of access tokens is made', { kid: key.kid })
+        this.#log.info('created a signing key for access tokens', { kid: key.kid })
     }
     for (const [index, { number, kid }] of keys.entries()) {
       const next = keys[index - 1]
       if (next === undefined || nowMs < next.signsFromMs + OVER_MS) continue
       await this.#store.oauthKeys.remove(number)
-      this.#log.info('a key of access tokens is over', { kid })
+      this.#log.info('a signing key of access tokens has expired', { kid })
     }
     this.forget()
   }

@@ -83,8 +83,8 @@ export class AccountPages {
     switch (form?.get('action')) {
       case 'take-back':
         notice = (await given.takeBack(user, form.get('given') ?? '', fromOf(ctx)))
-          ? 'Within a second it has no access any more.'
-          : 'It has no access any more.'
+          ? 'Access revoked. It takes effect within a second.'
+          : 'Access was already revoked.'
         break
       case 'sign-out-everywhere':
         await endSessions(store, user, actor(user, ctx), nowMs())
@@ -92,7 +92,7 @@ export class AccountPages {
         return donePage(
           this.#pages.publicUrl,
           'Signed out everywhere',
-          'You are signed out in every browser, and what you have allowed programs is over.',
+          'You are signed out of all browsers, and the access of all programs is revoked.',
         )
     }
     return accountPage(this.#pages.publicUrl, {
@@ -109,11 +109,11 @@ export class AccountPages {
     const page = (problem: string | null, status: number) => passwordPage(user, { token, problem, status })
     if (form?.get('action') !== 'change') return page(null, 200)
     const [current, next, again] = ['current', 'new', 'again'].map((name) => form.get(name) ?? '')
-    if (next !== again) return page('The two new passwords are not the same.', 400)
+    if (next !== again) return page('The two new passwords do not match.', 400)
     const wrong = passwordProblem(next!)
     if (wrong !== null) return page(`The new password ${wrong}.`, 400)
     const proven = await this.#signIn.prove(user, current!, fromOf(ctx))
-    if (proven.kind === 'refused') return page('That is not your password now.', 403)
+    if (proven.kind === 'refused') return page('The current password is wrong.', 403)
     if (proven.kind === 'throttled')
       return { ...page(tooMany(proven.retryAfterS), 429), retryAfterS: proven.retryAfterS }
     const { store, passwords, nowMs } = this.#parts
@@ -125,8 +125,8 @@ export class AccountPages {
     await this.#devices.remember(ctx, user.id, atMs)
     return donePage(
       this.#pages.publicUrl,
-      'Your password is changed',
-      'You are signed out in every other browser, and what you have allowed programs is over.',
+      'Password changed',
+      'You are signed out of all other browsers, and the access of all programs is revoked.',
     )
   }
 
@@ -141,8 +141,8 @@ export class AccountPages {
         if (!(await stopCodes(this.#parts.store, user, actor(user, ctx), this.#parts.nowMs()))) return GONE
         return donePage(
           this.#pages.publicUrl,
-          'No codes any more',
-          'Your password alone is enough from now on.',
+          'One-time codes are off',
+          'From now on you sign in with your password only.',
         )
       default:
         return codesPage(this.#pages.publicUrl, user, token)
@@ -157,17 +157,13 @@ export class AccountPages {
       case 'add': {
         const performed = { sealed: form.get('ceremony') ?? '', response: form.get('response') ?? '' }
         const name = (form.get('name') ?? '').trim()
-        if (!NAME.test(name)) return this.#passkeyList(visit, 'A name has 1 to 60 characters.', 400)
+        if (!NAME.test(name)) return this.#passkeyList(visit, 'The name must have 1 to 60 characters.', 400)
         const made = await this.#passkeys.made(performed, token)
         const isAdded =
           made !== null && (await addPasskey(store, user, { ...made, name }, actor(user, ctx), nowMs()))
         return isAdded
           ? this.#passkeyList(visit, null)
-          : this.#passkeyList(
-              visit,
-              'That is no passkey that can be taken, or it took too long. Try again.',
-              400,
-            )
+          : this.#passkeyList(visit, 'The passkey was not accepted, or it took too long. Try again.', 400)
       }
       case 'remove':
         await removePasskey(store, user, form.get('passkey') ?? '', actor(user, ctx), nowMs())
@@ -197,14 +193,9 @@ export class AccountPages {
     const { store, sealer, nowMs } = this.#parts
     const secret = await this.#pending(form.get('pending') ?? '', pendingAs(user, token))
     if (secret === null)
-      return this.#begin(visit, newCodeSecret(), 'That took too long. Begin anew with this one.')
+      return this.#begin(visit, newCodeSecret(), 'That took too long. Set up the app again with this key.')
     const usedStep = stepOfCode((form.get('code') ?? '').replaceAll(/\s/g, ''), secret, nowMs())
-    if (usedStep === null)
-      return this.#begin(
-        visit,
-        secret,
-        'That is not the code of this moment. Check the clock of your device.',
-      )
+    if (usedStep === null) return this.#begin(visit, secret, 'Wrong code. Check the clock of your device.')
     const made = await startCodes(store, sealer, user, actor(user, ctx), nowMs(), { secret, usedStep })
     return made === null ? GONE : recoveryCodesPage(this.#pages.publicUrl, made.recoveryCodes)
   }
@@ -258,15 +249,15 @@ function pendingAs({ id }: UserRecord, token: string): string {
 export const ACCOUNT = '/account'
 const RECENT_MS = 600_000
 const FOREIGN_SEALS: ReadonlySet<string> = new Set(['SEAL_BROKEN', 'SEAL_KEY_WRONG'])
-const YOUR_ACCOUNT = html`To see your account.`
-const LONG_AGO = html`You have signed in some time ago. Show once more that it is you.`
-const NOT_THERE = messagePage('There is nothing here', 'Look at /account.', 404)
-const GONE = messagePage('You are not there any more', 'An administrator has deleted your account.', 403)
+const YOUR_ACCOUNT = html`Sign in to see your account.`
+const LONG_AGO = html`Your sign-in is too old for this change. Sign in again.`
+const NOT_THERE = messagePage('Page not found', 'Your account is at /account.', 404)
+const GONE = messagePage('Account deleted', 'An administrator has deleted your account.', 403)
 /** A name that a person has typed. */
 const NAME = /^\P{Cc}{1,60}$/u
 const NO_PASSKEYS = messagePage(
-  'There are no passkeys here',
-  'Browsers have them for names of hosts over https, and for localhost. Whoever runs this sets manage.public_url to such an address.',
+  'Passkeys are not available',
+  'Browsers support passkeys only for https host names and localhost. An administrator must set manage.public_url to such a URL.',
   404,
 )
 const NO_PASSWORD = messagePage('You have no password', 'An administrator can set one for you.', 403)

@@ -26,23 +26,23 @@ export function accountPage(
 ): Page {
   const { email, hasPassword, hasCodes } = user
   const codes = hasCodes
-    ? `A code is asked for beside the password. Recovery codes left: ${recoveryCodes}.`
-    : 'No code is asked for beside the password.'
+    ? `Two-factor codes are on. Recovery codes left: ${recoveryCodes}.`
+    : 'Two-factor codes are off.'
   const content = html`<h1>Your account</h1>
 <p>You are signed in as <b><bdi>${plain(email)}</bdi></b>. <a href="${publicUrl}/oauth/sign-out">Sign out</a></p>
 ${notice === null ? '' : html`<p class="notice" role="status">${notice}</p>`}
 <h2>What you may do</h2>
 <ul>${scopesOf(user).map((scope) => html`<li>${WORDS[scope]} <small><code>${scope}</code></small></li>`)}</ul>
 <h2>How you sign in</h2>
-${hasPassword ? html`<p><a href="${publicUrl}/account/password">Change your password</a></p>` : html`<p>You have no password here.</p>`}
+${hasPassword ? html`<p><a href="${publicUrl}/account/password">Change your password</a></p>` : html`<p>This account has no password.</p>`}
 <p>${codes} <a href="${publicUrl}/account/codes">One-time codes</a></p>
 ${passkeys === null ? '' : html`<p>${passkeys === 1 ? 'You have 1 passkey.' : `You have ${passkeys === 0 ? 'no' : passkeys} passkeys.`} <a href="${publicUrl}/account/passkeys">Passkeys</a></p>`}
-<h2>What you have allowed</h2>
-${given.length === 0 ? html`<p>No program has access in your name.</p>` : html`<ul class="plain">${given.map((each) => givenItem(each, token))}</ul>`}
+<h2>Programs with access</h2>
+${given.length === 0 ? html`<p>No program has access to your account.</p>` : html`<ul class="plain">${given.map((each) => givenItem(each, token))}</ul>`}
 <h2>If something is wrong</h2>
 <form method="post">
 ${hidden(token)}
-<p>This ends every session of yours, in this browser too, and all that you have allowed programs.</p>
+<p>This ends all your sessions, including this one, and revokes the access of all programs.</p>
 <p class="buttons"><button name="action" value="sign-out-everywhere">Sign out everywhere</button></p>
 </form>`
   return { title: 'Your account', content }
@@ -57,32 +57,32 @@ export interface PasswordForm {
 export function passwordPage({ email }: UserRecord, { token, problem, status }: PasswordForm): Page {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Change your password</h1>
-<p>You are signed out in every other browser then, and what you have allowed programs is over.</p>
+<p>This signs you out of all other browsers and revokes the access of all programs.</p>
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
 <label for="email">Your account</label>
 <input id="email" name="email" type="email" value="${email}" autocomplete="username" readonly>
-<label for="current">Your password now</label>
+<label for="current">Current password</label>
 <input id="current" name="current" type="password" autocomplete="current-password" required${invalid}>
-<label for="new">A new one <small>of 12 characters or more</small></label>
+<label for="new">New password <small>at least 12 characters</small></label>
 <input id="new" name="new" type="password" autocomplete="new-password" minlength="12" required${invalid}>
-<label for="again">The new one again</label>
+<label for="again">Repeat the new password</label>
 <input id="again" name="again" type="password" autocomplete="new-password" minlength="12" required${invalid}>
-<p class="buttons"><button name="action" value="change">Change it</button></p>
+<p class="buttons"><button name="action" value="change">Change password</button></p>
 </form>`
   return { title: problem === null ? 'Change your password' : 'Not changed', content, status }
 }
 
 export function codesPage(publicUrl: string, { hasCodes }: UserRecord, token: string): Page {
   const now = hasCodes
-    ? html`<p>A code from an app is asked for beside your password. With another app, or new recovery codes, those before are worth nothing.</p>`
-    : html`<p>An app on your phone shows a code that changes every half minute. With it your password alone is of no use to who has read it.</p>`
+    ? html`<p>After your password, you enter a code from an app. If you set up another app, the old app and the old recovery codes stop working.</p>`
+    : html`<p>An app on your phone shows a code that changes every 30 seconds. With codes on, a stolen password alone is not enough to sign in.</p>`
   const content = html`<h1>One-time codes</h1>
 ${now}
 <form method="post">
 ${hidden(token)}
-<p class="buttons"><button name="action" value="begin">${hasCodes ? 'Begin anew' : 'Begin'}</button>${hasCodes ? html` <button name="action" value="stop">Ask for none</button>` : ''}</p>
+<p class="buttons"><button name="action" value="begin">${hasCodes ? 'Set up again' : 'Set up'}</button>${hasCodes ? html` <button name="action" value="stop">Turn off</button>` : ''}</p>
 </form>
 ${back(publicUrl)}`
   return { title: 'One-time codes', content }
@@ -103,27 +103,27 @@ export function confirmCodesPage(
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const uri = codeUri(secret, email)
   const content = html`<h1>Set up your app</h1>
-<p>On the device with the app, <a href="${uri}">open it with this link</a>. Or type this into the app, as a key for codes by time:</p>
+<p>On the device with the app, <a href="${uri}">open it with this link</a>. Or enter this key in the app, as a time-based code:</p>
 <p class="secret"><code>${secret.match(/.{4}/g)!.join(' ')}</code></p>
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
 <input type="hidden" name="pending" value="${pending}">
-<label for="code">The code that it shows</label>
+<label for="code">Code from the app</label>
 <input id="code" name="code" autocomplete="one-time-code" inputmode="numeric" maxlength="16" required autofocus${invalid}>
-<p class="buttons"><button name="action" value="confirm">Ask me for codes</button></p>
+<p class="buttons"><button name="action" value="confirm">Turn on</button></p>
 </form>
-<p><small>Nothing changes before the code was right. The address that the app needs: <code>${uri}</code></small></p>`
+<p><small>Nothing changes until you enter a correct code. Setup link for the app: <code>${uri}</code></small></p>`
   const title = problem === null ? 'Set up your app' : 'Not set up'
   return { title, content, status: problem === null ? 200 : 400 }
 }
 
 export function recoveryCodesPage(publicUrl: string, codes: readonly string[]): Page {
-  const content = html`<h1>Codes are asked for</h1>
-<p role="status">Keep these for when you have lost the app: each opens once. They are shown here only.</p>
+  const content = html`<h1>One-time codes are on</h1>
+<p role="status">Save these recovery codes in case you lose the app. Each works once. They are not shown again.</p>
 <ul class="secret">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
 ${back(publicUrl)}`
-  return { title: 'Codes are asked for', content }
+  return { title: 'One-time codes are on', content }
 }
 
 export interface PasskeyList {
@@ -137,21 +137,21 @@ export interface PasskeyList {
 export function passkeysPage(publicUrl: string, { token, passkeys, ceremony, problem }: PasskeyList): Page {
   const { options, sealed } = ceremony
   const content = html`<h1>Passkeys</h1>
-<p>With a passkey your device shows who you are, after you have unlocked it: without your password, and without a code.</p>
+<p>With a passkey, you sign in by unlocking your device. You need no password and no code.</p>
 ${problemBox(problem)}
 ${passkeys.length === 0 ? '' : html`<ul class="plain">${passkeys.map((each) => passkeyItem(each, token))}</ul>`}
 <form method="post" data-passkey="make" data-options="${options}" hidden>
 ${hidden(token)}
 <input type="hidden" name="ceremony" value="${sealed}">
 <input type="hidden" name="response" value="">
-<label for="name">What you call the device</label>
+<label for="name">Name of the device</label>
 <input id="name" name="name" maxlength="60" autocomplete="off" required>
-<p class="buttons"><button name="action" value="add">Make a passkey</button></p>
+<p class="buttons"><button name="action" value="add">Add passkey</button></p>
 <p role="status"></p>
 </form>
-<noscript><p>To make one takes a script of this server, which your browser does not run.</p></noscript>
+<noscript><p>Passkeys need JavaScript, which is off in your browser.</p></noscript>
 ${back(publicUrl)}`
-  return { title: problem === null ? 'Passkeys' : 'No passkey made', content }
+  return { title: problem === null ? 'Passkeys' : 'Passkey not added', content }
 }
 
 function passkeyItem({ id, name, createdAtMs, usedAtMs }: PasskeyRecord, token: string): Html {
@@ -159,8 +159,8 @@ function passkeyItem({ id, name, createdAtMs, usedAtMs }: PasskeyRecord, token: 
   return html`<li><form method="post">
 ${hidden(token)}
 <input type="hidden" name="passkey" value="${id}">
-<p><b><bdi>${plain(name)}</bdi></b> <small>made on ${day(createdAtMs)}, ${used}</small></p>
-<p class="buttons"><button name="action" value="remove">Remove it</button></p>
+<p><b><bdi>${plain(name)}</bdi></b> <small>added on ${day(createdAtMs)}, ${used}</small></p>
+<p class="buttons"><button name="action" value="remove">Remove</button></p>
 </form></li>`
 }
 
@@ -171,16 +171,16 @@ export function donePage(publicUrl: string, title: string, text: string): Page {
 
 function givenItem({ id, name, how, scopes, isOffline, untilMs }: Given, token: string): Html {
   const whose = {
-    client: 'A client',
-    document: 'An app with a document of its own',
-    key: 'A program with a key',
+    client: 'Client',
+    document: 'App with its own client document',
+    key: 'Program with a key',
   }
   return html`<li><form method="post">
 ${hidden(token)}
 <input type="hidden" name="given" value="${id}">
 <p><b><bdi>${plain(name)}</bdi></b> <small>${whose[how]}: <code>${plain(id)}</code></small><br>
-<code>${scopes.join(' ')}</code>${isOffline ? ' – while you are not here, too' : ''}, until ${day(untilMs)} at the latest</p>
-<p class="buttons"><button name="action" value="take-back">Take it back</button></p>
+<code>${scopes.join(' ')}</code>${isOffline ? ' – also while you are away' : ''}, until ${day(untilMs)}</p>
+<p class="buttons"><button name="action" value="take-back">Revoke</button></p>
 </form></li>`
 }
 

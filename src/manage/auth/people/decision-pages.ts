@@ -28,7 +28,7 @@ export class DecisionPages {
         return this.#decide(ctx, { person, atMs: session.signedInAtMs, purpose }, asked, form)
       const asking = {
         purpose,
-        words: html`A program that calls itself ${nameOf(asked)} asks for access in your name.`,
+        words: html`A program that claims to be ${nameOf(asked)} requests access to your account.`,
         signedIn: async (...[id, how]: Parameters<BrowserSession['signIn']>) => {
           await session.signIn(id, how)
           leadTo(ctx, `${this.#pages.publicUrl}${ctx.url.split('?', 1)[0]}`)
@@ -53,7 +53,7 @@ export class DecisionPages {
     if (chosen.length > 0) return gone(asked.approve(person, atMs, chosen))
     return decisionPage(asked, {
       ...{ token: this.#pages.tokenFor(ctx, purpose), name: person.name, scopes },
-      problem: action === 'allow' ? 'Choose what it may do, or deny.' : null,
+      problem: action === 'allow' ? 'Choose at least one permission, or deny.' : null,
     })
   }
 }
@@ -74,19 +74,19 @@ function decisionPage(asked: AskedAccess, { token, name, scopes, problem }: Deci
   )
   const others = asked.scopes.filter((scope) => !scopes.includes(scope))
   const content = html`<h1>Allow access?</h1>
-<p>A program that calls itself ${nameOf(asked)} asks for access in your name${uri === null ? '' : html`, and says that its page is <code>${plain(uri)}</code>`}.</p>
-<p class="problem"><b>Nobody here knows its key, and nobody has checked what it says about itself.</b> Allow it only if you have just begun this yourself, in that program.</p>
+<p>A program that claims to be ${nameOf(asked)} requests access to your account${uri === null ? '' : html`. Its claimed website is <code>${plain(uri)}</code>`}.</p>
+<p class="problem"><b>Its key is unknown, and its name and website are not verified.</b> Allow it only if you started this request yourself in that program.</p>
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
 ${scopes.length === 0 ? '' : html`<fieldset><legend>It may</legend>${choices}</fieldset>`}
-${others.length === 0 ? '' : html`<p>It also asks for what cannot be given here, and does not get it: ${others.map((scope) => html`<code>${scope}</code> `)}</p>`}
-${isBearer ? html`<p>It wants a token that is good for <b>whoever has it</b>.</p>` : ''}
-${scopes.length > 0 ? html`<p>It may go on for a day <b>while you are not here</b>, until you, at <code>/account</code>, or an administrator take that back.</p>` : ''}
+${others.length === 0 ? '' : html`<p>It also requests permissions that you cannot grant: ${others.map((scope) => html`<code>${scope}</code> `)}</p>`}
+${isBearer ? html`<p>It requests a bearer token: <b>any client with the token can use it</b>.</p>` : ''}
+${scopes.length > 0 ? html`<p>It keeps access for a day, <b>also while you are away</b>. You (at <code>/account</code>) or an administrator can revoke it.</p>` : ''}
 <p class="buttons">${scopes.length === 0 ? '' : html`<button name="action" value="allow">Allow</button> `}<button name="action" value="deny">Deny</button></p>
 </form>
-<p><small>Its key: <code>${thumbprint}</code></small></p>
-<p><small>You are signed in as <bdi>${plain(name)}</bdi>.${finishUri === null ? '' : html` Either way you go on to <b>${hostOf(finishUri)}</b>.`}</small></p>`
+<p><small>Key: <code>${thumbprint}</code></small></p>
+<p><small>You are signed in as <bdi>${plain(name)}</bdi>.${finishUri === null ? '' : html` Both choices take you to <b>${hostOf(finishUri)}</b>.`}</small></p>`
   const leadsTo = finishUri === null ? {} : { leadsTo: finishUri }
   return { title: 'Allow access?', content, ...leadsTo, status: problem === null ? 200 : 400 }
 }

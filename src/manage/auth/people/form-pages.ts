@@ -32,7 +32,7 @@ export class FormPages {
   }
 
   refused(ctx: BrowserContext, status: number, text: string): void {
-    sendPage(ctx, this.publicUrl, messagePage('This cannot go on', sentence(text), status))
+    sendPage(ctx, this.publicUrl, messagePage('Request failed', sentence(text), status))
   }
 
   async #page(ctx: BrowserContext, purpose: string, work: PageWork): Promise<Page | null> {
@@ -64,7 +64,7 @@ export function fromOf({ state: { address, requestId } }: BrowserContext): From 
 
 /** A page for errors that the person can understand. Rethrows all others. */
 function pageAt(error: unknown): Page {
-  if (error instanceof Refusal) return messagePage('This cannot go on', sentence(error.message), error.status)
+  if (error instanceof Refusal) return messagePage('Request failed', sentence(error.message), error.status)
   if (isBusy(error)) return { ...LATER, retryAfterS: BUSY_S }
   if (error instanceof Fault && error.code.startsWith('STORE_')) return { ...LATER, retryAfterS: BUSY_S }
   throw error
@@ -82,13 +82,13 @@ function sentence(text: string): string {
 
 const BUSY_S = 5
 const UNSAFE = messagePage(
-  'No sign-in here',
-  'Passwords are not taken over plain http. Whoever runs this sets manage.public_url to the https address of it.',
+  'Sign-in is not available',
+  'Passwords are not accepted over plain http. An administrator must set manage.public_url to the https URL of this server.',
   403,
 )
 const FOREIGN = messagePage(
-  'Nothing was done',
-  'This did not come from the page that was shown in this browser, or that has stopped keeping cookies. Go back, load the page again and try once more.',
+  'Form not accepted',
+  'The form was not loaded in this browser, or the browser blocks cookies. Go back, reload the page and try again.',
   403,
 )
-const LATER = messagePage('Not now', 'This cannot be answered now. Load the page again in some seconds.', 503)
+const LATER = messagePage('Temporarily unavailable', 'Reload the page in a few seconds.', 503)

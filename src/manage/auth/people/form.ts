@@ -7,7 +7,10 @@ import type { BrowserContext } from '../oauth/people.ts'
 export async function readForm(ctx: BrowserContext): Promise<URLSearchParams> {
   const type = ctx.get('Content-Type').split(';', 1)[0]!.trim().toLowerCase()
   if (type !== 'application/x-www-form-urlencoded' || ctx.get('Content-Encoding') !== '')
-    throw new Refusal('unsupported_media_type', 'this takes what a form sends')
+    throw new Refusal(
+      'unsupported_media_type',
+      'the body must be a submitted form (application/x-www-form-urlencoded)',
+    )
   if (ctx.get('Expect') !== '') ctx.res.writeContinue()
   return new URLSearchParams((await readBytes(ctx.req, FORM_BYTES_MAX)).toString('utf8'))
 }

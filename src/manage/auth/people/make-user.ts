@@ -247,7 +247,7 @@ export async function addPasskey(
   const change = { action: 'addPasskey', subject, detail: { email, passkey: id, name } }
   return done(store, actor, change, nowMs, async (queries) => {
     if ((await store.passkeys.ofUser(subject, queries)).length >= PASSKEYS_MAX)
-      throw new Refusal('conflict', `you have ${PASSKEYS_MAX} passkeys, and there cannot be more`)
+      throw new Refusal('conflict', `you already have ${PASSKEYS_MAX} passkeys, the maximum`)
     return store.passkeys.add({ ...passkey, userId: subject, createdAtMs: nowMs, usedAtMs: null }, queries)
   })
 }

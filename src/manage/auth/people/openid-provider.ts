@@ -108,8 +108,7 @@ export class OpenidProvider {
       })
       const claims: IDToken = tokens.claims()!
       const { sub: subject } = claims
-      if (!OPENID_SUBJECT.test(subject))
-        throw new OpenidFault('wrong', 'what it calls somebody is no subject')
+      if (!OPENID_SUBJECT.test(subject)) throw new OpenidFault('wrong', 'its ID token has an invalid subject')
       const verifiedEmail = async () => {
         if (claims['email_verified'] !== undefined) return verifiedEmailIn(claims)
         if (configuration.serverMetadata().userinfo_endpoint === undefined) return null
@@ -130,7 +129,7 @@ export class OpenidProvider {
   async #asked<Result>(
     work: (openid: Library, configuration: Configuration) => Promise<Result>,
   ): Promise<Result> {
-    if (this.#asking >= ASKING_MAX) throw new OpenidFault('away', 'too much is asked of it at the moment')
+    if (this.#asking >= ASKING_MAX) throw new OpenidFault('away', 'too many requests to it are in progress')
     this.#asking++
     try {
       // Imported on first use.
@@ -174,7 +173,7 @@ function readMetadata(value: unknown, issuer: string): ServerMetadata {
   const read = metadataSchema.safeParse(value)
   if (!read.success) {
     const [{ path = [] } = {}] = read.error.issues
-    throw new Fault('OPENID_METADATA', `its metadata cannot be used (${path.join('.')})`)
+    throw new Fault('OPENID_METADATA', `its metadata is invalid (${path.join('.')})`)
   }
   // A host with several issuers must not answer for another one (OpenID Connect Discovery 1.0 §4.3).
   if (URL.parse(read.data.issuer)?.href !== issuer)
@@ -196,15 +195,16 @@ function faultOf(error: unknown): unknown {
     return new OpenidFault(error.kind === 'wrong' ? 'wrong' : 'away', error.message)
   const { name, code, cause, status, error: said } = error as OAuthFailure
   if (name === 'AuthorizationResponseError')
-    return new OpenidFault(said === 'access_denied' ? 'denied' : 'wrong', `it has sent back ${wordIn(said)}`)
+    return new OpenidFault(said === 'access_denied' ? 'denied' : 'wrong', `it returned ${wordIn(said)}`)
   if (cause instanceof FetchFault) {
     const isAway = cause.reason === 'timeout' || cause.reason === 'network'
     return new OpenidFault(isAway ? 'away' : 'wrong', cause.message)
   }
   const answered = status ?? (cause instanceof Response ? cause.status : null)
-  if (answered !== null && answered >= 500) return new OpenidFault('away', `it answers ${answered}`)
-  if (said !== undefined) return new OpenidFault('wrong', `it answers ${wordIn(said)}`)
-  if (code !== undefined) return new OpenidFault('wrong', `what it says cannot be taken (${code})`)
+  if (answered !== null && answered >= 500)
+    return new OpenidFault('away', `it answered with status ${answered}`)
+  if (said !== undefined) return new OpenidFault('wrong', `it answered with ${wordIn(said)}`)
+  if (code !== undefined) return new OpenidFault('wrong', `its response is invalid (${code})`)
   return error
 }
 

@@ -210,7 +210,7 @@ export class OutsideSignIn {
   #warn({ reason, message }: OpenidFault): void {
     if (reason === 'denied' || this.#told === message) return
     this.#told = message
-    this.#parts.log.warn('the OpenID provider elsewhere could not say who somebody is', {
+    this.#parts.log.warn('sign-in through the OpenID provider failed', {
       issuer: this.#provider.issuer,
       reason: message,
     })
@@ -295,19 +295,19 @@ const PROBLEMS: ReadonlyMap<string, { readonly text: string; readonly status: nu
   Problem,
   { readonly text: string; readonly status: number }
 >([
-  ['denied', { text: 'You have not let it say who you are.', status: 403 }],
-  ['away', { text: 'It does not answer at the moment. Sign in here, or try again later.', status: 503 }],
+  ['denied', { text: 'You did not allow the sign-in.', status: 403 }],
+  ['away', { text: 'It is not responding. Sign in here, or try again later.', status: 503 }],
   [
     'wrong',
-    { text: 'What it has answered cannot be taken. Whoever runs this finds more in its log.', status: 502 },
+    { text: 'It sent an invalid response. An administrator can find details in the log.', status: 502 },
   ],
-  ['over', { text: 'That sign-in is over, or began in another browser. Begin again.', status: 403 }],
+  ['over', { text: 'That sign-in has expired or began in another browser. Start again.', status: 403 }],
   [
     'unknown',
     {
-      text: 'Nobody here goes by that account, or its email address is not verified there. An administrator can let you in.',
+      text: 'No account here matches yours, or your email address is not verified there. Ask an administrator for access.',
       status: 403,
     },
   ],
-  ['throttled', { text: 'There were too many attempts. Try again in 10 min.', status: 429 }],
+  ['throttled', { text: 'Too many attempts. Try again in 10 min.', status: 429 }],
 ])

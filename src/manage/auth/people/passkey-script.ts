@@ -39,8 +39,8 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
       form.requestSubmit(submitter)
     } catch (error) {
       said.textContent = error.name === 'InvalidStateError'
-        ? 'There is a passkey of yours in it already.'
-        : 'That did not work, or was not allowed. Load the page again and try once more.'
+        ? 'This device already has a passkey of yours.'
+        : 'The passkey failed or was not allowed. Reload the page and try again.'
     }
   })
 }

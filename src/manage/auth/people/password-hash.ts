@@ -11,7 +11,7 @@ import { Fault } from '../../../shared/fault.ts'
 /** What is wrong with a password. `null`: valid. */
 export function passwordProblem(password: string): string | null {
   const text = password.normalize('NFC')
-  if (!text.isWellFormed()) return 'is no Unicode text'
+  if (!text.isWellFormed()) return 'is not valid Unicode text'
   // Count bytes first: cheap for very long input.
   if (Buffer.byteLength(text) > BYTES_MAX) return `has more than ${BYTES_MAX} bytes`
   return [...text].length < CHARACTERS_MIN ? `has fewer than ${CHARACTERS_MIN} characters` : null
@@ -42,7 +42,7 @@ export class PasswordHasher {
 
   /** Takes the same time if `stored` is `null`. Throws a Fault if too many wait. */
   async isRight(password: string, stored: string | null): Promise<boolean> {
-    const { tag, ...parameters } = stored === null ? NOBODY : parsed(stored)
+    const { tag, ...parameters } = stored === null ? NO_ACCOUNT : parsed(stored)
     const actual = await this.#tag(password, { ...parameters, length: tag.length })
     return timingSafeEqual(actual, tag) && stored !== null
   }
@@ -110,7 +110,7 @@ function parsed(stored: string): Stored {
   const found = { memoryKiB: Number(memory), passes: Number(passes), lanes: Number(lanes) }
   // A modified database must not make this process use up its memory.
   if (tag === '' || found.memoryKiB > MEMORY_KIB_MAX || found.passes > PASSES_MAX)
-    throw new Fault('STORE_DAMAGED', 'the database holds a password that was never written to it')
+    throw new Fault('STORE_DAMAGED', 'a password hash in the database is corrupt')
   return { ...found, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
 }
 
@@ -126,7 +126,7 @@ const NOW: Parameters = { memoryKiB: 65_536, passes: 3, lanes: 1 }
 const SALT_BYTES = 16
 const TAG_BYTES = 32
 /** Matches no password. */
-const NOBODY: Stored = { ...NOW, salt: Buffer.alloc(SALT_BYTES), tag: Buffer.alloc(TAG_BYTES) }
+const NO_ACCOUNT: Stored = { ...NOW, salt: Buffer.alloc(SALT_BYTES), tag: Buffer.alloc(TAG_BYTES) }
 const FORM =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=([1-9]\d?)\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
 const MEMORY_KIB_MAX = 262_144

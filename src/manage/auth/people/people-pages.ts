@@ -133,7 +133,7 @@ export class PeoplePages implements People {
     return consentPage(interaction, {
       token: this.#pages.tokenFor(ctx, uid),
       ...{ name: person.name, scopes },
-      problem: action === 'allow' ? 'Choose what it may do, or deny.' : null,
+      problem: action === 'allow' ? 'Choose at least one permission, or deny.' : null,
       signOutUrl: `${this.#parts.publicUrl}${SIGN_OUT}`,
     })
   }
@@ -152,9 +152,9 @@ export class PeoplePages implements People {
 }
 
 export const SIGN_OUT = '/oauth/sign-out'
-const GONE = messagePage('Nobody is signed in', 'Go back to where you came from, and begin again.', 403)
+const GONE = messagePage('Not signed in', 'Go back to the program and start again.', 403)
 const NOT_BEGUN = messagePage(
-  'This did not begin here',
-  'No sign-in of this gateway leads here. Go back to where you came from, and begin again.',
+  'Unknown sign-in',
+  'This address does not belong to a sign-in of this gateway. Go back and start again.',
   400,
 )

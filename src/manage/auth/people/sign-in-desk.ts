@@ -97,10 +97,10 @@ interface Typed {
 
 /** The message for a throttled attempt. */
 export function tooMany(retryAfterS: number): string {
-  return `There were too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} min.`
+  return `Too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} min.`
 }
 
 const EMAIL_LENGTH_MAX = 320
-const WRONG = 'That is not right. Check the address, the password and, if you use one, the code.'
+const WRONG = 'Wrong email address, password or code.'
 const WRONG_PASSKEY =
-  'That did not work with this passkey, or took too long. Try once more, or sign in with your password.'
+  'The passkey was not accepted, or it took too long. Try again, or sign in with your password.'

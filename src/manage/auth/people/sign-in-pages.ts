@@ -53,13 +53,13 @@ ${hidden(token)}
 <input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="320" required${invalid}${email === '' ? AUTOFOCUS : ''}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required${invalid}${email === '' ? '' : AUTOFOCUS}>
-<label for="code">One-time code <small>if you were given an app for it; or a recovery code</small></label>
+<label for="code">One-time code <small>from your app, if you use one, or a recovery code</small></label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="64"${invalid}>
 <label class="choice"><input type="checkbox" name="stay" value="yes"> <span>Stay signed in on this device for 14 days</span></label>
 <p class="buttons"><button name="action" value="sign-in">Sign in</button>${denied === undefined ? '' : DENY}</p>
 </form>
 ${passkey === null ? '' : passkeyForm(token, passkey)}
-${leadsTo === undefined ? '' : html`<p><small>Either way you go on to <b>${hostOf(leadsTo)}</b>.</small></p>`}`
+${leadsTo === undefined ? '' : html`<p><small>You then continue to <b>${hostOf(leadsTo)}</b>.</small></p>`}`
   const isNew = problem === null
   const title = isNew && !outside?.problem ? 'Sign in' : 'Not signed in'
   const more = {
@@ -82,7 +82,7 @@ ${hidden(token)}
 
 /** The reason for a sign-in that a client requested. */
 export function wantsAccess(client: Interaction['client']): Html {
-  return html`${nameOf(client)} asks for access in your name.`
+  return html`${nameOf(client)} requests access to your account.`
 }
 
 export interface ConsentForm {
@@ -104,14 +104,14 @@ export function consentPage(
   )
   const others = asked.filter((scope) => !scopes.includes(scope))
   const content = html`<h1>Allow access?</h1>
-<p>${nameOf(client)} at <b>${hostOf(redirectUri)}</b> asks for access in your name.</p>
-${client.isRegistered ? html`<p class="problem"><b>It came here by itself: nobody has checked that it is what its name says.</b></p>` : ''}
+<p>${nameOf(client)} at <b>${hostOf(redirectUri)}</b> requests access to your account.</p>
+${client.isRegistered ? html`<p class="problem"><b>It registered itself. Its name is not verified.</b></p>` : ''}
 ${problemBox(problem)}
 <form method="post">
 ${hidden(token)}
 ${scopes.length === 0 ? '' : html`<fieldset><legend>It may</legend>${choices}</fieldset>`}
-${others.length === 0 ? '' : html`<p>It also asks for what you may not do yourself, and does not get it: ${others.map((scope) => html`<code>${scope}</code> `)}</p>`}
-${isOffline && scopes.length > 0 ? html`<p>It may go on <b>while you are not here</b>, until you, at <code>/account</code>, or an administrator take that back.</p>` : ''}
+${others.length === 0 ? '' : html`<p>It also requests permissions that you do not have and cannot grant: ${others.map((scope) => html`<code>${scope}</code> `)}</p>`}
+${isOffline && scopes.length > 0 ? html`<p>It keeps access <b>while you are away</b>. You (at <code>/account</code>) or an administrator can revoke it.</p>` : ''}
 <p class="buttons">${scopes.length === 0 ? '' : html`<button name="action" value="allow">Allow</button> `}<button name="action" value="deny">Deny</button></p>
 </form>
 <p><small>You are signed in as <bdi>${plain(name)}</bdi>. <a href="${signOutUrl}">Sign out</a></small></p>`
@@ -123,10 +123,10 @@ export function signOutPage(token: string, name: string | null): Page {
   if (name === null)
     return {
       title: 'Signed out',
-      content: html`<h1>Signed out</h1><p role="status">Nobody is signed in in this browser.</p>`,
+      content: html`<h1>Signed out</h1><p role="status">You are signed out in this browser.</p>`,
     }
   const content = html`<h1>Sign out?</h1>
-<p>You are signed in as <bdi>${plain(name)}</bdi>. What you have allowed others stays allowed.</p>
+<p>You are signed in as <bdi>${plain(name)}</bdi>. Programs that you allowed keep their access.</p>
 <form method="post">
 ${hidden(token)}
 <p class="buttons"><button name="action" value="sign-out">Sign out</button></p>
@@ -175,9 +175,9 @@ const DENY = html` <button name="action" value="deny" formnovalidate>Deny</butto
 const AUTOFOCUS = html` autofocus`
 /** What each scope allows. */
 export const WORDS: Readonly<Record<Scope, string>> = {
-  read: 'see agents, signatures, what was seen, and statistics',
-  detect: 'ask who has sent a request, and have tasks done',
+  read: 'see agents, signatures, events and statistics',
+  detect: 'classify requests and run tasks',
   write: 'submit signatures',
   admin: 'do everything: keys, users, settings, policy',
-  mcp: 'use the tools, as assistants do',
+  mcp: 'use the tools for AI assistants',
 }

@@ -113,7 +113,7 @@ export class SignIn {
     try {
       await store.users.rehash(id, stored, await passwords.hash(password))
     } catch (error) {
-      log.warn('a password could not be hashed anew', { user: id, error: error as Error })
+      log.warn('could not rehash a password', { user: id, error: error as Error })
     }
   }
 }
