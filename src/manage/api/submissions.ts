@@ -165,7 +165,7 @@ const reviewSubmission = operation({
 - \`reject\`: the fingerprint is not used.
 - \`rollback\`: undoes an earlier \`accept\`. The signature is removed, and so is the agent if accepting created it and it has no other signature.
 
-Of two who decide at once one gets 409, which names the state.`,
+If two decisions are sent at once, the later one gets 409, which names the state.`,
   scopes: ['admin'],
   ...byId,
   body: z

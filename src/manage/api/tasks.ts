@@ -72,7 +72,7 @@ const taskWithResults = z
 const taskPage = z
   .strictObject({
     ...taskFields,
-    results: z.array(itemResult).meta({ description: 'The results on this page, as far as they are done.' }),
+    results: z.array(itemResult).meta({ description: 'The results on this page that are ready.' }),
     page: z.int().min(1),
     limit: z.int().min(1),
   })
@@ -80,7 +80,7 @@ const taskPage = z
 const taskPart = z
   .strictObject({
     ...taskFields,
-    results: z.array(itemResult).meta({ description: 'The results on this page, as far as they are done.' }),
+    results: z.array(itemResult).meta({ description: 'The results on this page that are ready.' }),
     ...CURSOR_ANSWER,
   })
   .meta({ id: 'TaskPart' })
@@ -144,7 +144,7 @@ function createTask(types: Types): AnyOperation {
         .meta({ description: 'Instead of `items`, for types that take one input.' }),
       callback_url: z.string().max(2048, 'is longer than 2048 characters').nullish().meta({
         description:
-          'Called when the task has ended, with a POST (Standard Webhooks): `{type, timestamp, data}`. The type is `task_completed`, `task_failed` or `task_cancelled`. The data is the task without its results. It must use https:// and a public address.',
+          'Called when the task has ended, with a POST (Standard Webhooks): `{type, timestamp, data}`. The type is `task_completed`, `task_failed` or `task_cancelled`. The data is the task without its results. The URL must use https:// and a public address.',
       }),
     })
     .meta({ id: 'TaskRequest', override: exactlyOne('items', 'input') })
