@@ -74,7 +74,7 @@ function readSubject(
     throw invalid([
       {
         pointer: '/agent_id',
-        detail: 'is for an agent (with or without its document), jwk for a key: give one',
+        detail: 'is for agents and jwk is for keys: send exactly one of them',
       },
     ])
   if (jwk !== undefined) return readKey(jwk, rules)
