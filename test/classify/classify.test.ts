@@ -228,13 +228,13 @@ test('what a browser is denied by on a connection is not said of another program
   assert.deepEqual(
     denied.map((kind) => detail(judged(first).evidence, kind)),
     [
-      "the TLS is not Chrome's but that of cURL 90 %, wcurl 10 %",
-      'the TLS is not that of Chrome 156',
-      'sec-ch-ua does not go with Chrome 156',
+      'the TLS fingerprint does not belong to Chrome, but to cURL 90 %, wcurl 10 %',
+      'the TLS features do not match Chrome 156',
+      'sec-ch-ua does not match Chrome 156',
     ],
   )
   const later = judged({ userAgent: 'curl/8.0', ja4: CURL_JA4, conduct })
-  for (const kind of denied) assert.doesNotMatch(detail(later.evidence, kind)!, /cURL's|of cURL 0|with cURL/)
+  for (const kind of denied) assert.doesNotMatch(detail(later.evidence, kind)!, /to cURL, but|match cURL/)
 })
 
 test('a hello that is nearly one program’s names it, where nobody says anything', async () => {
@@ -296,12 +296,12 @@ test('a spoofed browser is evidence before all other, with what gives it away', 
   const { evidence } = judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4, http2: UNKNOWN_HTTP2 })
   assert.deepEqual(evidence[0], {
     kind: 'spoofed-browser',
-    detail: 'says to be Chrome, which stack-disagrees, http2-unlike deny',
+    detail: 'claims to be Chrome; contradicted by stack-disagrees, http2-unlike',
     weight: 0,
   })
   assert.equal(
     detail(evidence, 'stack-disagrees'),
-    "the TLS is not Chrome's but that of cURL 90 %, wcurl 10 %",
+    'the TLS fingerprint does not belong to Chrome, but to cURL 90 %, wcurl 10 %',
   )
   for (const said of [
     { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: CHROME_HTTP2 },
@@ -345,12 +345,12 @@ test('who else has a shared hello is said, and how often', async () => {
   const shared = judged({ userAgent: 'thing/1', ja4: PROXY_JA4 })
   assert.equal(
     detail(shared.evidence, 'stack-shared'),
-    'browsers and other programs share this TLS: cURL 70 %, Chrome 30 %',
+    'browsers and other programs share this TLS fingerprint: cURL 70 %, Chrome 30 %',
   )
   const libraries = judged({ ja4: NODE_JA4 })
   assert.equal(
     detail(libraries.evidence, 'stack-of-libraries'),
-    'the TLS is that of libraries and tools: fetch 89 %, Got 11 %',
+    'the TLS fingerprint belongs to libraries and tools: fetch 89 %, Got 11 %',
   )
   assert.equal(named({ ja4: PROXY_JA4 }), null)
 })
@@ -364,7 +364,7 @@ test('of many that share a hello the most frequent are said', async () => {
   const { evidence } = judged({ ja4: NODE_JA4 }, knowledge({ list: many }))
   assert.equal(
     detail(evidence, 'stack-of-libraries'),
-    'the TLS is that of libraries and tools: Tool 6 29 %, Tool 5 24 %, Tool 4 19 %, Tool 3 14 % and 2 more',
+    'the TLS fingerprint belongs to libraries and tools: Tool 6 29 %, Tool 5 24 %, Tool 4 19 %, Tool 3 14 % and 2 more',
   )
 })
 
@@ -612,7 +612,7 @@ test('an order of headers that only agents have is an agent’s, and names it', 
   assert.deepEqual([kind, software?.id], ['agent', 'acme'])
   assert.equal(
     detail(evidence, 'headers-of-agents'),
-    'only agents are known to order headers so: Acme SDK 95 %, cURL 5 %',
+    'only agents are known to send headers in this order: Acme SDK 95 %, cURL 5 %',
   )
   assert.equal(named({ userAgent: 'curl/8.0', ja4h: AGENT_JA4H }), 'acme', 'also on a library')
   assert.equal(named({ userAgent: 'curl/8.0', ja4h: AGENTS_JA4H }), 'curl', 'where it is one agent’s')
@@ -646,7 +646,7 @@ test('an order of headers that agents share with others says so, and who they ar
   const { evidence, software } = judged({ userAgent: 'thing/1', ja4h: SHARED_JA4H })
   assert.equal(
     detail(evidence, 'headers-shared'),
-    'agents and other programs order headers so: Acme SDK 75 %, cURL 25 %',
+    'agents and other programs send headers in this order: Acme SDK 75 %, cURL 25 %',
   )
   assert.equal(software, null, 'nobody has nearly all of it')
 })
@@ -685,7 +685,10 @@ test('the same order of headers with other cookies is the same verdict', async (
 test('a certificate that is known names who has it, but for browsers', async () => {
   const { kind, software, evidence } = judged({ ja4x: AGENT_JA4X })
   assert.deepEqual([kind, software?.id], ['agent', 'acme'])
-  assert.equal(detail(evidence, 'certificate-of-agents'), 'agents have such a certificate: Acme SDK 100 %')
+  assert.equal(
+    detail(evidence, 'certificate-of-agents'),
+    'agents use certificates like this one: Acme SDK 100 %',
+  )
   assert.equal(named({ ja4x: TOOL_JA4X }), 'curl')
   assert.ok(kindsOf({ ja4x: TOOL_JA4X }).includes('certificate-of-libraries'))
   assert.deepEqual(kindsOf({ ja4x: 'dddddddddddd_bbbbbbbbbbbb_cccccccccccc' }), kindsOf({}))
@@ -707,7 +710,7 @@ test('a fingerprint that was decided to be an agent’s makes whoever has it tha
   const { evidence } = judged({ ja4, ja4h }, own)
   assert.equal(
     detail(evidence, 'fingerprint-of-agent'),
-    'it was decided that whoever has this fingerprint is this agent: Mine (JA4H), Mine (JA4)',
+    'the fingerprint is marked as decisive for this agent: Mine (JA4H), Mine (JA4)',
   )
   const others = [
     { ja4: NODE_JA4 },

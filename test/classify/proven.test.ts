@@ -96,7 +96,7 @@ test('who has signed is that agent, whatever he says and looks like', async () =
     })
     assert.equal(verdict.confidence, 0.999)
     assert.equal(verdict.evidence[0]!.kind, 'signature-proven')
-    assert.match(verdict.evidence[0]!.detail, /^https:\/\/shopper\.test has signed it, with the key k{43}$/)
+    assert.match(verdict.evidence[0]!.detail, /^signed by https:\/\/shopper\.test with the key k{43}$/)
     assert.deepEqual(verdict.conflicts, [])
     assert.ok(Object.isFrozen(verdict))
   }
@@ -110,7 +110,7 @@ test('of several agents with one key it is the one it says to be', async () => {
 test('who signs as one and says to be another is the one that has signed, and it is told', async () => {
   const verdict = judged({ userAgent: 'Bot/1', proofs: SIGNED })
   assert.deepEqual([verdict.agent?.id, verdict.conflicts], ['shopper', ['signed-as-another']])
-  assert.match(detail(verdict, 'signed-as-another'), /says to be Bot, and https:\/\/shopper\.test has signed/)
+  assert.match(detail(verdict, 'signed-as-another'), /claims to be Bot, but https:\/\/shopper\.test signed/)
 })
 
 test('a vendor that signs for another of his agents, of which no key is known, is no other', async () => {
@@ -136,7 +136,7 @@ test('who is in no list has proven who he is, and is no agent of the list', asyn
 test('a proven agent with the fingerprint of something else keeps the proof, and it is told', async () => {
   const odd = judged({ userAgent: 'Shopper/1', ja4: CURL, proofs: SIGNED })
   assert.deepEqual([odd.agent?.id, odd.conflicts], ['shopper', ['signed-with-foreign-fingerprint']])
-  assert.match(detail(odd, 'signed-with-foreign-fingerprint'), /not Shopper's but that of curl/)
+  assert.match(detail(odd, 'signed-with-foreign-fingerprint'), /belongs to curl, not to Shopper/)
   assert.equal(odd.proof!.method, 'web-bot-auth')
   // What Shopper is made with has other versions, and has them first.
   for (const ja4 of [OWN_JA4, NEXT_JA4, 't13d0000h2_000000000000_000000000000'])
@@ -228,7 +228,7 @@ test('a signature that does not hold proves nothing, and takes nothing but the g
   assert.deepEqual([near.proof?.method, near.conflicts], ['ip-range', ['signature-failed']])
   assert.equal(
     near.evidence[0]!.detail,
-    'it says to be signed by https://shopper.test, and that does not hold: expired',
+    'it claims to be signed by https://shopper.test, but the signature is invalid: expired',
   )
   const human = judged({ userAgent: CHROME, proofs: failed })
   assert.equal(human.kind, judged({ userAgent: CHROME, proofs: NO_PROOFS }).kind)

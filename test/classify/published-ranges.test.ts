@@ -34,14 +34,14 @@ test('what is refused, and why', async () => {
     [prefix('::ffff:192.0.2.0/120'), /expected an address or a range/],
     [prefix('bot.example'), /expected an address or a range/],
     [prefix('192.0.2.0-192.0.2.9'), /expected an address or a range/],
-    [prefix(7), /is 7; expected a range of addresses/],
-    [prefix(['192.0.2.0/24']), /is a list; expected a range of addresses/],
-    [prefix('192.0.2.1/24'), /which has bits set behind the first 24/],
-    [prefix('2001:db8::1/32'), /which has bits set behind the first 32/],
-    [prefix('16.0.0.0/7'), /the widest ranges are \/8 of IPv4 and \/19 of IPv6/],
-    [prefix('0.0.0.0/0'), /the widest ranges are/],
-    [prefix('2001::/18'), /the widest ranges are/],
-    [prefix('::/0'), /the widest ranges are/],
+    [prefix(7), /is 7; expected an address range/],
+    [prefix(['192.0.2.0/24']), /is a list; expected an address range/],
+    [prefix('192.0.2.1/24'), /which has bits set after the first 24/],
+    [prefix('2001:db8::1/32'), /which has bits set after the first 32/],
+    [prefix('16.0.0.0/7'), /the widest allowed ranges are \/8 of IPv4 and \/19 of IPv6/],
+    [prefix('0.0.0.0/0'), /the widest allowed ranges are/],
+    [prefix('2001::/18'), /the widest allowed ranges are/],
+    [prefix('::/0'), /the widest allowed ranges are/],
     ...['10.1.0.0/16', '127.0.0.1', '169.254.169.254', '100.64.0.0/10', '192.168.7.7/32', '224.0.0.0/8'].map(
       (text) => [prefix(text), /is not on the public internet/] as const,
     ),
@@ -50,18 +50,18 @@ test('what is refused, and why', async () => {
     ...['::1', 'fd00::/19', 'fe80::/64', 'ff02::1', '64:ff9b::/96'].map(
       (text) => [prefix(text), /is not on the public internet/] as const,
     ),
-    [{ ...GOOD, prefixes: ['192.0.2.7', '192.0.2.7/32'] }, /prefixes\.1: .* which is there twice/],
-    [{ ...GOOD, prefixes: ['2001:db8::/32', '2001:0DB8:0::/32'] }, /prefixes\.1: .* which is there twice/],
-    [{ ...GOOD, prefixes: ['8.0.0.0/8', '9.0.0.0/8', '11.0.0.0/9'] }, /more than 2 of the widest ranges/],
+    [{ ...GOOD, prefixes: ['192.0.2.7', '192.0.2.7/32'] }, /prefixes\.1: .* which is listed twice/],
+    [{ ...GOOD, prefixes: ['2001:db8::/32', '2001:0DB8:0::/32'] }, /prefixes\.1: .* which is listed twice/],
+    [{ ...GOOD, prefixes: ['8.0.0.0/8', '9.0.0.0/8', '11.0.0.0/9'] }, /than 2 of the widest ranges/],
     [{ ...GOOD, prefixes: [] }, /prefixes: is an empty list/],
     [{ ...GOOD, prefixes: many(20_001) }, /has 20001 ranges; at most 20000/],
     [{ ...GOOD, date: '2026-02-29' }, /date: is "2026-02-29"; expected a day/],
     [{ ...GOOD, date: '2026-13-01' }, /expected a day/],
     [{ ...GOOD, date: '21.11.2026' }, /expected a day/],
     [{ ...GOOD, date: 20261121 }, /expected a day/],
-    [{ ...GOOD, source: '' }, /source: is ""; expected where it was found/],
+    [{ ...GOOD, source: '' }, /source: is ""; expected the source of the ranges/],
     [{ ...GOOD, partial: 'yes' }, /partial: is "yes"; expected true or false/],
-    [{ ...GOOD, prefix: ['192.0.2.0/24'] }, /prefix: is not known \(did you mean "prefixes"\?\)/],
+    [{ ...GOOD, prefix: ['192.0.2.0/24'] }, /prefix: unknown field \(did you mean "prefixes"\?\)/],
     [{ source: GOOD.source, date: GOOD.date }, /needs `prefixes`, `source` and `date`/],
     [{ prefixes: GOOD.prefixes }, /needs `prefixes`, `source` and `date`/],
     ['192.0.2.0/24', /ranges: is "192.0.2.0\/24"; expected a mapping/],
@@ -76,7 +76,7 @@ test('20,000 ranges are a list', async () => {
 test('nobody but agents has a list', async () => {
   for (const kind of [{ kind: 'tool' }, { kind: 'browser', engine: 'blink' }]) {
     const parse = () => parseSoftware({ id: 'x', name: 'X', ...kind, verification: { ranges: GOOD } })
-    assert.throws(parse, /software "x": verification\.ranges: is for agents only/)
+    assert.throws(parse, /software "x": verification\.ranges: is allowed only for agents/)
   }
 })
 

@@ -162,16 +162,16 @@ test('what is no fingerprint is nobody’s', async () => {
 
 test('what cannot be indexed is named', async () => {
   const wrong: readonly (readonly [signature: IndexedSignature, what: RegExp])[] = [
-    [ja4('*_*_*', 1, 1), /number 2 is no ja4: "\*_\*_\*"/],
-    [ja4(`${A}_${B}`, 1, 1), /number 2 is no ja4/],
-    [ja4(`${A}_*_${C}_*`, 1, 1), /number 2 is no ja4/],
-    [ja4(`${A}_*_cb7b`, 1, 1), /number 2 is no ja4/],
-    [ja4(`t13d_*_${C}`, 1, 1), /number 2 is no ja4/],
-    [{ ...ja4('', 1, 1), type: 'stable', value: `gs1-*-${B}-${C}` }, /number 2 is no stable/],
-    [{ ...ja4('', 1, 1), type: 'http2', value: 'x'.repeat(1025) }, /number 2 is no http2/],
-    [ja4(CHROME, -1, 1), /software -1/],
-    [ja4(CHROME, 1.5, 1), /software 1\.5/],
-    [ja4(CHROME, 2 ** 31, 1), /software 2147483648/],
+    [ja4('*_*_*', 1, 1), /signature 2 is not a valid ja4: "\*_\*_\*"/],
+    [ja4(`${A}_${B}`, 1, 1), /signature 2 is not a valid ja4/],
+    [ja4(`${A}_*_${C}_*`, 1, 1), /signature 2 is not a valid ja4/],
+    [ja4(`${A}_*_cb7b`, 1, 1), /signature 2 is not a valid ja4/],
+    [ja4(`t13d_*_${C}`, 1, 1), /signature 2 is not a valid ja4/],
+    [{ ...ja4('', 1, 1), type: 'stable', value: `gs1-*-${B}-${C}` }, /signature 2 is not a valid stable/],
+    [{ ...ja4('', 1, 1), type: 'http2', value: 'x'.repeat(1025) }, /signature 2 is not a valid http2/],
+    [ja4(CHROME, -1, 1), /software number -1/],
+    [ja4(CHROME, 1.5, 1), /software number 1\.5/],
+    [ja4(CHROME, 2 ** 31, 1), /software number 2147483648/],
     [ja4(CHROME, 1, -1), /-1 observations/],
     [ja4(CHROME, 1, Number.NaN), /NaN observations/],
   ]
@@ -343,12 +343,12 @@ test('what points elsewhere is refused', async () => {
   const ofOther = layout.firstRow[http2.number]! + 1
   const text = layout.rowsAt[http2.number]!
   const wrong: readonly (readonly [at: number, value: number, what: RegExp])[] = [
-    [slot, ofOther, /no list of its type/],
-    [slot, layout.listCount + 1, /no list of its type/],
-    [slot, 0xff00_0000 | 0, /no list of its type/],
-    [text, layout.textWords, /a text that is not there/],
-    [text, -1, /a text that is not there/],
-    [text, 1, /a text that is not there/],
+    [slot, ofOther, /without a list of its type/],
+    [slot, layout.listCount + 1, /without a list of its type/],
+    [slot, 0xff00_0000 | 0, /without a list of its type/],
+    [text, layout.textWords, /a missing text/],
+    [text, -1, /a missing text/],
+    [text, 1, /a missing text/],
     [layout.mergedAt, layout.rowCount, /a list without a row/],
   ]
   for (const [at, value, what] of wrong) {

@@ -51,7 +51,11 @@ test('what decides is whole but for cookies, and is written as it was read', asy
     ...[{ user_agent: 'thing/' }, { header: 'x-thing' }, { header: 'x-thing', value: 'one' }],
   ]
   for (const each of bad)
-    assert.throws(() => parseSoftware(document(each)), /decisive: is for a whole/, JSON.stringify(each))
+    assert.throws(
+      () => parseSoftware(document(each)),
+      /decisive: is allowed only for a complete/,
+      JSON.stringify(each),
+    )
 })
 
 test('so has every answer to one', async () => {

@@ -30,10 +30,10 @@ test('what is none is refused', async () => {
     [{ asns: [] }, /verification\.asns: is an empty list/],
     [{ asn: [64500] }, /did you mean "asns"/],
     // Everybody has a name that ends so.
-    [{ reverse_dns: ['.com'] }, /verification\.reverse_dns\.0: is "\.com"; expected the end of host names/],
+    [{ reverse_dns: ['.com'] }, /verification\.reverse_dns\.0: is "\.com"; expected a host name suffix/],
     [{ reverse_dns: ['*.bot.test'] }, /verification\.reverse_dns\.0: is "\*\.bot\.test"/],
     [{ reverse_dns: ['.Bot.test'] }, /verification\.reverse_dns\.0: is "\.Bot\.test"/],
-    [{ signature_agent: 'bot.test' }, /verification\.signature_agent: is "bot\.test", which is no URL/],
+    [{ signature_agent: 'bot.test' }, /verification\.signature_agent: "bot\.test" is not a valid URL/],
   ]
   for (const [verification, problem] of table)
     assert.throws(() => parseSoftwareList([agent(verification)]), problem)

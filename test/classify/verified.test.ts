@@ -31,7 +31,7 @@ test('who says to be an agent and is where it is published to be, is it', async 
     const { detail, weight } = evidence(verdict, 'address-published')!
     assert.equal(
       detail,
-      'the address is one of those published for Bot (bot.test/ips.json, 2026-11-01, 20 days old)',
+      'the address is in the published ranges of Bot (bot.test/ips.json, 2026-11-01, 20 days old)',
     )
     assert.ok(weight > 1)
     assert.ok(verdict.confidence > judged({ userAgent: BOT }).confidence)
@@ -50,7 +50,7 @@ test('who is elsewhere is said to be, and is held for what he was without an add
   const foreign = evidence({ evidence: all }, 'address-foreign')
   assert.deepEqual(foreign, {
     kind: 'address-foreign',
-    detail: 'the address is none of those published for Bot (bot.test/ips.json, 2026-11-01, 20 days old)',
+    detail: 'the address is not in the published ranges of Bot (bot.test/ips.json, 2026-11-01, 20 days old)',
     weight: 0,
   })
   assert.deepEqual(

@@ -101,7 +101,7 @@ test('each outcome of a signature is told to the app, in events and in what was 
   }
   assert.deepEqual([...details.keys()].sort(), ['forged_headers', 'proof_contradicted', 'proof_failed'])
   assert.deepEqual(details.get('proof_failed'), [
-    `it says to be signed by ${theirs.agent}, and that does not hold: the agent has no key with this thumbprint`,
+    `it claims to be signed by ${theirs.agent}, but the signature is invalid: the agent has no key with this thumbprint`,
   ])
   const { detection } = await api(gate, '/stats?window=1h')
   assert.equal(detection.verified_by['web-bot-auth'], detection.verified)

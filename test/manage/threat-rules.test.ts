@@ -60,12 +60,12 @@ test('what a request shows is a threat, or none', async () => {
     [
       { evidence: ['signature-failed'], ...BROKEN },
       {
-        proof_failed: 'it says to be signed by https://a.test, and that does not hold: it has expired',
+        proof_failed: 'it claims to be signed by https://a.test, but the signature is invalid: it has expired',
       },
     ],
     [
       { evidence: ['signature-failed'], signatureFault: 'of tomorrow' },
-      { proof_failed: 'it is signed, and that does not hold: of tomorrow' },
+      { proof_failed: 'it is signed, but the signature is invalid: of tomorrow' },
     ],
     [{ evidence: ['signature-unchecked'], ...BROKEN, signatureFault: 'no-key-yet' }, {}],
     [

@@ -82,7 +82,7 @@ type HelloPrint = Pick<ConnectionPrint, 'ja4' | 'unresumed' | 'stable' | 'traits
 function readHello(place: Place): HelloPrint | null {
   const hex = place.text('TLS records in hex', HELLO_HEX_MAX)
   if (hex === null) return null
-  if (hex.length % 2 === 1 || !HEX.test(hex)) return place.refuse(`is ${shown(hex)}, which is no hex`)
+  if (hex.length % 2 === 1 || !HEX.test(hex)) return place.refuse(`${shown(hex)} is not valid hexadecimal`)
   const hello = helloIn(bytesOf(hex))
   if (hello === null) return MALFORMED
   return {
@@ -113,7 +113,7 @@ function readJa4(place: Place): HelloPrint | null {
   const text = place.text('a JA4')
   if (text === null) return null
   if (text.includes('*') || !isFingerprint('ja4', text))
-    return place.refuse(`is ${shown(text)}, which is no JA4`)
+    return place.refuse(`${shown(text)} is not a valid JA4`)
   return { ...NOT_TLS, ja4: text as Ja4, noHello: null, ja4Source: 'own' }
 }
 
@@ -172,7 +172,7 @@ function readRequest(place: Place, ja4plus: boolean): CorpusRequest | null {
   if (!place.isMapping) return null
   const http = members.has('http')
     ? members.get('http')!.choice(HTTP_VERSIONS)
-    : place.refuse('needs `http`, its version')
+    : place.refuse('needs `http`, the HTTP version')
   const method = required(place, members, 'method')
   const target = required(place, members, 'path', TARGET_LENGTH_MAX)
   const headers = list(members.get('headers'), HEADERS_MAX, readHeader)
@@ -189,22 +189,22 @@ function readHeader(place: Place): readonly [name: string, value: string] | null
   if (parts === null) return null
   const [name, value] = [parts[0]!.value, parts[1]!.value]
   if (typeof name !== 'string' || typeof value !== 'string' || name === '')
-    return place.refuse('takes a list of a name and a value')
+    return place.refuse('must be a list of a name and a value')
   if (name.length + value.length > HEADER_LENGTH_MAX)
     return place.refuse(`is longer than ${HEADER_LENGTH_MAX} characters`)
   if (!BYTES.test(name) || !BYTES.test(value))
-    return place.refuse('has a character that is no byte; headers are written as Latin-1')
+    return place.refuse('contains a character outside Latin-1; write each byte of a header as one character')
   return [name, value]
 }
 
 function required(place: Place, members: Members, name: string, lengthMax?: number): string | null {
   const member = members.get(name)
-  return member === undefined ? place.refuse(`needs \`${name}\``) : member.text('a text', lengthMax)
+  return member === undefined ? place.refuse(`needs \`${name}\``) : member.text('text', lengthMax)
 }
 
 function optional(place: Place | undefined): string | null {
   if (!hasValue(place) || place.value === '') return null
-  return place.text('a text', NOTE_LENGTH_MAX)
+  return place.text('text', NOTE_LENGTH_MAX)
 }
 
 function number(place: Place | undefined): number | null {

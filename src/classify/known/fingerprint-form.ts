@@ -25,8 +25,8 @@ export function wrongInFingerprint(type: Ja4Type, text: string, starred: boolean
   if (text.length > LENGTH_SPLIT_MAX) return `is ${shown(text)}, which is too long for a ${type}`
   const texts = splitParts(text, lengthOf(parts[0]!))
   if (texts.length !== parts.length)
-    return `is ${shown(text)}, which has ${counted(texts.length)}; a ${type} has ${parts.length}, with _ in between`
-  if (starred && texts.every((each) => each === '*')) return 'is nothing but *; one part has to be said'
+    return `is ${shown(text)}, which has ${counted(texts.length)}; a ${type} has ${parts.length} parts separated by _`
+  if (starred && texts.every((each) => each === '*')) return 'is only *; give at least one part'
   for (const [index, part] of parts.entries()) {
     const wrong = starred && texts[index] === '*' ? null : wrongInPart(part, texts[index]!)
     if (wrong !== null) return `has a part ${LETTERS[index]} that ${wrong}`
@@ -87,7 +87,7 @@ function counted(parts: number): string {
 }
 
 function hash(length: number): Part {
-  const takes = `${length} hexadecimal digits, letters in lower case`
+  const takes = `${length} hexadecimal digits in lower case`
   return [{ what: 'hash', length, form: `[0-9a-f]{${length}}`, takes }]
 }
 
@@ -107,31 +107,31 @@ const TLS_VERSION = oneOf(
   '(?:1[0-3]|s[23]|d[1-3]|00)',
   '10, 11, 12, 13, s2, s3, d1, d2, d3 or 00',
 )
-const ALPN = oneOf('ALPN mark', 2, '[0-9a-zA-Z]{2}', 'two letters or digits')
+const ALPN = oneOf('ALPN value', 2, '[0-9a-zA-Z]{2}', 'two letters or digits')
 
 const PARTS: Readonly<Record<Ja4Type, readonly Part[]>> = {
   ja4: [
     [
       TRANSPORT,
       TLS_VERSION,
-      oneOf('mark of a server name', 1, '[di]', 'd or i'),
-      count('count of ciphers'),
-      count('count of extensions'),
+      oneOf('server name (SNI) flag', 1, '[di]', 'd or i'),
+      count('number of ciphers'),
+      count('number of extensions'),
       ALPN,
     ],
     hash(12),
     hash(12),
   ],
-  ja4s: [[TRANSPORT, TLS_VERSION, count('count of extensions'), ALPN], hash(4), hash(12)],
+  ja4s: [[TRANSPORT, TLS_VERSION, count('number of extensions'), ALPN], hash(4), hash(12)],
   ja4h: [
     [
       // A method is any token. If it has a single letter, the JA4H is too short to be recognized.
-      oneOf('method', 2, "[!#$%&'*+.^_`|~0-9a-z-]{2}", 'two letters, in lower case'),
+      oneOf('method', 2, "[!#$%&'*+.^_`|~0-9a-z-]{2}", 'two lower-case letters'),
       oneOf('version', 2, '(?:10|11|20|30)', '10, 11, 20 or 30'),
-      oneOf('mark of cookies', 1, '[cn]', 'c or n'),
-      oneOf('mark of a referer', 1, '[rn]', 'r or n'),
-      count('count of headers'),
-      oneOf('language', 4, '[a-z0-9]{4}', 'four letters or digits, in lower case'),
+      oneOf('cookie flag', 1, '[cn]', 'c or n'),
+      oneOf('referer flag', 1, '[rn]', 'r or n'),
+      count('number of headers'),
+      oneOf('language', 4, '[a-z0-9]{4}', 'four lower-case letters or digits'),
     ],
     hash(12),
     hash(12),

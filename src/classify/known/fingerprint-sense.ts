@@ -23,9 +23,7 @@ export function doubtsAbout(type: Ja4Type, value: string): readonly Doubt[] {
     case 'ja4h':
       return said(ofHeaders(parts))
     case 'ja4x':
-      return said([
-        [parts.every((part) => part === NONE), 'empty', 'it is of a certificate without anything'],
-      ])
+      return said([[parts.every((part) => part === NONE), 'empty', 'it describes an empty certificate']])
   }
 }
 
@@ -44,37 +42,37 @@ function ofHello([a = '', b, c]: Parts): readonly Rule[] {
   const elsewhere = (sni === 'd' ? 1 : 0) + (alpn === '00' ? 0 : 1)
   const isDatagram = version.startsWith('d')
   return [
-    [b === NONE && c === NONE, 'empty', 'it is of a hello without ciphers and extensions'],
+    [b === NONE && c === NONE, 'empty', 'it describes a ClientHello without ciphers and extensions'],
     [
       (ciphers === 0) !== (b === NONE),
       'impossible',
-      `part a counts ${ciphers} ciphers, and part b ${has(b)}`,
+      `part a counts ${ciphers} ciphers, but part b ${has(b)}`,
     ],
     [
       extensions < elsewhere,
       'impossible',
-      `part a counts ${extensions} extensions, and names ${elsewhere} of them`,
+      `part a counts ${extensions} extensions, but implies at least ${elsewhere}`,
     ],
     [
       extensions >= elsewhere && extensions - elsewhere === 0 && c !== NONE,
       'impossible',
-      `part a counts ${extensions} extensions, which are not in part c, and part c ${has(c)}`,
+      `part a counts ${extensions} extensions, none of which belongs in part c, but part c ${has(c)}`,
     ],
     [
       extensions - elsewhere > 1 && c === NONE,
       'impossible',
-      `part a counts ${extensions} extensions, and part c ${has(c)}`,
+      `part a counts ${extensions} extensions, but part c ${has(c)}`,
     ],
-    [version === '13' && c === NONE, 'odd', 'TLS 1.3 is asked for by an extension, and part c has none'],
+    [version === '13' && c === NONE, 'odd', 'TLS 1.3 needs an extension, but part c has none'],
     [
       transport === 'd' ? !isDatagram && version !== '00' : isDatagram,
       'odd',
-      `version ${version} is not spoken over ${TRANSPORTS.get(transport!)}`,
+      `version ${version} is not used over ${TRANSPORTS.get(transport!)}`,
     ],
-    [transport === 'q' && version !== '13' && !isDatagram, 'odd', 'QUIC has TLS 1.3'],
-    [transport === 'q' && (alpn === 'h1' || alpn === 'h2'), 'odd', `${alpn} is not spoken over QUIC`],
-    [transport === 't' && alpn === 'h3', 'odd', 'h3 is not spoken over TCP'],
-    [isMadeUp(b) || isMadeUp(c), 'odd', 'a hash that is one digit over and over is likely made up'],
+    [transport === 'q' && version !== '13' && !isDatagram, 'odd', 'QUIC always uses TLS 1.3'],
+    [transport === 'q' && (alpn === 'h1' || alpn === 'h2'), 'odd', `${alpn} is not used over QUIC`],
+    [transport === 't' && alpn === 'h3', 'odd', 'h3 is not used over TCP'],
+    [isMadeUp(b) || isMadeUp(c), 'odd', 'a hash that repeats one digit is probably made up'],
   ]
 }
 
@@ -84,16 +82,24 @@ function ofAnswer([a = '', cipher = '', c]: Parts): readonly Rule[] {
   const chosen = Number.parseInt(cipher, 16)
   const isOf13 = chosen >> 8 === 0x13
   return [
-    [isGrease(chosen), 'impossible', `${cipher} is GREASE, which nobody chooses`],
-    [chosen === 0x00ff || chosen === 0x5600, 'impossible', `${cipher} is a signal, which nobody chooses`],
+    [isGrease(chosen), 'impossible', `${cipher} is a GREASE value, which no server chooses`],
+    [
+      chosen === 0x00ff || chosen === 0x5600,
+      'impossible',
+      `${cipher} is a signaling value, which no server chooses`,
+    ],
     [
       (extensions === 0) !== (c === NONE),
       'impossible',
-      `part a counts ${extensions} extensions, and part c ${has(c)}`,
+      `part a counts ${extensions} extensions, but part c ${has(c)}`,
     ],
-    [isOf13 && version !== '13' && version !== '00', 'impossible', `the cipher ${cipher} is of TLS 1.3`],
-    [version === '13' && !isOf13 && !OTHERS_OF_13.has(chosen), 'odd', `${cipher} is no cipher of TLS 1.3`],
-    [isMadeUp(c), 'odd', 'a hash that is one digit over and over is likely made up'],
+    [
+      isOf13 && version !== '13' && version !== '00',
+      'impossible',
+      `the cipher ${cipher} exists only in TLS 1.3`,
+    ],
+    [version === '13' && !isOf13 && !OTHERS_OF_13.has(chosen), 'odd', `${cipher} is not a TLS 1.3 cipher`],
+    [isMadeUp(c), 'odd', 'a hash that repeats one digit is probably made up'],
   ]
 }
 
@@ -101,22 +107,22 @@ function ofHeaders([a = '', b, c, d]: Parts): readonly Rule[] {
   const [version, cookie, language] = [a.slice(2, 4), a[4], a.slice(8)]
   const headers = Number(a.slice(6, 8))
   return [
-    [headers === 0 && cookie === 'n', 'empty', 'it is of a request without headers'],
+    [headers === 0 && cookie === 'n', 'empty', 'it describes a request without headers'],
     [
       (headers === 0) !== (b === NONE),
       'impossible',
-      `part a counts ${headers} headers, and part b ${has(b)}`,
+      `part a counts ${headers} headers, but part b ${has(b)}`,
     ],
     [
       cookie === 'n' && (c !== NONE || d !== NONE),
       'impossible',
-      'part a says that there are no cookies, and parts c and d have some',
+      'part a says that there are no cookies, but part c or d has some',
     ],
-    [d === NONE && c !== NONE, 'impossible', 'part c has names of cookies, and part d has no cookies'],
-    [headers === 0 && language !== '0000', 'impossible', 'it has a language, and no header that says so'],
-    [headers === 0 && version === '11', 'odd', 'HTTP/1.1 needs a Host'],
-    [d !== NONE, 'one_visitor', 'part d is of the values of cookies: of one visitor'],
-    [isMadeUp(b), 'odd', 'a hash that is one digit over and over is likely made up'],
+    [d === NONE && c !== NONE, 'impossible', 'part c has cookie names, but part d has no cookies'],
+    [headers === 0 && language !== '0000', 'impossible', 'it has a language, but no headers'],
+    [headers === 0 && version === '11', 'odd', 'HTTP/1.1 requires a Host header'],
+    [d !== NONE, 'one_visitor', 'part d depends on cookie values, so it matches one visitor only'],
+    [isMadeUp(b), 'odd', 'a hash that repeats one digit is probably made up'],
   ]
 }
 

@@ -29,7 +29,7 @@ export function parsePublishedRanges(value: unknown): PublishedRanges {
 /** `null`: it was refused, and its place has the problem. */
 export function readPublishedRanges(place: Place): PublishedRanges | null {
   const members = place.members(['prefixes', 'partial', 'source', 'date'])
-  const source = members.get('source')?.text('where it was found') ?? null
+  const source = members.get('source')?.text('the source of the ranges') ?? null
   const date = readDate(members.get('date'))
   const isPartial = members.get('partial')?.boolean() ?? false
   const prefixes = readPrefixes(members.get('prefixes'))
@@ -58,7 +58,7 @@ function readPrefixes(place: Place | undefined): readonly string[] | null {
   if (place === undefined) return null
   const items = place.items()
   if (items.length > PREFIXES_MAX)
-    return place.refuse(`has ${items.length} ranges; at most ${PREFIXES_MAX} can be a list`)
+    return place.refuse(`has ${items.length} ranges; at most ${PREFIXES_MAX} are allowed`)
   const taken = new Set<string>()
   const prefixes: string[] = []
   let widest = 0
@@ -70,13 +70,13 @@ function readPrefixes(place: Place | undefined): readonly string[] | null {
   }
   if (widest > WIDEST_MAX)
     return place.refuse(
-      `holds more than ${WIDEST_MAX} of the widest ranges would (${WIDEST}): that many are no one vendor's`,
+      `covers more addresses than ${WIDEST_MAX} of the widest ranges (${WIDEST}); no single vendor has that many`,
     )
   return prefixes.length === items.length && prefixes.length > 0 ? prefixes : null
 }
 
 function readPrefix(place: Place, taken: Set<string>): AddressRange | null {
-  const text = place.text('a range of addresses, like 192.0.2.0/24')
+  const text = place.text('an address range, like 192.0.2.0/24')
   if (text === null) return null
   const range = parseAddressRange(text)
   if (range === null || (range.isIpv4 && text.includes(':')))
@@ -84,15 +84,16 @@ function readPrefix(place: Place, taken: Set<string>): AddressRange | null {
   const { length, written, first } = range
   if (first.some((word, i) => word !== written[i]))
     return place.refuse(
-      `is ${shown(text)}, which has bits set behind the first ${length}: no range begins there`,
+      `is ${shown(text)}, which has bits set after the first ${length}; write the first address of the range`,
     )
-  if (length < shortest(range)) return place.refuse(`is ${shown(text)}; the widest ranges are ${WIDEST}`)
+  if (length < shortest(range))
+    return place.refuse(`is ${shown(text)}; the widest allowed ranges are ${WIDEST}`)
   if (NOT_PUBLIC.touches(range))
     return place.refuse(
-      `is ${shown(text)}, which is not on the public internet: many have it; \`address\` in a rule can ask for it`,
+      `is ${shown(text)}, which is not on the public internet, so it identifies no agent; use the condition \`address\` in a rule instead`,
     )
   const key = `${first[0]} ${first[1]} ${first[2]} ${first[3]} ${length}`
-  if (taken.has(key)) return place.refuse(`is ${shown(text)}, which is there twice`)
+  if (taken.has(key)) return place.refuse(`is ${shown(text)}, which is listed twice`)
   taken.add(key)
   return range
 }

@@ -18,13 +18,12 @@ export function parseSignatureLine(value: unknown): SignatureLine {
   const problems: DocumentProblem[] = []
   const place = Place.of(document, problems)
   const signature = readSignature(place)
-  if (typeof software !== 'string')
-    place.refuse(`has a \`software\` that is ${shown(software)}; expected an id`)
+  if (typeof software !== 'string') place.refuse(`has the \`software\` ${shown(software)}; expected an id`)
   else if (signature !== null) {
     const { type } = signature
     if (type !== 'user-agent' && type !== 'header' && type !== 'header-order')
       return { kind: 'fingerprint', of: software, signature }
-    place.refuse('is no fingerprint; it belongs among the `signatures` of its software')
+    place.refuse('is not a fingerprint; put it into the `signatures` of its software')
   }
   throw new DocumentFault('SIGNATURES_INVALID', problems)
 }

@@ -72,14 +72,16 @@ export function readSignature(place: Place): Signature | null {
   const members = place.members(MEMBERS)
   const given = PATTERN_NAMES.filter((name) => members.has(name))
   if (given.length !== 1)
-    return place.refuse(`needs exactly one of ${PATTERN_NAMES.join(', ')}; it has ${given.length}`)
+    return place.refuse(`needs exactly one of ${PATTERN_NAMES.join(', ')}, but has ${given.length}`)
   const pattern = PATTERNS[given[0]!]!(members.get(given[0]!)!, members)
   const provenance = readProvenance(place, members)
   const decisive = members.get('decisive')
   const isDecisive = decisive?.boolean() ?? false
   if (pattern === null || provenance === null) return null
   if (isDecisive && !canDecide(pattern))
-    return decisive!.refuse('is for a whole ja4, ja4h or ja4x; of a ja4h, the parts of cookies may be *')
+    return decisive!.refuse(
+      'is allowed only for a complete ja4, ja4h or ja4x; in a ja4h, the cookie parts may be *',
+    )
   return isOfFingerprint(pattern)
     ? Object.freeze({ ...pattern, ...provenance, isDecisive })
     : Object.freeze({ ...pattern, ...provenance })
@@ -89,7 +91,7 @@ type Pattern = UserAgentPattern | HeaderPattern | HeaderOrder | FingerprintPatte
 type Members = ReadonlyMap<string, Place>
 
 function readProvenance(place: Place, members: Members): Provenance | null {
-  const source = members.get('source')?.text('where it was measured') ?? null
+  const source = members.get('source')?.text('where it was measured, as text') ?? null
   const date = members.get('date')?.text('a day, like 2026-11-21') ?? null
   const observations = members.get('observations')?.integer(0, Number.MAX_SAFE_INTEGER) ?? 0
   if (!members.has('source') || !members.has('date')) return place.refuse('needs `source` and `date`')
@@ -111,24 +113,24 @@ function isOfFingerprint(pattern: Pattern): pattern is FingerprintPattern {
 }
 
 function userAgent(place: Place, members: Members): UserAgentPattern | null {
-  const text = place.text('words of a User-Agent')
+  const text = place.text('text from a User-Agent')
   const match = members.get('match')?.choice(['product', 'whole'] as const) ?? 'product'
   if (text === null) return null
   if (match === 'product' && (text.length < PRODUCT_LENGTH_MIN || GENERIC.has(text.toLowerCase())))
-    return place.refuse(`is ${shown(text)}, which stands in too many User-Agents; see \`match: whole\``)
+    return place.refuse(`is ${shown(text)}, which occurs in too many User-Agents; use \`match: whole\``)
   return { type: 'user-agent', text: text.toLowerCase(), match }
 }
 
 function header(place: Place, members: Members): HeaderPattern | null {
-  const name = place.text('the name of a header')?.toLowerCase() ?? null
-  const value = members.get('value')?.text('a value, in which * stands for anything') ?? null
+  const name = place.text('a header name')?.toLowerCase() ?? null
+  const value = members.get('value')?.text('a value, in which * matches any text') ?? null
   if (name === null) return null
-  if (!TOKEN.test(name)) return place.refuse(`is ${shown(name)}, which is no name of a header`)
+  if (!TOKEN.test(name)) return place.refuse(`${shown(name)} is not a valid header name`)
   return { type: 'header', name, value: value?.toLowerCase() ?? null }
 }
 
 function headerOrder(place: Place, members: Members): HeaderOrder | null {
-  const names = place.items().map((item) => item.text('the name of a header')?.toLowerCase() ?? null)
+  const names = place.items().map((item) => item.text('a header name')?.toLowerCase() ?? null)
   const protocol = members.get('protocol')?.choice(['h1', 'h2'] as const) ?? null
   if (!members.has('protocol')) return place.refuse('needs `protocol`, h1 or h2')
   if (protocol === null || names.includes(null)) return null
@@ -140,7 +142,7 @@ function fingerprint(type: FingerprintType): (place: Place) => FingerprintPatter
   return (place) => {
     const value = place.text('a fingerprint')
     if (value === null || form.test(value)) return value === null ? null : { type, value }
-    return place.refuse(`is ${shown(value)}, which is no ${type}`)
+    return place.refuse(`${shown(value)} is not a valid ${type}`)
   }
 }
 

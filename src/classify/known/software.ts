@@ -103,17 +103,17 @@ function readSoftware(item: Place, ids: Set<string>): Software | null {
     if (member === undefined) place.refuse(`needs \`${name}\``)
     return member
   }
-  const text = (name: string) => members.get(name)?.text('a text') ?? null
+  const text = (name: string) => members.get(name)?.text('text') ?? null
   const name = required('name')?.text('a name') ?? null
   const kind = required('kind')?.choice(SOFTWARE_KINDS) ?? null
   const category = members.get('category')?.choice(CATEGORIES) ?? null
   const engine = members.get('engine')?.choice(ENGINES) ?? null
   if (kind === 'agent' && category === null && !members.has('category'))
-    place.refuse(`needs \`category\`, as agents do: ${CATEGORIES.join(', ')}`)
-  if (kind !== 'agent' && category !== null) members.get('category')!.refuse('is for agents only')
+    place.refuse(`needs \`category\`, because it is an agent: ${CATEGORIES.join(', ')}`)
+  if (kind !== 'agent' && category !== null) members.get('category')!.refuse('is allowed only for agents')
   if (kind === 'browser' && engine === null && !members.has('engine'))
-    place.refuse(`needs \`engine\`, as browsers do: ${ENGINES.join(', ')}`)
-  if (kind !== 'browser' && engine !== null) members.get('engine')!.refuse('is for browsers only')
+    place.refuse(`needs \`engine\`, because it is a browser: ${ENGINES.join(', ')}`)
+  if (kind !== 'browser' && engine !== null) members.get('engine')!.refuse('is allowed only for browsers')
   const signatures = (members.get('signatures')?.items() ?? []).map(readSignature)
   const software = {
     name,
@@ -141,8 +141,8 @@ function idOf(item: Place, ids: Set<string>): SoftwareId | null {
   const id = member.text('an id')
   if (id === null) return null
   if (!ID.test(id))
-    return member.refuse(`is ${shown(id)}; an id is 1 to 64 lower-case letters, digits and hyphens`)
-  if (ids.has(id)) return member.refuse(`${shown(id)} is taken`)
+    return member.refuse(`is ${shown(id)}; expected 1 to 64 lower-case letters, digits and hyphens`)
+  if (ids.has(id)) return member.refuse(`${shown(id)} is already used`)
   ids.add(id)
   return id as SoftwareId
 }
@@ -161,26 +161,28 @@ function readVerification(place: Place | undefined, kind: SoftwareKind | null): 
 /** Only agents are verified. */
 function readRanges(place: Place | undefined, kind: SoftwareKind | null): PublishedRanges | null {
   if (place === undefined) return null
-  return kind === null || kind === 'agent' ? readPublishedRanges(place) : place.refuse('is for agents only')
+  return kind === null || kind === 'agent'
+    ? readPublishedRanges(place)
+    : place.refuse('is allowed only for agents')
 }
 
 function texts(place: Place | undefined): readonly string[] {
-  return (place?.items() ?? []).map((item) => item.text('a text')).filter((each) => each !== null)
+  return (place?.items() ?? []).map((item) => item.text('text')).filter((each) => each !== null)
 }
 
 /** At least two labels: `.com` alone would match most host names. */
 function hostEnds(place: Place | undefined): readonly string[] {
   return (place?.items() ?? []).flatMap((item) => {
-    const end = item.text('the end of host names, like .googlebot.com')
+    const end = item.text('a host name suffix, like .googlebot.com')
     if (end === null || HOST_END.test(end)) return end ?? []
-    return item.refuse(`is ${shown(end)}; expected the end of host names, like .googlebot.com`) ?? []
+    return item.refuse(`is ${shown(end)}; expected a host name suffix, like .googlebot.com`) ?? []
   })
 }
 
 function url(place: Place | undefined): string | null {
   const text = place?.text('a URL') ?? null
   if (text === null || URL.canParse(text)) return text
-  return place!.refuse(`is ${shown(text)}, which is no URL`)
+  return place!.refuse(`${shown(text)} is not a valid URL`)
 }
 
 export const SOFTWARE_KINDS = ['agent', 'tool', 'browser'] as const

@@ -36,7 +36,7 @@ export function parseWeights(value: unknown): Weights {
   const bias = read(members.get('bias'))
   const kinds = EVIDENCE_KINDS.map((kind) => read(weights.get(kind)))
   const temperature = number(members.get('temperature') ?? place)
-  if (temperature !== null && !(temperature > 0)) place.refuse('has a temperature that is not above 0')
+  if (temperature !== null && !(temperature > 0)) place.refuse('needs a temperature above 0')
   const calibration = readCalibration(members.get('calibration'))
   if (problems.length > 0) throw new DocumentFault('WEIGHTS_INVALID', problems)
   return { bias: bias!, kinds: kinds as number[][], temperature: temperature!, calibration }
@@ -51,7 +51,7 @@ function readCalibration(place: Place | undefined): readonly Knot[] {
   for (let i = 1; i < knots.length; i++) {
     const isRising =
       knots[i]!.probability > knots[i - 1]!.probability && knots[i]!.right >= knots[i - 1]!.right
-    if (!isRising) place!.refuse('does not rise from one to the next')
+    if (!isRising) place!.refuse('must rise from each entry to the next')
   }
   return knots
 }
@@ -64,13 +64,13 @@ function triple(place: Place): readonly number[] | null {
 
 function number(place: Place): number | null {
   const { value } = place
-  if (typeof value !== 'number' || !Number.isFinite(value)) return place.refuse('is no number, or lacks one')
-  return Math.abs(value) <= VALUE_MAX ? value : place.refuse(`is beyond ${VALUE_MAX}`)
+  if (typeof value !== 'number' || !Number.isFinite(value)) return place.refuse('must be a number')
+  return Math.abs(value) <= VALUE_MAX ? value : place.refuse(`must be between -${VALUE_MAX} and ${VALUE_MAX}`)
 }
 
 function share(place: Place): number | null {
   const value = number(place)
-  return value === null || (value >= 0 && value <= 1) ? value : place.refuse('is not from 0 to 1')
+  return value === null || (value >= 0 && value <= 1) ? value : place.refuse('must be from 0 to 1')
 }
 
 /** Writes the sum of each class into `into`. */

@@ -384,7 +384,7 @@ function isSpoofed(kind: Verdict['kind']): boolean {
 function spoofed(claim: Claim | null, evidence: readonly Evidence[]): Evidence {
   const name = claim?.software?.name ?? 'a browser'
   const odd = evidence.filter(({ kind }) => DISAGREEMENTS.has(kind as EvidenceKind)).map(({ kind }) => kind)
-  return { kind: SPOOFED, detail: `says to be ${name}, which ${odd.join(', ')} deny`, weight: 0 }
+  return { kind: SPOOFED, detail: `claims to be ${name}; contradicted by ${odd.join(', ')}`, weight: 0 }
 }
 
 function evidenceFor(

@@ -24,14 +24,15 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
         ? 'an earlier request had a header of an agent'
         : `${reading.agentHeader} is a header of ${reading.agent.name}`
     case 'tool-header':
-      return `it has a header of ${reading.tool?.name}`
+      return `the request has a header of ${reading.tool?.name}`
     case 'address-published':
+      return `the address is in the published ranges of ${addressesText(shown)}`
     case 'address-foreign':
-      return `${DETAILS[kind]} ${addressesText(shown)}`
+      return `the address is not in the published ranges of ${addressesText(shown)}`
     case 'unknown-product':
       return claim.called === null
         ? DETAILS[kind]
-        : `the User-Agent names a product called as ${claim.called.name} is`
+        : `the User-Agent names a product with a name like ${claim.called.name}`
     case 'stack-of-browsers':
     case 'stack-of-libraries':
     case 'stack-shared':
@@ -45,11 +46,11 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
     case 'fingerprint-of-agent':
       return `${DETAILS[kind]}: ${decidedText(shown)}`
     case 'stack-disagrees':
-      return `the TLS is not ${named}'s but that of ${sharesText(stack.shares)}`
+      return `the TLS fingerprint does not belong to ${named}, but to ${sharesText(stack.shares)}`
     case 'version-disagrees':
-      return `the TLS is not that of ${named} ${claim.version}`
+      return `the TLS features do not match ${named} ${claim.version}`
     case 'client-hints-disagree':
-      return `sec-ch-ua does not go with ${named} ${claim.version}`
+      return `sec-ch-ua does not match ${named} ${claim.version}`
     default:
       return DETAILS[kind]
   }
@@ -90,61 +91,62 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'names-agent': 'the User-Agent names an agent',
   'names-tool': 'the User-Agent names a tool',
   'names-browser': 'the User-Agent names a browser',
-  'names-plain-browser': 'the User-Agent names a browser of which little is known',
-  'declares-bot': 'the User-Agent says that it is a bot',
-  'gives-address': 'the User-Agent says where to read of it',
-  'odd-mozilla': "the User-Agent begins like a browser's and names none",
-  'unknown-product': 'the User-Agent names a product that nobody knows',
-  'no-user-agent': 'there is no User-Agent',
-  headless: 'it says that nobody looks at it (headless)',
-  'agent-header': 'it has a header of an agent',
-  'tool-header': 'it has a header of a tool',
-  'mcp-request': 'it accepts JSON and an event stream, as MCP has its clients do',
-  'agent-card': 'it asks for the card of an agent (A2A)',
-  'llm-request': 'it asks where the interfaces of language models are asked',
-  'api-token': 'it has a token or key of an API',
-  'api-call': 'it sends JSON, and is no browser',
-  'runtime-fetch': 'it has sec-fetch-mode without sec-fetch-site and -dest: the fetch of a runtime',
-  'accepts-pages': 'it accepts pages as browsers do, and is none',
-  'forged-headers': 'it sent headers that only the gate sets',
-  'address-published': 'the address is one of those published for',
-  'address-foreign': 'the address is none of those published for',
-  'stack-of-browsers': 'the TLS is that of browsers',
-  'stack-of-libraries': 'the TLS is that of libraries and tools',
-  'stack-shared': 'browsers and other programs share this TLS',
-  'stack-unknown': 'nobody is known to have this TLS',
-  'headers-of-agents': 'only agents are known to order headers so',
-  'headers-shared': 'agents and other programs order headers so',
-  'certificate-of-agents': 'agents have such a certificate',
-  'certificate-of-libraries': 'libraries and tools have such a certificate',
-  'fingerprint-of-agent': 'it was decided that whoever has this fingerprint is this agent',
-  'stack-agrees': 'the TLS is that of the browser it says to be',
-  'stack-disagrees': 'the TLS is not that of the browser it says to be',
-  'stack-alike': 'parts of the TLS are those of the browser it says to be',
-  'stack-unlike': 'no part of the TLS is known of the browser it says to be',
-  'version-disagrees': 'the TLS lacks what that version has, or has what it lacks',
-  'post-quantum-missing': 'it offers no post-quantum key, as that version does unless it is turned off',
-  'http2-agrees': 'HTTP/2 is opened as that browser does',
-  'http2-disagrees': 'HTTP/2 is opened as no version of that browser does',
-  'http2-unlike': 'HTTP/2 is opened with settings that are not known of that browser',
-  'http1-only': 'it does not offer HTTP/2, as that browser does',
-  'client-hints-missing': 'there is no sec-ch-ua, which that browser sends',
-  'client-hints-disagree': 'sec-ch-ua does not go with the User-Agent',
-  'fetch-metadata-missing': 'there is no sec-fetch header, which that browser sends',
-  'fetch-metadata-odd': 'its sec-fetch headers go together as no page makes them',
-  'headers-missing': 'it lacks a header that browser has on every such request',
-  'language-missing': 'there is no accept-language, which browsers send',
-  'encoding-disagrees': 'accept-encoding lacks what that browser takes',
-  'header-case-odd': 'over HTTP/1 its headers are in lower case, as no browser sends them',
+  'names-plain-browser': 'the User-Agent names a browser about which little is known',
+  'declares-bot': 'the User-Agent says that the client is a bot',
+  'gives-address': 'the User-Agent says where to find information about the client',
+  'odd-mozilla': 'the User-Agent starts like that of a browser, but names no browser',
+  'unknown-product': 'the User-Agent names an unknown product',
+  'no-user-agent': 'the User-Agent is missing',
+  headless: 'it says that it is a headless browser',
+  'agent-header': 'the request has a header of an agent',
+  'tool-header': 'the request has a header of a tool',
+  'mcp-request': 'it accepts JSON and an event stream, like MCP clients',
+  'agent-card': 'it requests an agent card (A2A)',
+  'llm-request': 'it requests a path of language model APIs',
+  'api-token': 'it sends an API token or key',
+  'api-call': 'it sends JSON and is not a browser',
+  'runtime-fetch':
+    'it sends sec-fetch-mode without sec-fetch-site and sec-fetch-dest, like fetch in a JavaScript runtime',
+  'accepts-pages': 'it accepts pages like a browser, but is not one',
+  'forged-headers': 'it sent headers that only the proxy may set',
+  'address-published': 'the address is in the published ranges of the agent',
+  'address-foreign': 'the address is not in the published ranges of the agent',
+  'stack-of-browsers': 'the TLS fingerprint belongs to browsers',
+  'stack-of-libraries': 'the TLS fingerprint belongs to libraries and tools',
+  'stack-shared': 'browsers and other programs share this TLS fingerprint',
+  'stack-unknown': 'the TLS fingerprint is unknown',
+  'headers-of-agents': 'only agents are known to send headers in this order',
+  'headers-shared': 'agents and other programs send headers in this order',
+  'certificate-of-agents': 'agents use certificates like this one',
+  'certificate-of-libraries': 'libraries and tools use certificates like this one',
+  'fingerprint-of-agent': 'the fingerprint is marked as decisive for this agent',
+  'stack-agrees': 'the TLS fingerprint matches the browser it claims to be',
+  'stack-disagrees': 'the TLS fingerprint does not match the browser it claims to be',
+  'stack-alike': 'parts of the TLS fingerprint match the browser it claims to be',
+  'stack-unlike': 'no part of the TLS fingerprint is known for the browser it claims to be',
+  'version-disagrees': 'the TLS features do not match the version it claims to be',
+  'post-quantum-missing': 'it offers no post-quantum key, which that version offers unless it is turned off',
+  'http2-agrees': 'the HTTP/2 fingerprint matches that browser',
+  'http2-disagrees': 'the HTTP/2 fingerprint matches no version of that browser',
+  'http2-unlike': 'the HTTP/2 settings are unknown for that browser',
+  'http1-only': 'it does not offer HTTP/2, which that browser offers',
+  'client-hints-missing': 'sec-ch-ua is missing, which that browser sends',
+  'client-hints-disagree': 'sec-ch-ua does not match the User-Agent',
+  'fetch-metadata-missing': 'the sec-fetch headers are missing, which that browser sends',
+  'fetch-metadata-odd': 'its sec-fetch headers have a combination that no page produces',
+  'headers-missing': 'it lacks a header that the claimed browser sends with every such request',
+  'language-missing': 'accept-language is missing, which browsers send',
+  'encoding-disagrees': 'accept-encoding lacks an encoding that the claimed browser supports',
+  'header-case-odd': 'its HTTP/1 header names are in lower case, which no browser sends',
   'header-order-agrees': 'its headers are in the order of that browser',
-  'header-order-disagrees': 'its headers are in another order than that browser sends',
-  'robots-first': 'it asked for robots.txt first',
+  'header-order-disagrees': 'its headers are not in the order of that browser',
+  'robots-first': 'its first request was for robots.txt',
   crawls:
-    'it goes through the site as crawlers do: from robots.txt to the sitemap, or by links faster than anybody reads',
-  'loads-parts': 'it loads what belongs to pages',
-  'asks-sitemap': 'it asks for a sitemap, which is for crawlers',
-  'asks-broadly': 'it asks for many pages in a few minutes, and for next to nothing that belongs to them',
-  'asks-fast': 'it asks for pages faster than a person reads',
+    'it crawls the site: from robots.txt to the sitemap, or from link to link faster than a person reads',
+  'loads-parts': 'it loads the resources of pages',
+  'asks-sitemap': 'it requests a sitemap, which is for crawlers',
+  'asks-broadly': 'it requests many pages in a few minutes, and almost none of their resources',
+  'asks-fast': 'it requests pages faster than a person reads',
   'asks-from-many':
-    'nobody is known to have this TLS, and many addresses ask with it for pages and nothing else',
+    'the TLS fingerprint is unknown, and many addresses use it to request pages and nothing else',
 }

@@ -38,7 +38,7 @@ function placedAt(verdict: Verdict, software: Software, place: PlaceFinding, isP
   const own = place.hosts.find((host) => reverseDns.some((end) => endsWith(host, end)))
   const evidence: Evidence[] = []
   if (own !== undefined)
-    evidence.push(proofSaying('host-proven', `its address is ${own}, which is ${software.name}'s`))
+    evidence.push(proofSaying('host-proven', `its address has the host name ${own} of ${software.name}`))
   else if (reverseDns.length > 0 && place.isHostKnown) {
     const foreign = hostForeign(verdict, software, place.hosts)
     // The vendor's own address list outweighs missing host names. Evidence that is already in the verdict is
@@ -76,7 +76,7 @@ function hostForeign(
   const isSigned = proof?.method === 'web-bot-auth'
   return proofSaying(
     isSigned ? 'signed-from-foreign-address' : 'host-foreign',
-    `its address is ${hosts[0] ?? 'no host'}: those of ${name} end with ${ends}`,
+    `its address has ${hosts[0] === undefined ? 'no host name' : `the host name ${hosts[0]}`}; host names of ${name} end with ${ends}`,
   )
 }
 
@@ -85,10 +85,9 @@ function ofNetwork({ name, verification }: Software, network: PlaceFinding['netw
   const { asns } = verification
   if (asns.length === 0 || network === null) return []
   const where = `its address is in AS${network.asn}${network.name === null ? '' : ` (${network.name})`}`
-  if (asns.includes(network.asn))
-    return [proofSaying('network-of-agent', `${where}, as those of ${name} are`)]
+  if (asns.includes(network.asn)) return [proofSaying('network-of-agent', `${where}, a network of ${name}`)]
   const own = asns.map((asn) => `AS${asn}`).join(', ')
-  return [proofSaying('network-foreign', `${where}: those of ${name} are in ${own}`)]
+  return [proofSaying('network-foreign', `${where}; the networks of ${name} are ${own}`)]
 }
 
 /** Compares whole labels: `evilgooglebot.com` does not end with `googlebot.com`. */

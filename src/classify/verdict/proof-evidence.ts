@@ -50,16 +50,17 @@ const CONFLICTS: ReadonlySet<string> = new Set([
 ])
 
 const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
-  'signature-proven': 'it was signed by the agent it says',
-  'signature-failed': 'it says to be signed, and that does not hold',
-  'signature-unchecked': 'it says to be signed, and nobody could check it',
-  'signed-as-another': 'it says to be another agent than the one that has signed it',
-  'signed-with-foreign-fingerprint': 'it was signed, and the TLS is not that agent’s',
-  'signed-from-foreign-address': 'it was signed, and the address is none of that agent’s',
-  'host-proven': 'its address has a host name of that agent, which has this address',
-  'host-foreign': 'its address has no host name of that agent',
+  'signature-proven': 'the signature is valid: the claimed agent signed the request',
+  'signature-failed': 'the signature is invalid',
+  'signature-unchecked': 'the signature could not be checked',
+  'signed-as-another': 'it claims to be another agent than the one that signed it',
+  'signed-with-foreign-fingerprint':
+    'the signature is valid, but the TLS fingerprint does not belong to that agent',
+  'signed-from-foreign-address': 'the signature is valid, but the address does not belong to that agent',
+  'host-proven': 'its address has a host name of that agent, and the host name has this address',
+  'host-foreign': 'its address does not have a host name of that agent',
   'network-of-agent': 'its address is in a network of that agent',
-  'network-foreign': 'its address is in no network of that agent',
+  'network-foreign': 'its address is not in a network of that agent',
 }
 
 /**

@@ -48,7 +48,7 @@ function isOfNoKey(software: Software | null): boolean {
 }
 
 function signedAs({ agentId, thumbprint }: Signed): Evidence {
-  return proofSaying('signature-proven', `${agentId} has signed it, with the key ${thumbprint}`)
+  return proofSaying('signature-proven', `signed by ${agentId} with the key ${thumbprint}`)
 }
 
 function signedBy(
@@ -67,7 +67,7 @@ function signedBy(
   const evidence = [signedAs(signature)]
   if (isAnother)
     evidence.push(
-      proofSaying('signed-as-another', `it says to be ${claimed.name}, and ${agentId} has signed it`),
+      proofSaying('signed-as-another', `it claims to be ${claimed.name}, but ${agentId} signed it`),
     )
   if (agent !== null) evidence.push(...deniedOf(knowledge, agent, signers, seen))
   const isElsewhere = evidence.some(({ kind }) => kind === 'signed-from-foreign-address')
@@ -107,14 +107,14 @@ function deniedOf(
   const evidence: Evidence[] = []
   if (isForeign(stack, signers, identities.lookingLike(agent))) {
     const owner = stack.shares[0]!.software.name
-    const detail = `the TLS is not ${agent.name}'s but that of ${owner}`
+    const detail = `the TLS fingerprint belongs to ${owner}, not to ${agent.name}`
     evidence.push(proofSaying('signed-with-foreign-fingerprint', detail))
   }
   const list = addresses.of(agent)
   if (list === null || conduct === null) return evidence
   SCRATCH.clear()
   if (markAddress(SCRATCH, list, conduct.address, nowMs) && SCRATCH.has('address-foreign')) {
-    const detail = `the address is none of those published for ${agent.name}`
+    const detail = `the address is not in the published ranges of ${agent.name}`
     evidence.push(proofSaying('signed-from-foreign-address', detail))
   }
   return evidence
@@ -142,10 +142,10 @@ function toolIn({ software }: Verdict): Verdict['software'] {
 }
 
 function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 'unchecked' }): Evidence {
-  const who = agentId === null ? 'it is signed' : `it says to be signed by ${agentId}`
+  const who = agentId === null ? 'it is signed' : `it claims to be signed by ${agentId}`
   return kind === 'failed'
-    ? proofSaying('signature-failed', `${who}, and that does not hold: ${why}`)
-    : proofSaying('signature-unchecked', `${who}, and nobody could check it: ${why}`)
+    ? proofSaying('signature-failed', `${who}, but the signature is invalid: ${why}`)
+    : proofSaying('signature-unchecked', `${who}, but the signature could not be checked: ${why}`)
 }
 
 const SCRATCH = new EvidenceSet()

@@ -8,11 +8,13 @@ export function signatureText(
   sighting: Pick<Sighting, 'signer' | 'key' | 'allegedSigner' | 'signatureFault' | 'evidence'>,
 ): string | null {
   const { signer, key, allegedSigner, signatureFault, evidence } = sighting
-  if (signer !== null) return `${signer} has signed it, with the key ${key}`
+  if (signer !== null) return `signed by ${signer} with the key ${key}`
   if (signatureFault === null) return null
-  const who = allegedSigner === null ? 'it is signed' : `it says to be signed by ${allegedSigner}`
-  const what = evidence.includes('signature-failed') ? 'that does not hold' : 'nobody could check it'
-  return `${who}, and ${what}: ${TEXTS.get(signatureFault) ?? signatureFault}`
+  const who = allegedSigner === null ? 'it is signed' : `it claims to be signed by ${allegedSigner}`
+  const what = evidence.includes('signature-failed')
+    ? 'the signature is invalid'
+    : 'the signature could not be checked'
+  return `${who}, but ${what}: ${TEXTS.get(signatureFault) ?? signatureFault}`
 }
 
 /** A proxy of another version may send a fault that is missing here. */

@@ -57,14 +57,17 @@ export class IndexBuilder {
   /** Throws a Fault if the signature cannot be indexed. */
   add({ type, value, software, observations }: IndexedSignature): void {
     const count = this.#count + 1
-    if (count > SIGNATURES_MAX) throw fault(`there are more than ${SIGNATURES_MAX}`)
+    if (count > SIGNATURES_MAX) throw fault(`more than ${SIGNATURES_MAX} signatures`)
     const form = KEY_FORM_OF[type]
     const parts = readPattern(form, value)
-    if (parts === 0) throw fault(`number ${count} is no ${type}: ${JSON.stringify(value.slice(0, 60))}`)
+    if (parts === 0)
+      throw fault(`signature ${count} is not a valid ${type}: ${JSON.stringify(value.slice(0, 60))}`)
     if (!Number.isInteger(software) || software < 0 || software >= SOFTWARE_MAX)
-      throw fault(`number ${count} is of software ${software}, which is no number below ${SOFTWARE_MAX}`)
+      throw fault(
+        `signature ${count} has the software number ${software}; expected a number below ${SOFTWARE_MAX}`,
+      )
     if (!Number.isSafeInteger(observations) || observations < 0)
-      throw fault(`number ${count} has ${observations} observations`)
+      throw fault(`signature ${count} has an invalid number of observations: ${observations}`)
     const { keys, owners } = this.#records[form.number]!
     keys.push(parts, KEY, 0)
     owners.begin()
@@ -92,7 +95,7 @@ export class IndexBuilder {
       const bytes = build(this.#records, [seed[0] | 0, (seed[1] + attempt) | 0])
       if (bytes !== null) return bytes
     }
-    throw new Fault('INDEX_SEED', 'the signatures are made to fall together in an index: give another seed')
+    throw new Fault('INDEX_SEED', 'too many signatures collide in the index; use another seed')
   }
 }
 
@@ -376,7 +379,7 @@ function write(
 ): Uint8Array<ArrayBuffer> {
   const others = lists.software.length - lists.starts.length
   if (lists.starts.length > LISTS_MAX || others > OTHERS_MAX)
-    throw fault(`they make more than ${LISTS_MAX} lists, or ${OTHERS_MAX} candidates`)
+    throw fault(`more than ${LISTS_MAX} lists or ${OTHERS_MAX} candidates`)
   const layout = layoutOf(
     {
       signatures: all.reduce((count, { owners }) => count + owners.software.length, 0),

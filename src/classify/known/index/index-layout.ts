@@ -77,10 +77,10 @@ export function writeHeader(words: Int32Array, layout: IndexLayout): void {
 
 /** Throws a Fault unless everything in the header fits exactly into these words. */
 export function readHeader(words: Int32Array): IndexLayout {
-  if (words.length < HEADER_WORDS) throw indexFault('is too short to be one')
+  if (words.length < HEADER_WORDS) throw indexFault('is too short')
   if (words[0] !== MAGIC)
-    throw indexFault('does not begin like one, or comes from a machine of other byte order')
-  if (words[1] !== VERSION) throw indexFault(`has version ${words[1]!}; this is for version ${VERSION}`)
+    throw indexFault('has an invalid header, or was built on a machine with another byte order')
+  if (words[1] !== VERSION) throw indexFault(`has version ${words[1]!}, expected ${VERSION}`)
   const [signatures, software, merged, others, textWords] = words.subarray(FIRST_COUNT, FIRST_ROWS)
   const rows = [...words.subarray(FIRST_ROWS, FIRST_SLOTS)]
   const slots = [...words.subarray(FIRST_SLOTS, FIRST_PROBES)]
@@ -90,13 +90,13 @@ export function readHeader(words: Int32Array): IndexLayout {
     ...{ textWords: textWords!, rows, slots, probes },
   }
   const all = [counts.signatures, counts.software, merged!, others!, textWords!, ...rows, ...slots, ...probes]
-  if (all.some((count) => count < 0)) throw indexFault('has a count below zero')
+  if (all.some((count) => count < 0)) throw indexFault('contains a negative count')
   if (probes.some((count) => count > PROBES_MAX)) throw indexFault(`has more than ${PROBES_MAX} probes`)
   const layout = layoutOf(counts, [words[SEED]!, words[SEED + 1]!])
   if (layout.listCount > LISTS_MAX) throw indexFault(`has more than ${LISTS_MAX} lists`)
   if (layout.others > OTHERS_MAX) throw indexFault(`has more than ${OTHERS_MAX} candidates`)
   if (layout.words !== words.length || words[TOTAL] !== words.length)
-    throw indexFault(`has ${words.length * 4} bytes and should have ${layout.words * 4}`)
+    throw indexFault(`has ${words.length * 4} bytes, expected ${layout.words * 4}`)
   return layout
 }
 
@@ -118,7 +118,7 @@ export function checksum(words: Int32Array, from: number, to: number, before: nu
 }
 
 export function indexFault(what: string): Fault {
-  return new Fault('INDEX_INVALID', `the index of signatures ${what}: build it again`)
+  return new Fault('INDEX_INVALID', `the signature index ${what}; build it again`)
 }
 
 /** The slot at which the search for a hash begins. */

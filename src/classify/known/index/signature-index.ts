@@ -85,7 +85,7 @@ export class SignatureIndex {
 
   /** The same, yielding after at most half a millisecond of checks. */
   static *opening(bytes: ArrayBufferLike, length = bytes.byteLength): Generator<undefined, SignatureIndex> {
-    if (length % 4 !== 0) throw indexFault('has a length that is no multiple of 4')
+    if (length % 4 !== 0) throw indexFault('has a length that is not a multiple of 4')
     const words = new Int32Array(bytes, 0, length / 4)
     const layout = readHeader(words)
     yield* checkSum(words)
@@ -220,7 +220,7 @@ function* checkRows(words: Int32Array, layout: IndexLayout, form: KeyForm): Gene
 function checkText(words: Int32Array, { textsAt, textWords: all }: IndexLayout, start: number): void {
   const length = start >= 0 && start < all ? words[textsAt + start]! : -1
   if (length < 0 || length > TEXT_CHARACTERS_MAX || start + textWords(length) > all)
-    throw indexFault('has a text that is not there')
+    throw indexFault('refers to a missing text')
 }
 
 /** Checks that each merged list has a row. */
@@ -228,7 +228,7 @@ function* checkMerged(words: Int32Array, layout: IndexLayout): Generator<undefin
   for (const [from, to] of slices(layout.merged)) {
     for (let i = from; i < to; i++) {
       const at = layout.mergedAt + i * MERGED_WORDS
-      if (words[at]! < 0 || words[at]! >= layout.rowCount) throw indexFault('has a list without a row')
+      if (words[at]! < 0 || words[at]! >= layout.rowCount) throw indexFault('contains a list without a row')
       checkList(words, layout, at + 1)
     }
     yield
@@ -240,7 +240,7 @@ function checkList(words: Int32Array, layout: IndexLayout, head: number): void {
   const others = words[head + CANDIDATE_WORDS]!
   const from = others >>> COUNT_BITS
   const count = others & COUNT_MASK
-  if (from + count > layout.others) throw indexFault('has a list without candidates')
+  if (from + count > layout.others) throw indexFault('contains a list without candidates')
   checkCandidate(words, layout, head, Number.MAX_SAFE_INTEGER)
   let most = observationsAt(words, head)
   for (let i = 0; i < count; i++) {
@@ -252,8 +252,8 @@ function checkList(words: Int32Array, layout: IndexLayout, head: number): void {
 
 function checkCandidate(words: Int32Array, { software }: IndexLayout, at: number, most: number): void {
   const observations = observationsAt(words, at)
-  if (words[at]! < 0 || words[at]! >= software) throw indexFault('has a candidate that is no software')
-  if (observations < 0 || observations > most) throw indexFault('has candidates in no order')
+  if (words[at]! < 0 || words[at]! >= software) throw indexFault('contains a candidate with invalid software')
+  if (observations < 0 || observations > most) throw indexFault('contains candidates in the wrong order')
 }
 
 /** Checks that each slot has a list of its own type. */
@@ -274,7 +274,7 @@ function checkSlots(words: Int32Array, layout: IndexLayout, form: KeyForm, from:
     if (words[at] === 0) continue
     const list = (words[at]! & LIST_MASK) - 1
     const row = list >= 0 && list < layout.listCount ? rowOf(words, layout, list) : -1
-    if (row < firstRow || row >= rowEnd) throw indexFault('has a slot with no list of its type')
+    if (row < firstRow || row >= rowEnd) throw indexFault('contains a slot without a list of its type')
   }
 }
 
