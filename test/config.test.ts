@@ -544,8 +544,8 @@ test('a policy: what is wrong in which rule, and on which line', async () => {
   assert.throws(() => parsePolicyText(text, 'policy.yaml'), {
     code: 'POLICY_INVALID',
     message: [
-      'policy.yaml:8:1: more: is not known',
-      'policy.yaml:4:7: rule "no bots": when.verdit: is not known (did you mean "verdict"?)',
+      'policy.yaml:8:1: more: unknown field',
+      'policy.yaml:4:7: rule "no bots": when.verdit: unknown field (did you mean "verdict"?)',
       'policy.yaml:6:5: rules[1]: needs a name',
       'policy.yaml:7:5: rules[1].action: is "go"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
     ].join('\n'),

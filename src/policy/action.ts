@@ -125,7 +125,7 @@ function choose<Name extends string>(place: Place, names: readonly Name[]): [Nam
     return WITH_SETTINGS.has(name) ? place.refuse(`${name} takes settings: {${name}: {…}}`) : [name, null]
   }
   const members = [...place.members(names)]
-  if (members.length !== 1) return place.refuse(`takes one action, and has ${members.length}`)
+  if (members.length !== 1) return place.refuse(`must have exactly one action, but has ${members.length}`)
   const [name, settings] = members[0]!
   return names.includes(name as Name) ? [name as Name, settings] : null
 }
@@ -135,12 +135,13 @@ function readTag(place: Place | null): TagAction | null {
   const headers: string[] = []
   let isGood = true
   for (const [name, header] of member?.entries() ?? []) {
-    const value = header.text('the value of a header')
+    const value = header.text('a header value')
     if (!TAG_NAME.test(name))
-      header.refuse(`${shown(name)} is not for a rule to set: names start with x-agent-`)
-    else if (RESERVED.has(name.toLowerCase())) header.refuse('is set by the proxy itself')
+      header.refuse(`${shown(name)} is not allowed here; the name of a header must start with x-agent-`)
+    else if (RESERVED.has(name.toLowerCase()))
+      header.refuse('is set by the proxy and cannot be set by a rule')
     else if (value !== null && !TAG_VALUE.test(value))
-      header.refuse('takes printable ASCII, no blank at its ends')
+      header.refuse('must be printable ASCII without a space at the start or end')
     else if (value !== null) headers.push(name, value)
     isGood &&= headers.at(-2) === name
   }
@@ -150,8 +151,8 @@ function readTag(place: Place | null): TagAction | null {
 function readBlock(place: Place | null): BlockAction | null {
   const members = place?.members(['status', 'body', 'title'])
   const status = optional(members?.get('status'), (member) => member.choice(BLOCK_STATUSES), 403)
-  const body = optional(members?.get('body'), (member) => member.text('a text', BODY_LENGTH_MAX), NONE)
-  const title = optional(members?.get('title'), (member) => member.text('a text'), NONE)
+  const body = optional(members?.get('body'), (member) => member.text('text', BODY_LENGTH_MAX), NONE)
+  const title = optional(members?.get('title'), (member) => member.text('text'), NONE)
   if (status === null || body === null || title === null) return null
   return { kind: 'block', status, body: body === NONE ? null : body, title: title === NONE ? null : title }
 }
@@ -200,7 +201,7 @@ function redirectTarget(place: Place): string | null {
   const isPath = /^\/(?![/\\])/.test(text)
   if (isPath ? URI_CHARACTERS.test(text) : ABSOLUTE_URL.test(text)) return text
   return place.refuse(
-    `is ${shown(text)}; expected a URL with http:// or https://, or a path that starts with one /`,
+    `is ${shown(text)}; expected a URL with http:// or https://, or a path that starts with a single /`,
   )
 }
 
@@ -210,7 +211,9 @@ function readRoute(place: Place, upstreams: readonly string[] | null): RouteActi
     const name = member.text('the name of an upstream')
     if (name === null || upstreams === null || upstreams.includes(name)) return name
     const near = didYouMean(name, upstreams)
-    return member.refuse(`${shown(name)} is no upstream${near || `; there are: ${upstreams.join(', ')}`}`)
+    return member.refuse(
+      `unknown upstream ${shown(name)}${near || `; known upstreams: ${upstreams.join(', ')}`}`,
+    )
   })
   return upstream === null ? null : { kind: 'route', upstream }
 }

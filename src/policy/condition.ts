@@ -132,7 +132,7 @@ function listed(place: Place): Test | null {
 }
 
 function signer(place: Place): Test | null {
-  const globs = all(place, (item) => glob(item, 'the URL of who signs, like https://agent.example', 'exact'))
+  const globs = all(place, (item) => glob(item, 'the URL of a signer, like https://agent.example', 'exact'))
   return (
     globs &&
     (({ facts }) => {
@@ -184,7 +184,7 @@ function method(place: Place): Test | null {
   const methods = all(place, (item) => {
     const name = item.text('a method, like GET')
     if (name === null || METHOD.test(name)) return name
-    return item.refuse(`is ${shown(name)}; methods are upper case letters, like GET`)
+    return item.refuse(`is ${shown(name)}; a method is written in upper-case letters, like GET`)
   })
   return methods && (({ facts: { method } }) => methods.includes(method) || isMiscased(method, methods))
 }
@@ -200,7 +200,7 @@ function address(place: Place): Test | null {
     if (text === null) return null
     return (
       parseAddressRange(text) ??
-      item.refuse(`is ${shown(text)}, which is no address and no range, like 192.0.2.0/24`)
+      item.refuse(`is ${shown(text)}; expected an address or a range, like 192.0.2.0/24`)
     )
   })
   if (parsed === null) return null
@@ -243,9 +243,9 @@ function header(place: Place): Test | null {
   const tests: Test[] = []
   for (const [sent, member] of place.entries()) {
     const name = foldHeaderName(sent)
-    if (!TOKEN.test(sent)) member.refuse(`${shown(sent)} is no name of a header`)
+    if (!TOKEN.test(sent)) member.refuse(`${shown(sent)} is not a valid header name`)
     else if (isOurHeader(name))
-      member.refuse('is a header that only the gateway sets; use `forged` to match clients that send one')
+      member.refuse('is a header that only the proxy sets; use `forged` to match clients that send one')
     else {
       const test = headerTest(name, member)
       if (test !== null) tests.push(test)
@@ -257,19 +257,19 @@ function header(place: Place): Test | null {
 function headerTest(name: string, place: Place): Test | null {
   if (place.isMapping) {
     const members = place.members(['present'])
-    if (place.isEmpty) return place.refuse('takes a value, or {present: true}, or {present: false}')
+    if (place.isEmpty) return place.refuse('must be a value, {present: true} or {present: false}')
     const wanted = members.get('present')?.boolean() ?? null
     if (wanted === null) return null
     return ({ facts }) => hasHeader(facts.rawHeaders, name, null) === wanted
   }
-  const globs = all(place, (item) => glob(item, 'the value of a header, like text/*', 'ignore-case'))
+  const globs = all(place, (item) => glob(item, 'a header value, like text/*', 'ignore-case'))
   return globs && (({ facts }) => hasHeader(facts.rawHeaders, name, globs))
 }
 
 function not(place: Place, needs: Needs): Test | null {
   const known = CONDITION_NAMES.filter((name) => name !== 'not')
   const tests = compileConditions(place, needs, known).map(({ test }) => test)
-  if (place.isEmpty) return place.refuse('has nothing in it, so the rule could never hold')
+  if (place.isEmpty) return place.refuse('is empty, so the rule could never match')
   return (request) => {
     // `failedAs` is the result of an expression without an answer. Inside `not` it must be inverted.
     request.failedAs = !request.failedAs
@@ -308,7 +308,7 @@ function all<Value>(place: Place, read: (item: Place) => Value | null): readonly
 }
 
 function idIn(item: Place, of: WrittenId['of'], { names, ids }: Needs): string | null {
-  const name = item.text(of === 'agent' ? 'the id of an agent' : 'the id of a program')
+  const name = item.text(of === 'agent' ? 'the id of an agent' : 'the id of software')
   if (name === null) return null
   ids.push({ of, name, problem: (what) => item.problem(what) })
   return resolvedId(name, names)
@@ -319,7 +319,7 @@ function evidenceGlob(item: Place): Glob | null {
   if (pattern === null) return null
   const parsed = Glob.parse(pattern, 'exact')
   if (VOCABULARIES.evidence.some((kind) => matchesAny([parsed], kind))) return parsed
-  if (pattern.includes('*')) return item.refuse(`is ${shown(pattern)}, which matches no kind of evidence`)
+  if (pattern.includes('*')) return item.refuse(`${shown(pattern)} matches no kind of evidence`)
   return item.refuse(vocabularyProblem('evidence', pattern)!)
 }
 
@@ -342,10 +342,13 @@ interface PathGlobs {
 function pathGlobs(place: Place): PathGlobs | null {
   const pattern = place.text('a path, like /api/*')
   if (pattern === null) return null
-  if (!/^[/*]/.test(pattern)) return place.refuse(`is ${shown(pattern)}; a path starts with /`)
-  if (/[?#]/.test(pattern)) return place.refuse('has a query; only the path before it is compared')
+  if (!/^[/*]/.test(pattern)) return place.refuse(`is ${shown(pattern)}; a path must start with /`)
+  if (/[?#]/.test(pattern))
+    return place.refuse('contains a query, but only the path is compared; remove the query')
   if (NEVER_PLAIN.test(pattern))
-    return place.refuse('can hold for no path: paths are compared without \\, //, /./, /../ and ;parameters')
+    return place.refuse(
+      'can never match: paths are normalized and contain no \\, //, /./, /../ or ;parameters',
+    )
   const literals = asBytes(pattern).split('*')
   return {
     sent: new Glob(literals.map(sentForm)),
@@ -365,7 +368,9 @@ function fingerprints(
   const patterns = all(place, (item) => {
     const pattern = item.text(`a fingerprint, like ${sample}`)
     if (pattern === null || isFingerprint(pattern, separator, lengths)) return pattern
-    return item.refuse(`is ${shown(pattern)}, which no fingerprint of this kind can be; one is ${sample}`)
+    return item.refuse(
+      `${shown(pattern)} is not a valid fingerprint of this kind; expected one like ${sample}`,
+    )
   })
   if (patterns === null) return null
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
@@ -405,23 +410,28 @@ const NAMED_PART = /^[0-9a-zA-Z*]+$/
 
 /** By name, in the order of evaluation. */
 export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condition>([
-  ['verdict', { takes: VERDICTS.join(', '), about: 'what the client is held for', compile: verdict }],
-  ['agent', { takes: 'ids, names', about: 'which agent the client is classified as', compile: agent }],
+  ['verdict', { takes: VERDICTS.join(', '), about: 'the classification of the client', compile: verdict }],
+  ['agent', { takes: 'ids, names', about: 'the agent that the client is classified as', compile: agent }],
   ['category', { takes: CATEGORIES.join(', '), about: 'the category of that agent', compile: category }],
   [
     'software',
-    { takes: 'ids, names', about: 'which program it is classified as, agent or not', compile: software },
+    {
+      takes: 'ids, names',
+      about: 'the software that the client is classified as, whether it is an agent or not',
+      compile: software,
+    },
   ],
+  ['evidence', { takes: 'patterns', about: 'a kind of evidence for the verdict', compile: evidence }],
   [
-    'evidence',
-    { takes: 'patterns', about: 'a kind of evidence that the verdict rests on', compile: evidence },
+    'confidence_min',
+    { takes: '0 to 1', about: 'the minimum confidence of the verdict', compile: confidenceMin },
   ],
-  ['confidence_min', { takes: '0 to 1', about: 'how sure the verdict is, at least', compile: confidenceMin }],
   [
     'verified',
     {
       takes: `true, false, ${PROOF_METHODS.join(', ')}`,
-      about: 'whether the identity is proven, or how; it need be nobody known: see `listed`',
+      about:
+        'whether the identity is verified, or by which method; also true for unknown signers: see `listed`',
       compile: verified,
     },
   ],
@@ -429,7 +439,7 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
     'listed',
     {
       takes: 'true, false',
-      about: 'whether it is held for an agent that signatures name: who only signs as somebody is none',
+      about: 'whether the client is classified as an agent in the signatures; an unknown signer is not',
       compile: listed,
     },
   ],
@@ -437,31 +447,48 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
     'signer',
     {
       takes: 'patterns',
-      about: 'who has proven to have signed it (Web Bot Auth), as a URL',
+      about: 'the verified signer of the request (Web Bot Auth), as a URL',
       compile: signer,
     },
   ],
-  ['forged', { takes: 'true, false', about: 'whether the client sent headers of ours', compile: forged }],
+  [
+    'forged',
+    {
+      takes: 'true, false',
+      about: 'whether the client sent headers that only the proxy may set',
+      compile: forged,
+    },
+  ],
   ['hello', { takes: NO_HELLO.join(', '), about: 'why the connection has no fingerprint', compile: hello }],
-  ['ja4', { takes: 'JA4s', about: 'a `*` stands for anything within its part', compile: ja4 }],
-  ['stable', { takes: 'stable keys', about: 'likewise', compile: stable }],
-  ['ja4h', { takes: 'JA4Hs', about: 'likewise', compile: ja4h }],
-  ['http2', { takes: 'patterns', about: "the HTTP/2 fingerprint, in Akamai's form", compile: http2 }],
+  ['ja4', { takes: 'JA4s', about: 'the JA4 fingerprint; `*` matches any text within a part', compile: ja4 }],
+  ['stable', { takes: 'stable keys', about: 'the stable key; `*` as in `ja4`', compile: stable }],
+  ['ja4h', { takes: 'JA4Hs', about: 'the JA4H fingerprint; `*` as in `ja4`', compile: ja4h }],
+  ['http2', { takes: 'patterns', about: 'the HTTP/2 fingerprint, in the Akamai format', compile: http2 }],
   ['method', { takes: 'methods', about: 'the method, written in upper case', compile: method }],
-  ['address', { takes: 'addresses, ranges', about: 'where the client is', compile: address }],
-  ['host', { takes: 'patterns', about: 'the host asked for, without its port; in any case', compile: host }],
-  ['path', { takes: 'patterns', about: 'the path asked for, without its query; see below', compile: path }],
-  ['user_agent', { takes: 'patterns', about: 'the User-Agent, in any case', compile: userAgent }],
+  ['address', { takes: 'addresses, ranges', about: 'the address of the client', compile: address }],
+  [
+    'host',
+    { takes: 'patterns', about: 'the requested host, without its port; case-insensitive', compile: host },
+  ],
+  ['path', { takes: 'patterns', about: 'the requested path, without its query; see below', compile: path }],
+  ['user_agent', { takes: 'patterns', about: 'the User-Agent; case-insensitive', compile: userAgent }],
   [
     'header',
     {
       takes: '`name: patterns`, `name: {present: true}`',
       about:
-        'headers as sent: a value in any case, or whether there is one; all that are listed must hold. `X-Plan`, `X_Plan` and `x.plan` are one name',
+        'headers as sent: a value (case-insensitive), or whether the header is present; all listed headers must match. `X-Plan`, `X_Plan` and `x.plan` count as the same name',
       compile: header,
     },
   ],
-  ['expression', { takes: 'CEL', about: 'what no other condition can say; see below', compile: expression }],
-  ['not', { takes: 'conditions', about: 'holds unless all of these do', compile: not }],
+  [
+    'expression',
+    {
+      takes: 'CEL',
+      about: 'an expression, for tests that no other condition can express; see below',
+      compile: expression,
+    },
+  ],
+  ['not', { takes: 'conditions', about: 'matches unless all of these conditions match', compile: not }],
 ])
 const CONDITION_NAMES = [...CONDITIONS.keys()]

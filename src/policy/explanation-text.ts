@@ -30,18 +30,19 @@ export function whyOf({
   isDoubtful,
   conditions,
 }: RuleExplanation): string {
-  const doubt = isDoubtful ? '; it can be read in more than one way, and the worse one counts' : ''
+  const doubt = isDoubtful ? '; the request can be read in several ways, and the strictest result counts' : ''
   if (hasExpired) return 'has expired'
   if (decides) return `decides${doubt}`
-  if (holds) return isDryRun ? `holds, on trial (dry_run)${doubt}` : 'holds, but one before it decides'
+  if (holds)
+    return isDryRun ? `matches, but is a dry run (dry_run)${doubt}` : 'matches, but an earlier rule decides'
   const failing = conditions.filter((condition) => !condition.holds)
-  if (failing.length === 0) return 'no one way to read the request makes all of its conditions hold'
+  if (failing.length === 0) return 'no single reading of the request meets all of its conditions'
   return `${failing.map(conditionText).join('; ')}${doubt}`
 }
 
 function conditionText({ name, takes, seen }: ConditionExplanation): string {
-  if (name === 'not') return `not ${valueText(takes)}: all of it is so`
-  return `${name} is ${valueText(seen)}, takes ${valueText(takes)}`
+  if (name === 'not') return `not ${valueText(takes)}: all of these conditions match`
+  return `${name} is ${valueText(seen)}, expected ${valueText(takes)}`
 }
 
 function valueText(value: unknown): string {

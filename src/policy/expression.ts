@@ -38,7 +38,7 @@ export function readExpression(place: Place, names: SoftwareNames | null = null)
   const steps = walk.stepsOf(parsed.ast, [])
   for (const problem of walk.problems) place.refuse(problem)
   if (walk.problems.length > 0) return null
-  if (steps > STEPS_MAX) return place.refuse(`takes up to ${steps} steps; at most ${STEPS_MAX}`)
+  if (steps > STEPS_MAX) return place.refuse(`can take ${steps} steps; at most ${STEPS_MAX} are allowed`)
   const { type, error } = parsed.check()
   if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
   const program = parse(replaced(text, [...walk.replacements, ...idsIn(walk.ids, names)]))
@@ -69,7 +69,7 @@ function parse(text: string): ParseResult | string {
 }
 
 function notBoolean(type: string | undefined): string {
-  return `is of type ${type}; a rule takes what is true or false, so compare it with something`
+  return `is of type ${type}; the result must be true or false, so compare it with a value`
 }
 
 /** The position of an error and its message. */
@@ -129,10 +129,10 @@ class Walk {
       case 'rcall':
         return this.#callSteps(node, node.args[0], node.args[1], node.args[2], names)
       case 'map':
-        return this.#refuse(node, 'a map has no use here')
+        return this.#refuse(node, 'maps are not supported')
       case '.?':
       case '[?]':
-        return this.#refuse(node, 'optional values are not there')
+        return this.#refuse(node, 'optional values are not supported')
       case 'list':
       case '?:':
         return this.#sum(node.args, names)
@@ -159,9 +159,12 @@ class Walk {
     const name = node.args
     if (names.includes(name)) return 1
     if (!Object.hasOwn(FIELDS, name))
-      return this.#refuse(node, `${shown(name)} is not known${didYouMean(name, Object.keys(FIELDS))}`)
+      return this.#refuse(node, `unknown name ${shown(name)}${didYouMean(name, Object.keys(FIELDS))}`)
     if (FIELDS[name] !== 'bool')
-      return this.#refuse(node, `${name} has parts: ${Object.keys(FIELDS[name]!).join(', ')}`)
+      return this.#refuse(
+        node,
+        `${name} is not a single value; use one of its fields: ${Object.keys(FIELDS[name]!).join(', ')}`,
+      )
     this.asks.add(name)
     return 1
   }
@@ -173,7 +176,7 @@ class Walk {
     const fields = FIELDS[of.args]
     if (fields === undefined || fields === 'bool') return 1 + this.stepsOf(of, names)
     if (!Object.hasOwn(fields, name))
-      return this.#refuse(node, `${of.args}.${name} is not known${didYouMean(name, Object.keys(fields))}`)
+      return this.#refuse(node, `unknown field ${of.args}.${name}${didYouMean(name, Object.keys(fields))}`)
     this.asks.add(`${of.args}.${name}`)
     return 1
   }
@@ -182,7 +185,7 @@ class Walk {
     const [of, key] = node.args
     if (!isHeaders(of)) return this.#sum([of, key], names)
     if (key.op === 'value' && typeof key.args === 'string') return this.#headerSteps(node, key.args, key)
-    return this.#refuse(node, 'the name of a header has to be written out, like request.headers["accept"]')
+    return this.#refuse(node, 'a header name must be a literal, like request.headers["accept"]')
   }
 
   #inSteps(node: ASTNode & { op: 'in' }, names: readonly string[]): number {
@@ -210,11 +213,11 @@ class Walk {
   }
 
   #headerAsked(node: ASTNode, name: string): void {
-    if (!TOKEN.test(name)) this.#refuse(node, `${shown(name)} is no name of a header`)
+    if (!TOKEN.test(name)) this.#refuse(node, `${shown(name)} is not a valid header name`)
     else if (name !== name.toLowerCase())
-      this.#refuse(node, `names of headers are in lower case: ${shown(name)}`)
+      this.#refuse(node, `a header name must be in lower case, unlike ${shown(name)}`)
     else if (isOurHeader(foldHeaderName(name)))
-      this.#refuse(node, `${name} is a header that only the gateway sets; see forged`)
+      this.#refuse(node, `${name} is a header that only the proxy sets; see forged`)
     else this.asks.add(`request.headers.${name}`)
   }
 
@@ -233,12 +236,18 @@ class Walk {
       name,
       [...FUNCTIONS.keys()].filter((each) => FUNCTIONS.get(each) === true),
     )
-    return this.#refuse(node, `${name}() ${known ?? `is not known${near}`}`)
+    return this.#refuse(
+      node,
+      known === undefined ? `unknown function ${name}()${near}` : `${name}() ${known}`,
+    )
   }
 
   #hasSteps(node: ASTNode, given: ASTNode | undefined): number {
     if (given?.op !== '.' || !isHeaders(given.args[0]))
-      return this.#refuse(node, 'has() takes a header, like has(request.headers.accept); all else is there')
+      return this.#refuse(
+        node,
+        'has() takes a header, like has(request.headers.accept); all other fields always exist',
+      )
     this.#headerAsked(given, given.args[1])
     const { start, end } = node.range
     this.replacements.push({ start, end, by: `(${keyOf(given.args[1])} in request.headers)` })
@@ -247,12 +256,14 @@ class Walk {
 
   #quantifierSteps(node: ASTNode, of: ASTNode, given: readonly ASTNode[], names: readonly string[]): number {
     const [variable, body] = given
-    if (variable?.op !== 'id' || body === undefined) return this.#refuse(node, 'takes a name and a condition')
-    if (names.length > 0) return this.#refuse(node, 'stands within another; one is all there can be')
-    if (Object.hasOwn(FIELDS, variable.args)) return this.#refuse(node, `${variable.args} is taken`)
+    if (variable?.op !== 'id' || body === undefined)
+      return this.#refuse(node, 'needs a name and a condition, like exists(kind, kind == "headless")')
+    if (names.length > 0) return this.#refuse(node, 'cannot be nested in another exists or all')
+    if (Object.hasOwn(FIELDS, variable.args))
+      return this.#refuse(node, `${variable.args} is a reserved name; choose another`)
     const isEvidence = of.op === '.' && of.args[1] === 'evidence'
     if (of.op !== 'list' && !isEvidence)
-      return this.#refuse(node, 'goes through verdict.evidence, or a list that is written out')
+      return this.#refuse(node, 'works only on verdict.evidence or on a literal list')
     const length = of.op === 'list' ? of.args.length : EVIDENCE_LENGTH
     const around = this.#evidenceName
     if (isEvidence) this.#evidenceName = variable.args
@@ -364,11 +375,14 @@ const FUNCTIONS: ReadonlyMap<string, true | string> = new Map<string, true | str
   ['int', true],
   ['double', true],
   ['string', true],
-  ['matches', 'is left out: a regular expression can take for ever; see contains, startsWith and endsWith'],
-  ['map', 'is left out: use exists or all'],
-  ['filter', 'is left out: use exists or all'],
-  ['bind', 'is left out'],
-  ['timestamp', 'is left out: an expression has no clock; see `expires`'],
+  [
+    'matches',
+    'is not supported, because a regular expression can be too slow; use contains, startsWith or endsWith',
+  ],
+  ['map', 'is not supported; use exists or all'],
+  ['filter', 'is not supported; use exists or all'],
+  ['bind', 'is not supported'],
+  ['timestamp', 'is not supported, because an expression has no clock; see `expires`'],
 ])
 /** Created for the first expression, because most policies have no expressions. */
 let made: Environment | null = null

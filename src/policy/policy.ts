@@ -87,7 +87,7 @@ export function policyWarnings(
 ): readonly DocumentProblem[] {
   const ofIds = names === null ? [] : idWarnings(ids, names)
   if (steps * READINGS_MAX <= REQUEST_STEPS_MAX) return ofIds
-  const what = `its expressions take up to ${steps} steps, and up to ${READINGS_MAX} times as many where a request can be read in several ways: a request has ${REQUEST_STEPS_MAX}, and what is not tried by then has no answer`
+  const what = `its expressions can take ${steps} steps, and up to ${READINGS_MAX} times as many if a request can be read in several ways; each request is limited to ${REQUEST_STEPS_MAX} steps, and expressions beyond that count as failed`
   return [{ pointer: '', within: null, what }, ...ofIds]
 }
 
@@ -96,7 +96,7 @@ function readUnknownSigner(place: Place | undefined): number | null {
   if (place === undefined) return 0
   if (!place.isMapping) return place.choice(['pass'] as const) === null ? null : 0
   const wait = place.members(['wait']).get('wait')
-  if (wait === undefined) return place.refuse('takes pass, or {wait: 300ms}')
+  if (wait === undefined) return place.refuse('must be pass or {wait: 300ms}')
   return readDuration(wait, 1, SIGNER_WAIT_MS_MAX)
 }
 
@@ -131,7 +131,7 @@ function readRule(
   const members = place.members(RULE_MEMBERS)
   const when = members.get('when')
   const action = members.get('action')
-  if (when === undefined) place.refuse('needs `when`; one that holds always has `when: {}`')
+  if (when === undefined) place.refuse('needs `when`; use `when: {}` to match every request')
   if (action === undefined) place.refuse('needs `action`')
   const conditions = when === undefined ? [] : compileConditions(when, needs)
   const read = action === undefined ? null : readAction(action, upstreams)
@@ -151,8 +151,8 @@ function nameOf(item: Place, names: Set<string>): string | null {
   const name = member.text('a name')
   if (name === null) return null
   if (!RULE_NAME.test(name))
-    return member.refuse(`is ${shown(name)}; a name is 1 to 64 letters, digits, blanks and . _ - : /`)
-  if (names.has(name)) return member.refuse(`${shown(name)} is taken`)
+    return member.refuse(`is ${shown(name)}; expected 1 to 64 letters, digits, spaces and . _ - : /`)
+  if (names.has(name)) return member.refuse(`${shown(name)} is already used`)
   names.add(name)
   return name
 }

@@ -19,7 +19,7 @@ export function vocabularyProblem(of: keyof typeof VOCABULARIES, word: string): 
   const words: readonly string[] = VOCABULARIES[of]
   if (words.includes(word)) return null
   const near = didYouMean(word, words)
-  const there = near === '' && words.length <= LISTED_MAX ? `; there are ${words.join(', ')}` : near
+  const there = near === '' && words.length <= LISTED_MAX ? `; expected one of ${words.join(', ')}` : near
   return `unknown ${of} ${JSON.stringify(word.slice(0, SHOWN_LENGTH_MAX))}${there}`
 }
 

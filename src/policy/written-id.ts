@@ -40,9 +40,9 @@ function warningOf(
   if (found === null) return `unknown ${of} ${shown(name)}${suggests ? nearest(name, names) : ''}`
   const sharing = names.sharing(name)
   if (sharing.length > 1)
-    return `${shown(name)} is a name of ${sharing.map(({ id }) => id).join(' and of ')}: it stands for ${found.id}; write the id`
+    return `${shown(name)} is a name of ${sharing.map(({ id }) => id).join(' and of ')}; it is read as ${found.id}: write the id instead`
   if (of === 'agent' && found.kind !== 'agent')
-    return `${shown(name)} is a ${found.kind} and not an agent, so it never matches here; use \`software\``
+    return `${shown(name)} is a ${found.kind}, not an agent, so it never matches here; use \`software\``
   return null
 }
 

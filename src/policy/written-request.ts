@@ -76,7 +76,7 @@ function withIds(verdict: Verdict, names: SoftwareNames | null): Verdict {
 function readRequest(place: Place): WrittenRequest {
   const members = place.members(MEMBERS)
   const fingerprintOf = (type: FingerprintType) => readFingerprint(members.get(type), type)
-  const textOf = (name: string) => members.get(name)?.text('a text', TEXT_LENGTH_MAX) ?? null
+  const textOf = (name: string) => members.get(name)?.text('text', TEXT_LENGTH_MAX) ?? null
   const rawHeaders = readHeaders(members.get('headers'))
   const host = textOf('host') ?? headerOf(rawHeaders ?? [], 'host')
   if (host !== null && !isAuthority(host)) {
@@ -84,7 +84,7 @@ function readRequest(place: Place): WrittenRequest {
     at.refuse(`${shown(host)} is not a valid host; the proxy refuses it (400)`)
   }
   const path = textOf('path') ?? '/'
-  if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path starts with /`)
+  if (!path.startsWith('/')) members.get('path')!.refuse(`is ${shown(path)}; a path must start with /`)
   const method = textOf('method')
   if (method !== null) checkMethod(method, members.get('method')!)
   const verdict = members.get('verdict')
@@ -106,7 +106,7 @@ function readRequest(place: Place): WrittenRequest {
 
 /** Checks the method as the proxy does: it forwards neither kind. */
 function checkMethod(method: string, place: Place): void {
-  if (!TOKEN.test(method)) place.refuse(`is ${shown(method)}, which is not a method`)
+  if (!TOKEN.test(method)) place.refuse(`${shown(method)} is not a valid method`)
   else if (isMiscasedMethod(method))
     place.refuse(`is ${shown(method)}; the proxy refuses it (400): write ${method.toUpperCase()}`)
 }
@@ -114,7 +114,7 @@ function checkMethod(method: string, place: Place): void {
 function readFingerprint(place: Place | undefined, type: FingerprintType): string | null {
   const text = place?.text('a fingerprint', TEXT_LENGTH_MAX) ?? null
   if (text === null || (isFingerprint(type, text) && !text.includes('*'))) return text
-  return place!.refuse(`is ${shown(text)}, which is no ${type}`)
+  return place!.refuse(`${shown(text)} is not a valid ${type}`)
 }
 
 /** Without `http`, the best version that the connection offers. */
@@ -122,7 +122,7 @@ function readVersion(place: Place | undefined, ja4: string | null, http2: string
   if (place === undefined) return http2 !== null || ja4?.slice(8, 10) === 'h2' ? '20' : '11'
   // In YAML, 1.1 and 2 are numbers.
   const found = VERSIONS.get(String(place.value))
-  return found ?? place.refuse(`is ${shown(place.value)}; expected 1.1, 2`) ?? '11'
+  return found ?? place.refuse(`is ${shown(place.value)}; expected 1.1 or 2`) ?? '11'
 }
 
 /**
@@ -132,9 +132,9 @@ function readHeaders(place: Place | undefined): string[] | null {
   if (place === undefined) return null
   const headers: string[] = []
   const add = (name: string, value: Place) => {
-    if (!TOKEN.test(name)) value.refuse(`${shown(name)} is no name of a header`)
-    const text = typeof value.value === 'string' ? value.value : value.refuse('takes a text, as it was sent')
-    if (text !== null && LINE_END.test(text)) value.refuse('a value is one line')
+    if (!TOKEN.test(name)) value.refuse(`${shown(name)} is not a valid header name`)
+    const text = typeof value.value === 'string' ? value.value : value.refuse('must be text, as it was sent')
+    if (text !== null && LINE_END.test(text)) value.refuse('a header value must be a single line')
     headers.push(name, asBytes(text ?? ''))
   }
   if (place.isMapping) {
@@ -147,8 +147,8 @@ function readHeaders(place: Place | undefined): string[] | null {
   }
   for (const item of place.value.length === 0 ? [] : place.items()) {
     const [name, value, ...more] = item.items()
-    if (value === undefined || more.length > 0) item.refuse('takes a name and a value')
-    else add(name!.text('the name of a header') ?? 'x', value)
+    if (value === undefined || more.length > 0) item.refuse('must be a name and a value')
+    else add(name!.text('a header name') ?? 'x', value)
   }
   return headers
 }
@@ -179,10 +179,11 @@ function readVerdict(place: Place): Verdict {
 /** Web Bot Auth requires a signer. */
 function readProof(verified: Place | undefined, signer: Place | undefined): Verdict['proof'] {
   const method = verified?.choice(PROOF_METHODS) ?? null
-  if (method !== 'web-bot-auth') signer?.refuse('is for who is verified by web-bot-auth')
+  if (method !== 'web-bot-auth') signer?.refuse('is allowed only with `verified: web-bot-auth`')
   if (method === null) return null
-  if (method === 'web-bot-auth' && signer === undefined) verified!.refuse('needs `signer`: who has signed')
-  return { method, agent: signer?.text('the URL of who signed') ?? '', key: null }
+  if (method === 'web-bot-auth' && signer === undefined)
+    verified!.refuse('needs `signer`, the URL of the signer')
+  return { method, agent: signer?.text('the URL of the signer') ?? '', key: null }
 }
 
 /** Reads an id alone, or a mapping. */

@@ -39,7 +39,7 @@ export class Metrics {
 
   #add(type: string, aggregator: Across, name: string, help: string, samples: () => Iterable<Sample>): void {
     const full = `${PREFIX}${name}`
-    assert(!this.#readings.has(full), `there is a metric ${full} already`)
+    assert(!this.#readings.has(full), `duplicate metric ${full}`)
     this.#readings.set(full, () => ({ name: full, help, type, aggregator, values: [...samples()] }))
   }
 }

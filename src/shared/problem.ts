@@ -88,7 +88,7 @@ export class Place {
     const members = this.entries()
     for (const [name, member] of members) {
       if (!known.includes(name) && !this.#document.isFromLater)
-        member.refuse(`is not known${didYouMean(name, known)}`)
+        member.refuse(`unknown field${didYouMean(name, known)}`)
     }
     return members
   }
@@ -109,7 +109,7 @@ export class Place {
   items(): readonly Place[] {
     const { value } = this
     if (!Array.isArray(value)) return [this]
-    if (value.length === 0) this.refuse('is an empty list, which nothing is in; leave it out')
+    if (value.length === 0) this.refuse('is an empty list; add an item or remove it')
     if (value.length > ITEMS_MAX) {
       this.refuse(`has ${value.length} items; at most ${ITEMS_MAX}`)
       return []

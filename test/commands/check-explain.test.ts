@@ -32,10 +32,10 @@ test('what a policy does to a request, rule by rule', async (t) => {
   for (const line of [
     'request  POST shop.test/api/items?x=1 from 192.0.2.7',
     'verdict  agent, agent gptbot (crawler), confidence 0.9, not verified (as the file says)',
-    'open       no   path is /api/items, takes /robots.txt',
-    'trial      yes  holds, on trial (dry_run)',
+    'open       no   path is /api/items, expected /robots.txt',
+    'trial      yes  matches, but is a dry run (dry_run)',
     'crawlers   yes  decides',
-    'limit      no   host is shop.test, takes limit.test',
+    'limit      no   host is shop.test, expected limit.test',
     'block, by rule "crawlers"',
     'but for its dry_run, rule "trial" would have decided: tarpit',
     'The app gets nothing. The client gets:',
@@ -78,8 +78,8 @@ test('who has signed, and what contradicts him, is told the app, as the file say
   assert.match(out, /^ {2}X-Agent-Conflict: signed-as-another$/m)
   for (const [verdict, problem] of [
     [{ ...signed, signer: undefined }, /needs `signer`/],
-    [{ ...signed, verified: 'ip-range' }, /signer: is for who is verified by web-bot-auth/],
-    [{ ...signed, verified: 'by-word' }, /it takes web-bot-auth, ip-range, reverse-dns/],
+    [{ ...signed, verified: 'ip-range' }, /signer: is allowed only with `verified: web-bot-auth/],
+    [{ ...signed, verified: 'by-word' }, /expected web-bot-auth, ip-range, reverse-dns/],
   ] as const)
     assert.match((await check(at('r.json', JSON.stringify({ verdict })), policy)).err, problem)
 })
@@ -96,7 +96,7 @@ test('an address that is published for who it says to be is proof of it, and any
   )
   assert.match(
     proven.out,
-    /^ {9}address-published +\+\d\.\d\d {2}the address is one of those published for Googlebot \(\S+, \S+, /m,
+    /^ {9}address-published +\+\d\.\d\d {2}the address is in the published ranges of Googlebot \(\S+, \S+, /m,
   )
   assert.match(proven.out, /^crawlers +no {3}not .*verified/m)
   assert.match(proven.out, /^ {2}X-Agent-Verified: ip-range$/m)
@@ -293,14 +293,14 @@ verdict: {confidence: 2, agent: {name: x}}
   const { exitCode, out, err } = await check(file, null)
   assert.deepEqual([exitCode, out], [1, ''])
   for (const problem of [
-    ':1:1: metod: is not known (did you mean "method"?)',
-    ':2:1: path: is "x"; a path starts with /',
-    ': headers[0]: takes a name and a value',
-    ': headers[1][1]: "b c" is no name of a header',
-    ': headers[2][1]: takes a text, as it was sent',
-    ': headers[3][1]: a value is one line',
+    ':1:1: metod: unknown field (did you mean "method"?)',
+    ':2:1: path: is "x"; a path must start with /',
+    ': headers[0]: must be a name and a value',
+    ': headers[1][1]: "b c" is not a valid header name',
+    ': headers[2][1]: must be text, as it was sent',
+    ': headers[3][1]: a header value must be a single line',
     ':4:1: hello: is "none"; expected malformed, not-tls',
-    ':5:1: http: is 3; expected 1.1, 2',
+    ':5:1: http: is 3; expected 1.1 or 2',
     ': verdict: needs `kind`',
     ': verdict.agent: needs `id`',
     ': verdict.confidence: is 2; expected a number from 0 to 1',
@@ -315,7 +315,7 @@ test('a request that the proxy refuses is refused', async (t) => {
     ['{"method": "Version-Control"}', 'the proxy refuses it (400): write VERSION-CONTROL'],
     ['{"host": "u@shop.example"}', 'host: "u@shop.example" is not a valid host; the proxy refuses it (400)'],
     ['{"headers": {"Host": "shop.example.."}}', 'headers: "shop.example.." is not a valid host'],
-    ['{"method": "GET /"}', 'method: is "GET /", which is not a method'],
+    ['{"method": "GET /"}', 'method: "GET /" is not a valid method'],
   ] as const) {
     const { exitCode, err } = await check(at('r.json', request), null)
     assert.equal(exitCode, 1)
@@ -335,7 +335,7 @@ test('files that cannot be read, and policies that cannot be used', async (t) =>
     at('p.yaml', 'rules:\n  - {name: a, when: "request.pth == 1", action: block}\n'),
   )
   assert.equal(bad.exitCode, 1)
-  assert.match(bad.err, /p\.yaml:2:15: rule "a": when: character 1: request\.pth is not known/)
+  assert.match(bad.err, /p\.yaml:2:15: rule "a": when: character 1: unknown field request\.pth/)
 })
 
 function workbench(t: Test) {

@@ -137,10 +137,10 @@ signing: {upstream: true, key_file: signing.jwk}
     /^proxy\.tls\.client_ca_file: certificate 1 in .*broken\.pem is damaged$/,
     /^proxy\.tls\.ticket_key_file: .*tickets holds no ticket key/,
     /^proxy\.upstreams\[0\]\.tls\.ca_file: .*empty\.pem holds no certificate in PEM$/,
-    /policy\.yaml:3:12: rule "a": when\.agnet: is not known \(did you mean "agent"\?\)$/,
-    /policy\.yaml:4:22: rule "a": action\.route\.upstream: "b" is no upstream; there are: default$/,
+    /policy\.yaml:3:12: rule "a": when\.agnet: unknown field \(did you mean "agent"\?\)$/,
+    /policy\.yaml:4:22: rule "a": action\.route\.upstream: unknown upstream "b"; known upstreams: default$/,
     /own\.yaml:1:3: software "x": needs `kind`$/,
-    /weights\.json:2:3: temperature: is no number, or lacks one$/,
+    /weights\.json:2:3: temperature: must be a number$/,
     /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
     /^identity\.asn_file: .*empty\.pem cannot be used: it is not a MaxMind DB/,
     /^signing\.key_file: .*signing\.jwk holds no private key that can be read$/,
@@ -202,7 +202,7 @@ test('what a policy may cost', async (t) => {
   const policy = at('p.yaml', `rules:\n${rules.join('')}`)
   const { exitCode, err } = await check(['--upstream', 'http://127.0.0.1:3000', '--policy', policy])
   assert.equal(exitCode, 0, err)
-  assert.match(err, /^warning: \S+p\.yaml:1:1: its expressions take up to \d+ steps/m)
+  assert.match(err, /^warning: \S+p\.yaml:1:1: its expressions can take \d+ steps/m)
 })
 
 test('names in a policy: unknown words are errors, unknown agents are warnings, aliases are neither', async (t) => {

@@ -87,7 +87,7 @@ test('every line is checked, and each problem has its line', async (t) => {
     `${file}:2: is 7; expected a mapping`,
     `${file}:3: "taken" is taken: it stands at ${own}:1:4`,
     `${file}:4: no software has the id "nobody": it stands above its fingerprints, or in another file`,
-    `${file}:5: ja4: is "t13", which is no ja4`,
+    `${file}:5: ja4: "t13" is not a valid ja4`,
     `${file}:6: has a \`software\` that is 7; expected an id`,
     `${file}:7: is no fingerprint; it belongs among the \`signatures\` of its software`,
     `${file}:8: needs \`source\` and \`date\``,

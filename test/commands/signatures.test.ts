@@ -112,7 +112,7 @@ test('validate says everything that is wrong, in all files, and where', async (t
     new RegExp(`^${twice}:2:3: .*name: is 7; expected a name$`),
     `${twice}:4:3: software "x": needs \`name\``,
     `${twice}:4:11: software "x": kind: is "robot"; expected agent, tool, browser`,
-    `${bad}:4:17: software "y": signatures[0].ja4: is "t13", which is no ja4`,
+    `${bad}:4:17: software "y": signatures[0].ja4: "t13" is not a valid ja4`,
     `${bad}:4:38: software "y": signatures[0].date: is "today"; expected a day, like 2026-11-21`,
     new RegExp(`^${broken}:\\d:\\d: `),
     `${mapping}:1:1: is a mapping; expected a list of software`,

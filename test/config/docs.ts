@@ -207,7 +207,7 @@ address: 192.0.2.7
 http: 2                                           # or 1.1; without, 2 where ja4 or http2 say so
 headers: {User-Agent: GPTBot/1.2, Accept: '*/*'}  # or a list of [name, value]; a value may be a list
 ja4: t13d1516h2_8daaf6152771_e5627efa2ab1         # likewise ja4h, stable, http2, and hello: not-tls
-verdict:                                          # what the client is held for; left out, it is made of the rest
+verdict:                                          # the classification of the client; left out, it is made of the rest
   kind: agent
   agent: {id: gptbot, name: GPTBot, category: crawler}
   software: {id: gptbot, name: GPTBot, kind: agent}

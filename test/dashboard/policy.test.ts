@@ -101,7 +101,7 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   await page.getByLabel('JA4').fill('t13d')
   await explain.click()
   await page
-    .getByText(/is "t13d", which is no ja4/)
+    .getByText(/"t13d" is not a valid ja4/)
     .first()
     .waitFor()
   await page.getByLabel('JA4').fill('')
@@ -111,7 +111,9 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   await looksFine(page, 'policy-explained')
   await page.getByLabel('Verdict').selectOption('human')
   await explain.click()
-  await page.getByRole('row', { name: /no-crawlers.*no match.*category is nothing, takes crawler/ }).waitFor()
+  await page
+    .getByRole('row', { name: /no-crawlers.*no match.*category is nothing, expected crawler/ })
+    .waitFor()
   await page.getByLabel('Agent', { exact: true }).fill('gptbot')
   await explain.click()
   await page.getByText('An agent ID needs the verdict “agent”.').waitFor()

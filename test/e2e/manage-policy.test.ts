@@ -43,7 +43,7 @@ test('a policy put by way of the API blocks in every worker, is taken back, and 
   const refused = await api('PUT', '/v1/policy', bad, { 'if-match': put.etag })
   assert.deepEqual(
     [refused.status, refused.body.errors],
-    [400, [{ pointer: '/rules/1/when/pth', detail: 'rule "worse": is not known (did you mean "path"?)' }]],
+    [400, [{ pointer: '/rules/1/when/pth', detail: 'rule "worse": unknown field (did you mean "path"?)' }]],
   )
   assert.deepEqual(await statusesOfEach(gatehouse), [451, 451])
 

@@ -67,11 +67,11 @@ test('which rule decides, and why the others do not', async (t) => {
   assert.deepEqual(
     rules.map(({ rule, why }: { rule: string; why: string }) => `${rule}: ${why}`),
     [
-      'open: path is /api/items, takes /robots.txt',
-      'trial: holds, on trial (dry_run)',
+      'open: path is /api/items, expected /robots.txt',
+      'trial: matches, but is a dry run (dry_run)',
       'over: has expired',
       'crawlers: decides',
-      'told: holds, but one before it decides',
+      'told: matches, but an earlier rule decides',
     ],
   )
   assert.equal(unknown_signer_wait_ms, null)

@@ -142,7 +142,7 @@ test('a refused policy says which rule and why, and changes nothing', async (t) 
   const cases: [unknown, string, RegExp][] = [
     [{ rules: [{ when: {}, action: 'pass' }] }, '/rules/0', /needs a name/],
     [rule({ action: 'blok' }), '/rules/0/action', /^rule "api": is "blok"; .*did you mean "block"/],
-    [rule({ when: { path: '/a', cat: 1 } }), '/rules/0/when/cat', /^rule "api": is not known/],
+    [rule({ when: { path: '/a', cat: 1 } }), '/rules/0/when/cat', /^rule "api": unknown field/],
     [
       rule({ action: { route: { upstream: 'othr' } } }),
       '/rules/0/action/route/upstream',
@@ -162,7 +162,7 @@ test('a refused policy says which rule and why, and changes nothing', async (t) 
       /steps/,
     ],
     [rule({ expires: 'soon' }), '/rules/0/expires', /takes a time/],
-    [{ rules: [BLOCK.rules[0], BLOCK.rules[0]] }, '/rules/1/name', /is taken/],
+    [{ rules: [BLOCK.rules[0], BLOCK.rules[0]] }, '/rules/1/name', /is already used/],
     [
       {
         rules: Array.from({ length: 20_000 }, (_, index) => ({
@@ -175,11 +175,11 @@ test('a refused policy says which rule and why, and changes nothing', async (t) 
       /has 20000 rules; at most 1000/,
     ],
     [{ rule: [] }, '/rule', /did you mean "rules"/],
-    [{ policies: BLOCK }, '/policies', /is not known/],
+    [{ policies: BLOCK }, '/policies', /unknown field/],
     [{ policy: [] }, '/policy', /is a list; expected a mapping/],
     [{ rules: {} }, '/rules', /takes a list of rules/],
-    [{ otherwise: 'maybe' }, '/otherwise', /takes pass, tag/],
-    [{ constructor: {}, prototype: {} }, '/constructor', /is not known/],
+    [{ otherwise: 'maybe' }, '/otherwise', /expected pass, tag/],
+    [{ constructor: {}, prototype: {} }, '/constructor', /unknown field/],
     [{ rules: [{ name: 'a', when: {}, action: { toString: {} } }] }, '/rules/0/action/toString', /./],
     [[], '', /is a list; expected a mapping/],
     ['rules', '', /takes a mapping/],
@@ -310,7 +310,7 @@ test('one in the database that cannot be used leaves the last good one in force,
   assert.notEqual(keeper.etag, tag)
   const errors = said.filter((line) => line.includes('"level":"error"'))
   assert.equal(errors.length, 3)
-  assert.match(errors[0]!, /rule \\"gone\\".*upstream: \\"gone\\" is no upstream/)
+  assert.match(errors[0]!, /rule \\"gone\\".*upstream: unknown upstream \\"gone\\"/)
 
   // A start with neither a copy nor a good newest one finds the last good one.
   writeFileSync(file, '{}')

@@ -161,7 +161,7 @@ test('a payload that is signed is not yet a good one', async () => {
     [{ ...good, version: '2' }, /^version: /],
     [{ ...good, created: '2026-02-30T00:00:00Z' }, /^created: /],
     [{ ...good, expires: null }, /^expires: is empty/],
-    [{ ...good, sofware: [] }, /^sofware: is not known \(did you mean "software"\?\)$/],
+    [{ ...good, sofware: [] }, /^sofware: unknown field \(did you mean "software"\?\)$/],
     [
       { ...good, software: [bot('10.0.0.0/8')] },
       /"bot": .*ranges\.prefixes\.0: .*not on the public internet/,

@@ -117,10 +117,10 @@ test('an unknown agent is a warning with the nearest name and no error', async (
   assert.deepEqual(warnings({ agent: 'ollama' }), [
     [
       `${at}/agent`,
-      '"ollama" is a name of ollama-js and of ollama-go: it stands for ollama-js; write the id',
+      '"ollama" is a name of ollama-js and of ollama-go; it is read as ollama-js: write the id instead',
     ],
   ])
-  assert.match(String(warnings({ agent: 'chrome' })), /"chrome" is a browser and not an agent.*`software`/)
+  assert.match(String(warnings({ agent: 'chrome' })), /"chrome" is a browser, not an agent.*`software`/)
   const expression = 'request.method == "GET" &&\n verdict.agent in ["gptbot", "gptbto"]'
   assert.deepEqual(warnings(expression), [
     [at, 'line 2, character 30: unknown agent "gptbto" (did you mean "gptbot"?)'],
@@ -138,7 +138,11 @@ test('a word that no list has is an error with the nearest one', async () => {
       '/category/1',
       /^unknown category "Crawler" \(did you mean "crawler"/,
     ],
-    [{ category: 'nothing' }, '/category', /^unknown category "nothing"; there are llm-sdk, browser-agent/],
+    [
+      { category: 'nothing' },
+      '/category',
+      /^unknown category "nothing"; expected one of llm-sdk, browser-agent/,
+    ],
     [
       { evidence: 'spoofed-browsr' },
       '/evidence',

@@ -118,7 +118,7 @@ type Bad = readonly [title: string, policy: unknown, said: readonly string[], pr
 
 const BAD: readonly Bad[] = [
   ['no mapping', [], [': is a list; expected a mapping']],
-  ['an unknown member', { rule: [] }, ['/rule: is not known (did you mean "rules"?)']],
+  ['an unknown member', { rule: [] }, ['/rule: unknown field (did you mean "rules"?)']],
   ['rules that are none', { rules: {} }, ['/rules: is a mapping; expected a list of rules']],
   ['a rule that is none', { rules: ['block'] }, ['/rules/0: is "block"; expected a mapping']],
   [
@@ -127,14 +127,18 @@ const BAD: readonly Bad[] = [
     ['/rules/0: needs a name', '/rules/0: needs `when`', 'needs `action`'],
     3,
   ],
-  ['two of one name', { rules: [full({}), full({})] }, ['/rules/1/name: "r" is taken']],
+  ['two of one name', { rules: [full({}), full({})] }, ['/rules/1/name: "r" is already used']],
   [
     'the name that is ours',
     { rules: [full({ name: 'otherwise' })] },
-    ['/rules/0/name: "otherwise" is taken'],
+    ['/rules/0/name: "otherwise" is already used'],
   ],
-  ['a name nobody can say', { rules: [full({ name: 'a\nb' })] }, ['/rules/0/name: is "a\\nb"; a name is']],
-  ['a typo', when({ verdit: 'agent' }), ['when/verdit: is not known (did you mean "verdict"?)']],
+  [
+    'a name nobody can say',
+    { rules: [full({ name: 'a\nb' })] },
+    ['/rules/0/name: is "a\\nb"; expected 1 to 64'],
+  ],
+  ['a typo', when({ verdit: 'agent' }), ['when/verdit: unknown field (did you mean "verdict"?)']],
   ['a typo in a list', when({ verdict: ['agnet'] }), ['when/verdict/0: is "agnet"', 'did you mean "agent"?']],
   ['an empty list', when({ agent: [] }), ['when/agent: is an empty list']],
   ['a number for text', when({ agent: 5 }), ['when/agent: is 5; expected the id of an agent']],
@@ -151,52 +155,64 @@ const BAD: readonly Bad[] = [
   [
     'a JA4 that is cut',
     when({ ja4: 't13d1516h2_8daaf6152771' }),
-    ['when/ja4: is', 'no fingerprint of this kind'],
+    ['when/ja4: "', 'not a valid fingerprint of this kind'],
   ],
-  ['a JA4 too long', when({ ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1*a' }), ['when/ja4: is']],
-  ['a JA4 in capitals', when({ ja4: 't13d1516h2_8DAAF6152771_e5627efa2ab1' }), ['when/ja4: is']],
-  ['a JA3', when({ ja4: '579ccef312d18482fc42e2b822ca2430' }), ['when/ja4: is']],
-  ['a JA4 for a JA4H', when({ ja4h: 't13d1516h2_8daaf6152771_e5627efa2ab1' }), ['when/ja4h: is']],
-  ['a JA4 for a stable key', when({ stable: 't13d1516h2_8daaf6152771_e5627efa2ab1' }), ['when/stable: is']],
-  ['a method in lower case', when({ method: 'get' }), ['when/method: is "get"; methods are upper case']],
+  ['a JA4 too long', when({ ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1*a' }), ['when/ja4: "']],
+  ['a JA4 in capitals', when({ ja4: 't13d1516h2_8DAAF6152771_e5627efa2ab1' }), ['when/ja4: "']],
+  ['a JA3', when({ ja4: '579ccef312d18482fc42e2b822ca2430' }), ['when/ja4: "']],
+  ['a JA4 for a JA4H', when({ ja4h: 't13d1516h2_8daaf6152771_e5627efa2ab1' }), ['when/ja4h: "']],
+  ['a JA4 for a stable key', when({ stable: 't13d1516h2_8daaf6152771_e5627efa2ab1' }), ['when/stable: "']],
+  [
+    'a method in lower case',
+    when({ method: 'get' }),
+    ['when/method: is "get"; a method is written in upper-case'],
+  ],
   [
     'no address',
     when({ address: ['10.0.0.0/33'] }),
-    ['when/address/0: is "10.0.0.0/33", which is no address'],
+    ['when/address/0: is "10.0.0.0/33"; expected an address'],
   ],
   ['a host with a port', when({ host: 'a.example.test:443' }), ['when/host: is', 'without a scheme, a port']],
   ['a URL as host', when({ host: 'https://a.example.test' }), ['when/host: is']],
   ['a host in other letters', when({ host: 'b\u00fccher.example' }), ['(write xn--bcher-kva.example)']],
-  ['a path without a slash', when({ path: 'admin*' }), ['when/path: is "admin*"; a path starts with /']],
-  ['a path with a query', when({ path: '/a?b=1' }), ['when/path: has a query']],
+  ['a path without a slash', when({ path: 'admin*' }), ['when/path: is "admin*"; a path must start with /']],
+  ['a path with a query', when({ path: '/a?b=1' }), ['when/path: contains a query']],
   [
     'a path never compared',
     when({ path: ['/a//b', '/a/../b'] }),
-    ['when/path/0: can hold for no', 'when/path/1: can'],
+    ['when/path/0: can never match', 'when/path/1: can'],
     2,
   ],
-  ['an odd header name', when({ header: { 'a b': 'x' } }), ['when/header/a b: "a b" is no name']],
+  [
+    'an odd header name',
+    when({ header: { 'a b': 'x' } }),
+    ['when/header/a b: "a b" is not a valid header name'],
+  ],
   [
     'a header of ours',
     when({ header: { 'X-Agent-Verified': '*' } }),
-    ['X-Agent-Verified: is a header that only the gateway'],
+    ['X-Agent-Verified: is a header that only the proxy'],
   ],
   [
     'a header of ours, folded',
     when({ header: { 'X.JA4_Source': 'hop' } }),
-    ['is a header that only the gateway'],
+    ['is a header that only the proxy'],
   ],
-  ['a header of what', when({ header: { a: {} } }), ['when/header/a: takes a value, or {present: true}']],
+  ['a header of what', when({ header: { a: {} } }), ['when/header/a: must be a value, {present: true}']],
   ['a header as mapping', when({ header: { a: { presnt: true } } }), ['did you mean "present"?']],
-  ['not nothing', when({ not: {} }), ['when/not: has nothing in it']],
-  ['not not', when({ not: { not: { agent: 'a' } } }), ['when/not/not: is not known']],
+  ['not nothing', when({ not: {} }), ['when/not: is empty']],
+  ['not not', when({ not: { not: { agent: 'a' } } }), ['when/not/not: unknown field']],
   ['an unknown action', { otherwise: 'blok' }, ['/otherwise: is "blok"', 'did you mean "block"?']],
   [
     'an action without what it needs',
     { otherwise: 'route' },
     ['/otherwise: route takes settings: {route: {…}}'],
   ],
-  ['two actions', { otherwise: { pass: {}, block: {} } }, ['/otherwise: takes one action, and has 2']],
+  [
+    'two actions',
+    { otherwise: { pass: {}, block: {} } },
+    ['/otherwise: must have exactly one action, but has 2'],
+  ],
   ['pass with settings', { otherwise: { pass: {} } }, ['/otherwise/pass: takes no settings']],
   [
     'a status of its own',
@@ -228,11 +244,7 @@ const BAD: readonly Bad[] = [
     ['/otherwise/redirect/to: is'],
   ],
   ['a header in a redirect', { otherwise: { redirect: { to: '/a\r\nSet-Cookie: b' } } }, ['redirect/to: is']],
-  [
-    'a tag that is not ours',
-    tag({ 'X-Plan': 'free' }),
-    ['headers/X-Plan: "X-Plan" is not for a rule to set'],
-  ],
+  ['a tag that is not ours', tag({ 'X-Plan': 'free' }), ['headers/X-Plan: "X-Plan" is not allowed here']],
   ['a tag the proxy sets', tag({ 'X-Agent-Verdict': 'human' }), ['X-Agent-Verdict: is set by the proxy']],
   [
     'a tag of proofs',
@@ -241,7 +253,7 @@ const BAD: readonly Bad[] = [
   ],
   ['another', tag({ 'X-Agent-Key': 'k' }), ['X-Agent-Key: is set by the proxy']],
   ['a third', tag({ 'X-Agent-Conflict': 'none' }), ['X-Agent-Conflict: is set by the proxy']],
-  ['a tag with a line end', tag({ 'X-Agent-A': 'a\r\nb' }), ['headers/X-Agent-A: takes printable ASCII']],
+  ['a tag with a line end', tag({ 'X-Agent-A': 'a\r\nb' }), ['headers/X-Agent-A: must be printable ASCII']],
   ['a time there is not', { rules: [full({ expires: '2027-02-29T00:00:00Z' })] }, ['/rules/0/expires: is']],
   [
     'a date',
@@ -268,9 +280,9 @@ test('all of it at once, and which rule it is in', async () => {
   })
   assert.equal(fault.code, 'POLICY_INVALID')
   assert.deepEqual(fault.message.split('\n'), [
-    'more: is not known',
-    'rule "no bots": rules.0.when.agnet: is not known (did you mean "agent"?)',
-    'rule "no bots": rules.0.when.path: is "x"; a path starts with /',
+    'more: unknown field',
+    'rule "no bots": rules.0.when.agnet: unknown field (did you mean "agent"?)',
+    'rule "no bots": rules.0.when.path: is "x"; a path must start with /',
     'rule "r": rules.1.action: is "stop"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
     'otherwise: is "nothing"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
   ])
@@ -297,9 +309,9 @@ test('a rule may route to upstreams that there are', async () => {
   assert.equal(parsePolicy(policy).rules.length, 1)
   assert.match(
     faultOf(policy, ['default', 'agents']).message,
-    /"agnets" is no upstream \(did you mean "agents"\?\)/,
+    /unknown upstream "agnets" \(did you mean "agents"\?\)/,
   )
-  assert.match(faultOf(policy, ['default']).message, /"agnets" is no upstream; there are: default/)
+  assert.match(faultOf(policy, ['default']).message, /unknown upstream "agnets"; known upstreams: default/)
 })
 
 test('whatever it is given, it is a policy or a Fault', async () => {
@@ -365,7 +377,7 @@ test('what is refused is not looked into, however deep it is', async () => {
   assert.ok(fault instanceof DocumentFault)
   assert.deepEqual(
     fault.problems.map(({ pointer, what }) => `${pointer} ${what}`),
-    ['/rules/0/when/not/not is not known'],
+    ['/rules/0/when/not/not unknown field'],
   )
 })
 
