@@ -383,7 +383,10 @@ test('the same evidence of the same program is the very same Verdict', async () 
 test('evidence that is worded otherwise is another Verdict', async () => {
   const ofTool = (value: string) =>
     detail(judged({ userAgent: 'curl/8.0', headers: ['x-kit', value] }).evidence, 'tool-header')
-  assert.deepEqual(['a1', 'b1'].map(ofTool), ['it has a header of Kit A', 'it has a header of Kit B'])
+  assert.deepEqual(['a1', 'b1'].map(ofTool), [
+    'the request has a header of Kit A',
+    'the request has a header of Kit B',
+  ])
   const ofAgent = (value: string) =>
     detail(judged({ userAgent: 'AcmeSDK/1.0', headers: ['x-helper', value] }).evidence, 'agent-header')
   assert.deepEqual(['one', 'two'].map(ofAgent), [

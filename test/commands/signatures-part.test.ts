@@ -121,7 +121,7 @@ test("weights of one's own are taken, also when they change, and bad ones leave 
   write('warm')
   await reloader.check(false)
   assert.deepEqual([used.length, reloader.status.isCurrent], [0, false])
-  assert.match(written.at(-1)!, /weights\.json:1:2: temperature: is no number/)
+  assert.match(written.at(-1)!, /weights\.json:1:2: temperature: must be a number/)
   rmSync(weightsFile)
   await reloader.check(false)
   assert.match(written.at(-1)!, /weights\.json: no such file/)
