@@ -88,7 +88,7 @@ test('every line is checked, and each problem has its line', async (t) => {
     `${file}:3: "taken" is taken: it stands at ${own}:1:4`,
     `${file}:4: no software has the id "nobody": it stands above its fingerprints, or in another file`,
     `${file}:5: ja4: "t13" is not a valid ja4`,
-    `${file}:6: has a \`software\` that is 7; expected an id`,
+    `${file}:6: has the \`software\` 7; expected an id`,
     `${file}:7: is not a fingerprint; put it into the \`signatures\` of its software`,
     `${file}:8: needs \`source\` and \`date\``,
     `${file}:9: software "x": kind: is "robot"; expected agent, tool, browser`,

@@ -166,7 +166,10 @@ test('a payload that is signed is not yet a good one', async () => {
       { ...good, software: [bot('10.0.0.0/8')] },
       /"bot": .*ranges\.prefixes\.0: .*not on the public internet/,
     ],
-    [{ ...good, software: [bot('0.0.0.0/0')] }, /"bot": .*ranges\.prefixes\.0: .*the widest ranges are/],
+    [
+      { ...good, software: [bot('0.0.0.0/0')] },
+      /"bot": .*ranges\.prefixes\.0: .*the widest allowed ranges are/,
+    ],
     [{ ...good, software: null }, /^software: is empty; expected a list$/],
     [{ ...good, software: [{ id: 'x' }, { id: 'y', name: 1 }] }, /"x": 0: needs `name`\n.*"x": .*\n.*"y": /],
   ]

@@ -148,11 +148,7 @@ test('a word that no list has is an error with the nearest one', async () => {
       '/evidence',
       'unknown evidence "spoofed-browsr" (did you mean "spoofed-browser"?)',
     ],
-    [
-      { evidence: ['signed-*', 'spoof*d-x'] },
-      '/evidence/1',
-      'is "spoof*d-x", which matches no kind of evidence',
-    ],
+    [{ evidence: ['signed-*', 'spoof*d-x'] }, '/evidence/1', '"spoof*d-x" matches no kind of evidence'],
     [{ verdict: 'agnt' }, '/verdict', /did you mean "agent"/],
     [{ verified: 'web-bot-auht' }, '/verified', /did you mean "web-bot-auth"/],
     [{ verified: ['ip-rage'] }, '/verified/0', /did you mean "ip-range"/],
