@@ -172,8 +172,8 @@ test('what cannot be indexed is named', async () => {
     [ja4(CHROME, -1, 1), /software number -1/],
     [ja4(CHROME, 1.5, 1), /software number 1\.5/],
     [ja4(CHROME, 2 ** 31, 1), /software number 2147483648/],
-    [ja4(CHROME, 1, -1), /-1 observations/],
-    [ja4(CHROME, 1, Number.NaN), /NaN observations/],
+    [ja4(CHROME, 1, -1), /observations: -1/],
+    [ja4(CHROME, 1, Number.NaN), /observations: NaN/],
   ]
   for (const [signature, what] of wrong)
     assert.throws(() => indexOf([ja4(CHROME, 1, 1), signature]), isFault('SIGNATURES_NOT_INDEXED', what))
