@@ -146,7 +146,7 @@ test('what cannot be read is refused, and where', async (t) => {
     ],
     [{ user_agent: 'x', ip: 'somewhere' }, /^\/ip is not a valid IP address/],
     [{ user_agent: 'x', http_version: '4' }, /^\/http_version takes/],
-    [{ user_agent: 'x', path: 'no' }, /^\/path starts with/],
+    [{ user_agent: 'x', path: 'no' }, /^\/path must start with/],
     [{ user_agent: 'x'.repeat(70_000) }, /^\/user_agent is longer/],
     [[], /^ takes an object/],
     [null, /^ takes an object/],
