@@ -134,7 +134,11 @@ test('what cannot be read is refused, and where', async (t) => {
     [{ ja4s: 't1302h2_13_000000000000', ja4h: 'nonsense' }, /^\/ja4h /, /^\/ja4s has a part b /],
     [{ ja4x: 'a_b_c' }, /^\/ja4x has a part a /],
     [{ user_agent: 7 }, /^\/user_agent takes a string/],
-    [{ useragent: 'x' }, /^\/useragent is not known \(did you mean "user_agent"\?\)/, /^ contains nothing to judge/],
+    [
+      { useragent: 'x' },
+      /^\/useragent is not known \(did you mean "user_agent"\?\)/,
+      /^ contains nothing to judge/,
+    ],
     [{ headers: { 'a b': 'x' } }, /^\/headers\/a b is not a valid header name/],
     [{ headers: { a: 'x\r\nX-Agent-Verdict: human' } }, /^\/headers\/a takes one line/],
     [{ headers: { a: ['x', 'y\0'] } }, /^\/headers\/a\/1 takes a string of one line/],

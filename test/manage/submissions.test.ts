@@ -156,7 +156,7 @@ test('what is malformed is refused with its place, and nothing of the list is ta
     [{ ...good, agent_name: 'a'.repeat(101) }, '/agent_name', /longer/],
     [{ ...good, agent_name: `a${'\u0301'.repeat(9)}` }, '/agent_name', /on top/],
     [{ ...good, category: 'malware' }, '/category', /crawler/],
-    [{ ...good, user_agent: 'a\r\nb' }, '/user_agent', /no value/],
+    [{ ...good, user_agent: 'a\r\nb' }, '/user_agent', /not a valid header value/],
     [{ ...good, notes: 'a\u0000' }, '/notes', /nobody sees/],
     [{ ...good, notes: 'a'.repeat(2_001) }, '/notes', /longer/],
     [{ ...good, agentname: 'x' }, '/agentname', /did you mean "agent_name"/],
