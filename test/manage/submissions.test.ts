@@ -157,7 +157,7 @@ test('what is malformed is refused with its place, and nothing of the list is ta
     [{ ...good, agent_name: `a${'\u0301'.repeat(9)}` }, '/agent_name', /on top/],
     [{ ...good, category: 'malware' }, '/category', /crawler/],
     [{ ...good, user_agent: 'a\r\nb' }, '/user_agent', /not a valid header value/],
-    [{ ...good, notes: 'a\u0000' }, '/notes', /nobody sees/],
+    [{ ...good, notes: 'a\u0000' }, '/notes', /invisible/],
     [{ ...good, notes: 'a'.repeat(2_001) }, '/notes', /longer/],
     [{ ...good, agentname: 'x' }, '/agentname', /did you mean "agent_name"/],
     [{ submissions: Array.from({ length: 1_001 }, () => good) }, '/submissions', /more than/],
