@@ -131,7 +131,7 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   await page.getByRole('heading', { name: 'block by rule “no-crawlers”' }).waitFor()
   await goTo('policy?request=none')
   await page
-    .getByText(/There is no/)
+    .getByText(/No resource at this path/)
     .first()
     .waitFor()
 })
