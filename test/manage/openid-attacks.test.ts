@@ -200,7 +200,12 @@ for (const [what, forge, status] of METADATA)
     const { manage, forging, browser } = await begun(t)
     await forge(forging, new URL(forging.url))
     for (let time = 0; time < 3; time++) await browser.open(linkIn(browser))
-    await isNobody(manage, browser, status, /A provider<\/bdi>: (?:It sent an invalid response|It is not responding)/)
+    await isNobody(
+      manage,
+      browser,
+      status,
+      /A provider<\/bdi>: (?:It sent an invalid response|It is not responding)/,
+    )
     // It is not asked all the time, and the log says it once.
     assert.equal(forging.asked.length, 1)
     assert.equal(

@@ -149,7 +149,11 @@ test('a refused policy says which rule and why, and changes nothing', async (t) 
       /did you mean "other"/,
     ],
     [rule({ when: { expression: 'request.method == ' } }), '/rules/0/when/expression', /^rule "api": /],
-    [rule({ when: { expression: 'request.path.matches("a")' } }), '/rules/0/when/expression', /not supported/],
+    [
+      rule({ when: { expression: 'request.path.matches("a")' } }),
+      '/rules/0/when/expression',
+      /not supported/,
+    ],
     [rule({ when: { expression: '['.repeat(2000) } }), '/rules/0/when/expression', /./],
     [
       rule({ when: { expression: `(${'true||'.repeat(400)}true)`.slice(0, 2047) } }),

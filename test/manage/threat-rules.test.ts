@@ -60,7 +60,8 @@ test('what a request shows is a threat, or none', async () => {
     [
       { evidence: ['signature-failed'], ...BROKEN },
       {
-        proof_failed: 'it claims to be signed by https://a.test, but the signature is invalid: it has expired',
+        proof_failed:
+          'it claims to be signed by https://a.test, but the signature is invalid: it has expired',
       },
     ],
     [

@@ -1,4 +1,4 @@
-// Generated from the API by `npm run openapi`: see test/dashboard/operations.ts.
+// Made of the API by `npm run openapi`: see test/dashboard/operations.ts.
 
 export const OPERATIONS = {
   detectAgent: ['POST', '/detect'],
