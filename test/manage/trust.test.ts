@@ -83,9 +83,9 @@ test('a document that is given is kept as far as it is public, and used', async 
 })
 
 const BAD: readonly (readonly [body: Record<string, unknown>, problem: string])[] = [
-  [{}, '/agent_id is for an agent'],
-  [{ agent_id: AGENT, jwk }, '/agent_id is for an agent'],
-  [{ jwk, document: { keys: [jwk] } }, '/agent_id is for an agent'],
+  [{}, '/agent_id is for agents'],
+  [{ agent_id: AGENT, jwk }, '/agent_id is for agents'],
+  [{ jwk, document: { keys: [jwk] } }, '/agent_id is for agents'],
   [{ agent_id: 'openai-python' }, '/agent_id takes a URL with https://'],
   [{ agent_id: 'http://agent.example/x' }, '/agent_id takes a URL with https://'],
   [
@@ -97,7 +97,7 @@ const BAD: readonly (readonly [body: Record<string, unknown>, problem: string])[
   [{ jwk: { kty: 'oct', k: 'c2VjcmV0LXNlY3JldA' } }, '/jwk/k is private'],
   [{ jwk: {} }, '/jwk/kty and crv take EC'],
   [{ jwk: { ...jwk, alg: 'HS256' } }, '/jwk/alg takes ES256'],
-  [{ jwk: { ...newSigner('rsa-pss-sha512').jwk, alg: 'RS256' } }, '/jwk/alg is for tokens'],
+  [{ jwk: { ...newSigner('rsa-pss-sha512').jwk, alg: 'RS256' } }, '/jwk/alg is an algorithm for tokens'],
   [{ jwk: [jwk] }, '/jwk takes a record'],
   [{ document: { keys: [jwk] } }, '/document/client_id is missing'],
   [{ document: { client_id: AGENT, jwks: { keys: [secret] } } }, '/document/jwks/keys/0/d is private'],
