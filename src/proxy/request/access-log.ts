@@ -88,12 +88,22 @@ export class AccessLog {
   /** Writes the buffered lines, as far as the file accepts them at once. */
   close(): void {
     clearInterval(this.#beat)
-    try {
-      while (this.#lines.length > 0) writeSync(this.#descriptor, this.#take())
-    } catch {
-      this.dropped += this.#lines.length
-    }
+    while (this.#lines.length > 0) this.#writeNow(this.#take())
     if (this.#settings.file !== null) closeSync(this.#descriptor)
+  }
+
+  /** Lines that cannot be written are dropped and counted. */
+  #writeNow(bytes: Buffer): void {
+    let left = bytes
+    try {
+      while (left.length > 0) left = left.subarray(writeSync(this.#descriptor, left))
+    } catch {
+      this.#drop(left)
+    }
+  }
+
+  #drop(bytes: Buffer): void {
+    for (const byte of bytes) if (byte === LF) this.dropped++
   }
 
   #tick(): void {
@@ -115,7 +125,7 @@ export class AccessLog {
 
   #failed(error: NodeJS.ErrnoException, bytes: Buffer): void {
     if (error.code === 'EAGAIN') return void setTimeout(() => this.#write(bytes), BEAT_MS).unref()
-    for (const byte of bytes) if (byte === LF) this.dropped++
+    this.#drop(bytes)
     if (!this.#hasFailed) this.#log.error('the access log cannot be written; lines are dropped', { error })
     this.#hasFailed = true
   }
