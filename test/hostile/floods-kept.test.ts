@@ -137,7 +137,7 @@ test('a task has five places that are told of it; one of them can be another, an
   }
   for (let number = 0; number < 5; number++) assert.ok((await put(one, number)).result, `${number}`)
   for (let number = 5; number < 50; number++)
-    assert.match((await put(one, number)).error.message, /at most 5 configurations/)
+    assert.match((await put(one, number)).error.message, /at most 5 push notification configurations/)
   assert.ok((await put(one, 0)).result)
   assert.ok((await put(other, 0)).result)
 })
