@@ -281,5 +281,6 @@ function told({ status, headers, body }: Answered, name: string): unknown {
     .replaceAll(/"request_id":"[^"]*"/g, '')
     .replaceAll(`/${name}`, '/NAME')
     .replaceAll(`"${name}"`, '"NAME"')
+    .replaceAll(`\\"${name}\\"`, '\\"NAME\\"')
   return [status, text, kept.map((each) => headers.get(each))]
 }
