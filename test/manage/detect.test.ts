@@ -111,6 +111,16 @@ test('what one description shows is not held against the next', async (t) => {
   assert.deepEqual(await shown('/sitemap.xml'), next)
 })
 
+test('facts that a description omits do not make a browser a crawler', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  const kinds = async (body: object) =>
+    (await manage.ask('POST', '/v1/detect', body)).body.evidence.map(({ kind }: { kind: string }) => kind)
+  for (const described of [{ user_agent: CHROME }, { user_agent: CHROME, ja4: CHROME_JA4 }])
+    assert.deepEqual(await kinds({ ...described, path: '/sitemap.xml' }), await kinds(described))
+  const odd = await kinds({ user_agent: CHROME, ja4: NODE_JA4, path: '/sitemap.xml' })
+  assert.ok(odd.includes('asks-sitemap'), odd.join())
+})
+
 test('an address that its vendor publishes verifies an agent', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const user_agent = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'

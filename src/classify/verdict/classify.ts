@@ -80,10 +80,7 @@ export function classifyDescribed(
   TALLY.clear()
   const conduct = new Conduct(null, '', address, TALLY)
   const stack = knowledge.stacks.lookUp(print.connection)
-  const shown = observe(knowledge, print, stack, head, conduct, forged.length, nowMs)
-  MARKS.removeAll(untold)
-  MARKS.removeAll(DECIDED)
-  markDecided(shown)
+  const shown = observe(knowledge, print, stack, head, conduct, forged.length, nowMs, untold)
   const verdict = verdictFor(knowledge, shown, conduct.agent)
   // A browser's TLS without a browser's name is suspicious, but only if the description includes the names.
   if (knownBy === 'fingerprints' && !MARKS.hasAny(SAYING_WITHOUT_NAMES))
@@ -157,7 +154,10 @@ export function evidenceOf(
   return MARKS.kinds()
 }
 
-/** Reads the request into READING and MARKS. */
+/**
+ * Reads the request into READING and MARKS. `untold`: evidence that does not count, because the description
+ * of the request omits its facts.
+ */
 function observe(
   knowledge: Knowledge,
   print: Print,
@@ -166,6 +166,7 @@ function observe(
   conduct: Conduct | null,
   forged: number,
   nowMs: number,
+  untold: EvidenceSet | null = null,
 ): Shown {
   READING.read(head, knowledge.headers)
   MARKS.clear()
@@ -187,6 +188,8 @@ function observe(
     addressesAgeDays: addresses === null ? 0 : Math.floor(nowMs / DAY_MS) - addresses.day,
   }
   markRequest(MARKS, shown, print.connection, head, READING, orders)
+  // Before anything that depends on whether the evidence contradicts a browser's claim.
+  if (untold !== null) MARKS.removeAll(untold)
   if (forged > 0) MARKS.add('forged-headers')
   if (conduct !== null) {
     conduct.note(head, READING, claim, print.connection, shown.stack, nowMs)
@@ -449,7 +452,6 @@ const HIDDEN_AGENTS: Readonly<Record<DescribedRequest['knownBy'], number>> = {
 const SAYING_WITHOUT_NAMES = EvidenceSet.of(
   EVIDENCE_KINDS.filter((kind) => !['stack-of-browsers', 'stack-shared', 'stack-unknown'].includes(kind)),
 )
-const DECIDED = EvidenceSet.of(['fingerprint-of-agent'])
 const HUMAN_DOUBT_MAX = 0.25
 const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
 const CONTRADICTIONS = EvidenceSet.of([
