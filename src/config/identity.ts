@@ -3,7 +3,7 @@ import { list, section, setting } from './items.ts'
 
 /** How agents prove their identity. */
 export const IDENTITY = section(
-  'How agents prove their identity (Web Bot Auth; see README, "Verified agents").',
+  'How agents prove their identity (Web Bot Auth; see config/guide/verified-agents.md).',
   {
     signatures: setting(
       choice('discover', 'listed', 'off'),

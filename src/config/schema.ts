@@ -525,7 +525,7 @@ export const SETTINGS = section('', {
     },
   ),
   threats: section(
-    'Which requests are reported as threats (`threat_detected` events); the README describes each kind.',
+    'Which requests are reported as threats (`threat_detected` events); config/guide/events.md describes each kind.',
     {
       spoofed_browser: setting(
         boolean,

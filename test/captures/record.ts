@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Records sample.pcapng, the capture the README analyses: curl and Node talking TLS 1.2 and 1.3 to a server on
+ * Records sample.pcapng, the capture that the manual analyses: curl and Node talking TLS 1.2 and 1.3 to a server on
  * loopback, with the keys in the file. Needs tcpdump, editcap, openssl and curl, and the right to capture.
  */
 const folder = await mkdtemp(join(tmpdir(), 'sample-'))

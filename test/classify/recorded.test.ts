@@ -5,7 +5,7 @@ import { type CorpusRow, KNOWN_LABELS } from '../../src/classify/known/corpus.ts
 import { readCorpus } from '../../src/commands/record/corpus-file.ts'
 import { redactHead } from '../../src/commands/record/redaction.ts'
 
-/** Made with `gatehouse record` of programs as they are installed; the README says how. */
+/** Made with `gatehouse record` of programs as they are installed; config/guide/recordings.md says how. */
 const FILE = 'test/classify/recorded.jsonl'
 
 const rows: CorpusRow[] = []

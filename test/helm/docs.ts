@@ -134,7 +134,7 @@ spec:
 \`resourceVersion\`, and never writes their content anywhere. It needs the right to get Secrets of the namespace, which Helm
 itself needs too. \`helm template\`, and with it Argo CD, sees no cluster: there, set \`secretsVersion\` to another text.
 Certificates and the logins of NATS and PostgreSQL need no restart: they are loaded again a minute or two after the Secret has
-changed, in sidecars too ([README](../README.md#replacing-secrets-while-it-runs)). \`admin-key\` needs one.
+changed, in sidecars too ([operations](../config/guide/operations.md#replacing-secrets-while-it-runs)). \`admin-key\` needs one.
 
 To replace the encryption key, follow the four steps there: \`encryption-key\` has one key a line. The third step is:
 

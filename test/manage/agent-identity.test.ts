@@ -16,7 +16,7 @@ import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { type AgentRequest, agentRequest, type Sent, send } from './agent-client.ts'
 import { TestManagement, type TestOptions } from './management.ts'
 
-const README = readFileSync('README.md', 'utf8')
+const MANUAL = readFileSync('config/guide/agent-identity.md', 'utf8')
 const signer = newSigner('ed25519')
 const other = newSigner('ed25519')
 
@@ -289,11 +289,11 @@ test('a signature for another host is not good here', async (t) => {
   assert.deepEqual([answer.status, answer.body.code], [401, 'invalid_token'])
 })
 
-test('the example of the README', async (t) => {
+test('the example of the manual', async (t) => {
   const { manage, server, trust, agent } = await bench(t)
   const folder = temporaryFolder(t)
-  const [, document = ''] = /```json\n([^`]*"client_id"[^`]*)```/.exec(README) ?? []
-  const [, program = ''] = /```js\n(\/\/ agent\.mjs\n[\s\S]*?)```/.exec(README) ?? []
+  const [, document = ''] = /```json\n([^`]*"client_id"[^`]*)```/.exec(MANUAL) ?? []
+  const [, program = ''] = /```js\n(\/\/ agent\.mjs\n[\s\S]*?)```/.exec(MANUAL) ?? []
   const [keyFile, file] = [join(folder, 'key.pem'), join(folder, 'agent.mjs')]
   writeFileSync(file, program)
   execFileSync('openssl', ['genpkey', '-algorithm', 'ed25519', '-out', keyFile])

@@ -335,12 +335,12 @@ test('neither the log, nor the audit log, nor the database has a token', async (
     for (const text of [audit, manage.said.join('\n'), grant]) assert.ok(!text.includes(secret))
 })
 
-test('what the README shows works', async (t) => {
+test('what the manual shows works', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-gnap-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const [, program = ''] =
-    /```js\n(\/\/ gnap\.mjs\n[\s\S]*?)```/.exec(readFileSync('README.md', 'utf8')) ?? []
+    /```js\n(\/\/ gnap\.mjs\n[\s\S]*?)```/.exec(readFileSync('config/guide/gnap.md', 'utf8')) ?? []
   const [script, key] = [join(folder, 'gnap.mjs'), join(folder, 'key.pem')]
   writeFileSync(script, program)
   writeFileSync(key, newSigner().privateKey.export({ type: 'sec1', format: 'pem' }))

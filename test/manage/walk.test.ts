@@ -5,13 +5,13 @@ import { PLAIN_CREDENTIALS } from './credentials.ts'
 import { TestManagement } from './management.ts'
 import { nameOf, steps, TABLE, walk } from './walk.ts'
 
-test('the table of scopes in the README has each endpoint, and no other', async () => {
+test('the table of scopes in the manual has each endpoint, and no other', async () => {
   for (const { prefix, operations } of VERSIONS) {
     const endpoints = operations.map(nameOf)
     const missing = endpoints.filter((name) => !TABLE.has(name))
-    assert.deepEqual(missing, [], `README.md, Scopes: these of ${prefix} have no row: ${missing}`)
+    assert.deepEqual(missing, [], `authentication.md, Scopes: these of ${prefix} have no row: ${missing}`)
     const gone = [...TABLE.keys()].filter((name) => !endpoints.includes(name))
-    assert.deepEqual(gone, [], `README.md, Scopes: ${prefix} has no such endpoints: ${gone}`)
+    assert.deepEqual(gone, [], `authentication.md, Scopes: ${prefix} has no such endpoints: ${gone}`)
   }
 })
 

@@ -8,7 +8,7 @@ import { type Answered, TestManagement } from './management.ts'
 import { scopeTable } from './scope-table.ts'
 
 /**
- * Each endpoint, asked with credentials of one kind and of each scope: what the README says of it is what happens. Nothing
+ * Each endpoint, asked with credentials of one kind and of each scope: what the manual says of it is what happens. Nothing
  * is done by it: what may be done is asked for of something that is not there, or with a query that nobody knows.
  */
 export function walk(kind: string, make: CredentialMaker): void {

@@ -130,7 +130,7 @@ test('a key id is a string of RFC 8941', async () => {
   assert.match(value, /;keyid="a \\"b\\" \\\\c";alg=/)
 })
 
-test('whatever we sign, the verifier of the README takes it, and takes nothing else', async () => {
+test('whatever we sign, the verifier of the manual takes it, and takes nothing else', async () => {
   const name = fc
     .stringMatching(/^[Xx]-[Aa]gent-[a-zA-Z0-9-]{1,10}$/)
     .filter((each) => !/signature$/i.test(each))
@@ -332,12 +332,12 @@ function publicHalf(jwk: Readonly<Record<string, string>>): KeyObject {
   return createPublicKey({ key: { ...jwk }, format: 'jwk' })
 }
 
-/** The very block that the README has. */
+/** The block of the manual. */
 function documented(): string {
   const block = /\n## Proof for the app\n[^#]*?```js\n(.*?)```\n/s.exec(
-    readFileSync('README.md', 'utf8'),
+    readFileSync('config/guide/what-the-app-sees.md', 'utf8'),
   )?.[1]
-  assert.ok(block !== undefined, 'README.md has a section "Proof for the app" with a js block')
+  assert.ok(block !== undefined, 'what-the-app-sees.md has a section "Proof for the app" with a js block')
   return block
 }
 

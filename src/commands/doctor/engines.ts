@@ -115,7 +115,7 @@ export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<r
       bad(
         about,
         what,
-        'JetStream has to be on (nats-server -js), and this user allowed to use it: see README, A fleet',
+        'JetStream has to be on (nats-server -js), and this user allowed to use it: see config/guide/fleet.md',
       ),
     ]
   } finally {

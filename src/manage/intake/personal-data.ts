@@ -5,7 +5,7 @@ import { shownPath, shownUserAgent } from './shown-path.ts'
 /**
  * How much of the clients a principal sees in requests and events. `full`, with the scope `admin`: everything that is
  * stored. `reduced`, with any other scope: networks instead of addresses, and no path or User-Agent parts that look like
- * secrets. README.md has the table.
+ * secrets. config/guide/authentication.md has the table.
  */
 export type Sight = 'full' | 'reduced'
 

@@ -1,6 +1,6 @@
 /**
  * The client timeouts, by the names of their settings in `proxy.limits`. In every state in which a client can
- * be silent, one of them or an upstream timeout is running: see "Deadlines" in README.md.
+ * be silent, one of them or an upstream timeout is running: see "Deadlines" in config/guide/proxy.md.
  */
 export const CLIENT_TIMEOUTS = [
   'hello_timeout',

@@ -5,14 +5,17 @@ import { join, resolve } from 'node:path'
 import { type Test, test } from 'tap'
 import { curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
+import { freePort } from './engines.ts'
+import { exampleWith, GUIDE } from './manual/examples.ts'
 import { ARE_REQUIRED, endWith, missing, plainEnvironment, run, temporaryFolder } from './programs.ts'
-import { exampleWith, freePort } from './readme.ts'
+
+const PAGE = `${GUIDE}/what-the-app-sees.md`
 
 /** Where Debian has what Java runs with, and the Python that its packages are for. */
 const JARS = '/usr/share/java/*'
 const PYTHON = '/usr/bin/python3'
 
-/** The examples of the README, each started as an app: resolves with its URL. */
+/** The examples of the page, each started as an app: resolves with its URL. */
 const APPS: readonly (readonly [
   name: string,
   isMissing: () => string | false,
@@ -25,7 +28,7 @@ const APPS: readonly (readonly [
 ]
 
 for (const [name, isMissing, start] of APPS)
-  test(`${name}: what the README has an app do with our headers`, {
+  test(`${name}: the app of the manual uses our headers`, {
     skip: !ARE_REQUIRED && isMissing(),
   }, async (t) => {
     const gate = await startGatehouse(t, { upstream: await start(t) })
@@ -56,7 +59,10 @@ async function startExpress(t: Test): Promise<string> {
   const folder = temporaryFolder(t)
   const port = await freePort()
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
-  writeFileSync(join(folder, 'app.mjs'), exampleWith('// app.mjs').replace('listen(3000', `listen(${port}`))
+  writeFileSync(
+    join(folder, 'app.mjs'),
+    exampleWith(PAGE, '// app.mjs').replace('listen(3000', `listen(${port}`),
+  )
   start(t, folder, process.execPath, ['app.mjs'])
   return listening(port)
 }
@@ -64,7 +70,7 @@ async function startExpress(t: Test): Promise<string> {
 async function startDjango(t: Test): Promise<string> {
   const folder = temporaryFolder(t)
   const port = await freePort()
-  writeFileSync(join(folder, 'agents.py'), exampleWith('# agents.py'))
+  writeFileSync(join(folder, 'agents.py'), exampleWith(PAGE, '# agents.py'))
   writeFileSync(join(folder, 'app.py'), DJANGO_APP)
   start(t, folder, PYTHON, ['app.py', String(port)])
   return listening(port)
@@ -73,7 +79,7 @@ async function startDjango(t: Test): Promise<string> {
 async function startSpring(t: Test): Promise<string> {
   const folder = temporaryFolder(t)
   const port = await freePort()
-  writeFileSync(join(folder, 'Prices.java'), exampleWith('// Prices.java'))
+  writeFileSync(join(folder, 'Prices.java'), exampleWith(PAGE, '// Prices.java'))
   writeFileSync(join(folder, 'Main.java'), SPRING_MAIN)
   const sources = ['Prices.java', 'Main.java'].map((name) => join(folder, name))
   const built = await run('javac', ['-cp', JARS, '-d', folder, ...sources], { env: plainEnvironment(folder) })
@@ -85,7 +91,7 @@ async function startSpring(t: Test): Promise<string> {
 async function startNginx(t: Test): Promise<string> {
   const folder = temporaryFolder(t)
   const port = await freePort()
-  const http = exampleWith('map $http_x_agent_verdict')
+  const http = exampleWith(PAGE, 'map $http_x_agent_verdict')
     .replace('127.0.0.1:3000', `127.0.0.1:${port}`)
     .replaceAll('/srv/www', folder)
     .replaceAll('/var/log/nginx', folder)

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { freePort } from '../../engines.ts'
+import type { Bench, Examples } from '../bench.ts'
+
+export const examples: Examples = [
+  ['record --out curl.jsonl', records],
+  ['"client_hello_hex"', recordsLinesLikeThese],
+  ['evaluate test/classify', evaluates],
+  ['Brier 0.0235', (bench, example) => printsTheTable(bench, example, [])],
+  ['Brier 0.0337', (bench, example) => printsTheTable(bench, example, ['--folds', '10'])],
+]
+
+async function records({ folder, shell }: Bench, example: string): Promise<void> {
+  const [first, second] = example.trim().split('\n') as [string, string]
+  const port = await freePort()
+  const asking = `(until command curl -sk --http2 https://localhost:${port}/; do sleep 0.1; done) & `
+  await shell(`${asking}${first} --listen 127.0.0.1:${port}\nwait`)
+  assert.equal(JSON.parse(readFileSync(join(folder, 'curl.jsonl'), 'utf8')).client, 'curl')
+  await shell(`${second} --listen 127.0.0.1:0`, { instead: [['--seconds 600', '--seconds 1']] })
+  assert.ok(existsSync(join(folder, 'app.jsonl')))
+}
+
+function recordsLinesLikeThese({ folder }: Bench, example: string): void {
+  const said = JSON.parse(example.replace(',…]', ']').replaceAll(',…', ''))
+  const row = JSON.parse(readFileSync(join(folder, 'curl.jsonl'), 'utf8'))
+  assert.deepEqual(Object.keys(row), Object.keys(said))
+  assert.deepEqual(Object.keys(row.requests[0]), Object.keys(said.requests[0]))
+  assert.deepEqual([row.client, row.label, row.alpn], [said.client, said.label, said.alpn])
+}
+
+async function evaluates({ folder, shell }: Bench, example: string): Promise<void> {
+  const lines = readFileSync('test/classify/recorded.jsonl', 'utf8').split('\n')
+  // Fitting takes its time.
+  writeFileSync(join(folder, 'yours.jsonl'), lines.filter((_, at) => at % 10 === 0).join('\n'))
+  const { out } = await shell(example)
+  assert.match(out, /^llm-sdk /m)
+  assert.ok(JSON.parse(readFileSync(join(folder, 'weights.json'), 'utf8')))
+}
+
+async function printsTheTable({ t, shell }: Bench, example: string, argv: readonly string[]): Promise<void> {
+  if (!existsSync(CORPUS)) return t.comment(`not compared: ${CORPUS} is not there`)
+  const files = `${resolve('test/classify/recorded.jsonl')} ${resolve(CORPUS)}`
+  const { out } = await shell(`gatehouse evaluate ${files} ${argv.join(' ')}`)
+  assert.ok(out.includes(example), `recordings.md has\n${example}\nand it is\n${out.slice(0, 3_000)}`)
+}
+
+const CORPUS = '../shared/corpus/clients.jsonl'
