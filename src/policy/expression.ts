@@ -6,7 +6,7 @@ import { type Place, shown } from '../shared/problem.ts'
 import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
-import { type VOCABULARIES, vocabularyProblem } from './vocabulary.ts'
+import { VOCABULARIES, vocabularyProblem } from './vocabulary.ts'
 import { resolvedId, type WrittenId } from './written-id.ts'
 
 /** A condition in CEL (the Common Expression Language), compiled. */
@@ -353,8 +353,8 @@ const LENGTH_MAX = 2048
 const STEPS_MAX = 1000
 const DEPTH_MAX = 24
 const LIST_MAX = 200
-/** A verdict never has more pieces of evidence. */
-const EVIDENCE_LENGTH = 64
+/** A verdict has each kind of evidence at most once. */
+const EVIDENCE_LENGTH = VOCABULARIES.evidence.length
 /** Joined text is longer, so every later step with it costs more. */
 const JOIN_STEPS = 20
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/

@@ -4,6 +4,7 @@ import { decide, expressionFailures, expressionOverruns } from '../../src/policy
 import type { Facts } from '../../src/policy/facts.ts'
 import { explain } from '../../src/policy/explain.ts'
 import { parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
+import { VOCABULARIES } from '../../src/policy/vocabulary.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 
 const PROOF = { method: 'web-bot-auth', agent: 'https://a.test', key: 'k' } as const
@@ -214,6 +215,14 @@ test('all expressions of a request together have so many steps: those behind hav
   const plain = { name: 'b', when: { method: 'POST' }, action: 'pass' }
   assert.equal(decide(parsePolicy({ rules: [...rules, plain] }), FACTS, 0).rule, 'b')
   assert.equal(holds('request.method == "POST"'), true, 'and the next request has all of them again')
+})
+
+test('a condition on evidence costs its steps for each kind of evidence', async () => {
+  const steps = (when: string) => parsePolicy(policyOf(when)).steps
+  const perPiece = (list: string) =>
+    steps(`${list}.exists(kind, kind == "crawls" || kind == "headless")`) -
+    steps(`${list}.exists(kind, kind == "crawls")`)
+  assert.equal(perPiece('verdict.evidence') / perPiece('["crawls"]'), VOCABULARIES.evidence.length)
 })
 
 test('steps count for each way in which a request is read', async () => {
