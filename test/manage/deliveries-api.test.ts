@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import { test } from 'tap'
 import { EventLog } from '../../src/manage/events/event-log.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
@@ -203,6 +205,21 @@ for (const kind of KINDS)
     )
   })
 
+for (const kind of KINDS)
+  test(`${kind}: a replay that cannot be audited delivers nothing`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const { manage, receiver, id, add } = await registered(t, { storeUrl })
+    await add(...Array.from({ length: 600 }, (_, atMs) => event({ atMs })))
+    await receiver.has(600)
+    await until(async () => (await manage.ask('GET', `/v1/webhooks/${id}`)).body.pending === 0)
+    await refuseAudit(storeUrl, 'replayWebhook')
+    const replay = { since: '1970-01-01T00:00:00Z' }
+    assert.equal((await manage.ask('POST', `/v1/webhooks/${id}/replay`, replay)).status, 500)
+    const { total } = (await manage.ask('GET', `/v1/webhooks/${id}/deliveries`)).body
+    assert.equal(total, 600, 'only those from before')
+    assert.equal((await manage.ask('GET', '/v1/audit?action=replayWebhook')).body.total, 0)
+  })
+
 test('a replay has an end: it says where there is more', async (t) => {
   const { manage, receiver, id, add } = await registered(t)
   await manage.ask('PATCH', `/v1/webhooks/${id}`, { enabled: false })
@@ -272,6 +289,20 @@ async function registered(t: Owner, options: TestOptions = {}): Promise<Register
   const log = new EventLog(store)
   const add = (...events: readonly NewEvent[]) => store.transaction((queries) => log.add(events, queries))
   return { manage, receiver, id: made.body.id, secret: made.body.secret, add }
+}
+
+/** Makes the database reject audit entries of one action. */
+async function refuseAudit(storeUrl: string, action: string): Promise<void> {
+  if (storeUrl.startsWith('sqlite:')) {
+    const db = new DatabaseSync(storeUrl.slice('sqlite:'.length))
+    db.exec(`create trigger refuse_audit before insert on audit when new.action = '${action}'
+      begin select raise(abort, 'refused'); end`)
+    return db.close()
+  }
+  const client = new pg.Client({ connectionString: storeUrl })
+  await client.connect()
+  await client.query(`alter table audit add constraint refuse_audit check (action <> '${action}') not valid`)
+  await client.end()
 }
 
 async function delivered(manage: TestManagement, id: string): Promise<Answered> {

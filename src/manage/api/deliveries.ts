@@ -6,7 +6,7 @@ import { changed } from '../http/audit.ts'
 import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 import { bodyOf } from '../jobs/signing.ts'
-import { replay, sendTest, tryAgain } from '../events/webhooks/by-hand.ts'
+import { findReplayed, replay, sendTest, tryAgain } from '../events/webhooks/by-hand.ts'
 import { listing } from '../http/listing.ts'
 import { actorOf, type Asked, operation } from '../http/operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
@@ -200,10 +200,13 @@ const replayWebhook = operation({
       sinceMs: Date.parse(since),
       untilMs: until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until),
     }
-    const { queued, nextSinceMs } = await replay(subject, wanted, management)
+    const { events, nextSinceMs } = await findReplayed(subject, wanted, management)
+    const queued = events.length
     const detail = { ...body, queued }
     const change = { action: 'replayWebhook', subject: subject.id, detail }
-    await changed(management.store, actorOf(call), change, management.nowMs(), async () => undefined)
+    await changed(management.store, actorOf(call), change, management.nowMs(), (queries) =>
+      replay(subject.id, events, management, queries),
+    )
     management.deliveries.wake()
     return { body: { queued, next_since: timeOf(nextSinceMs) } }
   },

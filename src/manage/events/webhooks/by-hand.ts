@@ -44,38 +44,46 @@ export interface WantedEvents {
   readonly untilMs: number
 }
 
-export interface Replayed {
-  readonly queued: number
+export interface FoundEvents {
+  readonly events: readonly Pick<EventRecord, 'number' | 'subject'>[]
   /** The time from which more events remain; `null`: none remain. */
   readonly nextSinceMs: number | null
 }
 
-/** Queues past events again, oldest first, in slices so that others can write in between. */
-export async function replay(
+/** The events to replay, oldest first. */
+export async function findReplayed(
   { id: webhookId, filters }: WebhookRecord,
   wanted: WantedEvents,
-  { store, snapshot, nowMs }: Management,
-): Promise<Replayed> {
+  { store, snapshot }: Management,
+): Promise<FoundEvents> {
   const names = snapshot()?.knowledge?.names ?? null
-  let queued = 0
+  const found: FoundEvents['events'][number][] = []
   for (let after: EventRecord | null = null; ; ) {
     const asked = { webhookId, ...wanted, after }
     const events: readonly EventRecord[] = await store.deliveryLog.replayed(asked, SLICE_EVENTS)
-    const passing = events.filter((event) => wants({ events: wanted.types, filters }, event, names))
-    const some = passing.slice(0, REPLAYED_MAX - queued)
-    await store.transaction(async (queries) => {
-      await locked(webhookId, store, queries)
-      const atMs = nowMs()
-      const deliveries = some.map(({ number, subject }) => {
-        return { id: newId('dlv'), webhookId, eventNumber: number, lane: subject, nextAtMs: atMs }
-      })
-      await store.deliveries.add(deliveries, atMs, queries)
-    })
-    queued += some.length
-    if (some.length < passing.length) return { queued, nextSinceMs: passing[some.length]!.atMs }
-    if (events.length < SLICE_EVENTS) return { queued, nextSinceMs: null }
+    for (const event of events) {
+      if (!wants({ events: wanted.types, filters }, event, names)) continue
+      if (found.length === REPLAYED_MAX) return { events: found, nextSinceMs: event.atMs }
+      found.push({ number: event.number, subject: event.subject })
+    }
+    if (events.length < SLICE_EVENTS) return { events: found, nextSinceMs: null }
     after = events.at(-1)!
   }
+}
+
+/** Queues past events again. */
+export async function replay(
+  webhookId: string,
+  events: FoundEvents['events'],
+  { store, nowMs }: Management,
+  queries: Queries,
+): Promise<void> {
+  await locked(webhookId, store, queries)
+  const atMs = nowMs()
+  const deliveries = events.map(({ number, subject }) => {
+    return { id: newId('dlv'), webhookId, eventNumber: number, lane: subject, nextAtMs: atMs }
+  })
+  await store.deliveries.add(deliveries, atMs, queries)
 }
 
 /** Also ends a pause, because the administrator wants to see whether the endpoint works again. */
