@@ -6,8 +6,10 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { Fault } from '../../src/shared/fault.ts'
 import { BEAT_MS, Beat } from '../../src/proxy/connection/beat.ts'
+import { HealthCheck } from '../../src/proxy/upstream/health-check.ts'
 import { UpstreamGroup, upstreamCounters } from '../../src/proxy/upstream/upstream.ts'
 import { parseUpstreamUrl } from '../../src/proxy/upstream/upstream-dial.ts'
+import type { Pool } from '../../src/proxy/upstream/upstream-pool.ts'
 import { TargetHealth } from '../../src/proxy/upstream/upstream-health.ts'
 import {
   answering,
@@ -391,6 +393,21 @@ test('active checks of a target that says nothing, or is not there', async () =>
   assert.equal(group.counters.targetsTakenOut, 4)
   group.close()
   await silent.settled()
+})
+
+test('an active check that the pool has no room for says nothing about the target', async () => {
+  const found: boolean[] = []
+  let asked = 0
+  const probe = () => {
+    asked++
+    return null
+  }
+  const full = { probe } as unknown as Pool
+  const settings = { path: '/', intervalMs: 5, timeoutMs: 5 }
+  const check = new HealthCheck(full, settings, (isWell) => found.push(isWell))
+  while (asked < 5) await new Promise((resolve) => setTimeout(resolve, 5))
+  check.close()
+  assert.deepEqual(found, [])
 })
 
 test('draining lets what is under way come to its end, and keeps nothing', async () => {

@@ -31,7 +31,10 @@ export class HealthCheck {
   }
 
   #ask(): void {
-    this.#question = new Question(this.#pool, this.#settings.path, (isWell) => this.#answered(isWell))
+    const question = new Question(this.#pool, this.#settings.path, (isWell) => this.#answered(isWell))
+    // The target was not asked, which says nothing about its health.
+    if (!question.isAsked) return this.#askLater()
+    this.#question = question
     this.#timer = this.#in(this.#settings.timeoutMs, () => {
       this.#question?.cancel()
       this.#answered(false)
@@ -41,8 +44,12 @@ export class HealthCheck {
   #answered(isWell: boolean): void {
     this.#question = null
     clearTimeout(this.#timer)
-    this.#timer = this.#in(this.#settings.intervalMs, () => this.#ask())
+    this.#askLater()
     this.#found(isWell)
+  }
+
+  #askLater(): void {
+    this.#timer = this.#in(this.#settings.intervalMs, () => this.#ask())
   }
 
   #in(delayMs: number, what: () => void): NodeJS.Timeout {
@@ -62,6 +69,11 @@ class Question implements Receiver {
     this.request = { ...REQUEST, target: path }
     this.#answered = answered
     this.#stream = pool.probe(this)
+  }
+
+  /** `false`: too many requests wait for a connection already. */
+  get isAsked(): boolean {
+    return this.#stream !== null
   }
 
   cancel(): void {
