@@ -8,6 +8,7 @@ import { EventLog } from '../../src/manage/events/event-log.ts'
 import { SinkRunner } from '../../src/manage/events/sinks/sink-runner.ts'
 import { lineOf, Sinks, type SinkSettings } from '../../src/manage/events/sinks/sinks.ts'
 import { StreamSink } from '../../src/manage/events/sinks/stream-sink.ts'
+import { datagramOf } from '../../src/manage/events/sinks/udp-sink.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -176,6 +177,18 @@ test('a receiver of datagrams that comes back has what was sent while it was awa
   await until(() => receiver.messages.some((message) => message.includes('externalId=long')))
   await sinks.close()
   await receiver.die()
+})
+
+test('a datagram that is too long is cut between two characters', async () => {
+  for (const character of ['x', 'é', '€', '😀'])
+    for (let shift = 0; shift < 4; shift++) {
+      const message = Buffer.from('x'.repeat(shift) + character.repeat(65_001))
+      const datagram = datagramOf(message)
+      assert.ok(!datagram.toString().includes('\ufffd'), `${character} ${shift}`)
+      assert.ok(datagram.length <= 65_000 && datagram.length > 65_000 - Buffer.byteLength(character))
+    }
+  const short = Buffer.from('é'.repeat(32_500))
+  assert.equal(datagramOf(short), short)
 })
 
 test('a receiver whose certificate is not trusted, or of another name, is told nothing', async (t) => {

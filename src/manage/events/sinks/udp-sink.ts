@@ -23,7 +23,7 @@ export class UdpSink implements Sink {
   async write(events: readonly EventRecord[]): Promise<void> {
     this.#socket ??= await this.#connected()
     try {
-      for (const event of events) await this.#send(syslogMessage(event, this.#lineOf).subarray(0, BYTES_MAX))
+      for (const event of events) await this.#send(datagramOf(syslogMessage(event, this.#lineOf)))
     } catch (error) {
       await this.close()
       throw error
@@ -64,6 +64,14 @@ export class UdpSink implements Sink {
     })
     return socket
   }
+}
+
+/** Truncates a message that is too long, between two characters. */
+export function datagramOf(message: Buffer): Buffer {
+  if (message.length <= BYTES_MAX) return message
+  let end = BYTES_MAX
+  while ((message[end]! & 0xc0) === 0x80) end--
+  return message.subarray(0, end)
 }
 
 /** The limit of a datagram. Longer messages are truncated. */
