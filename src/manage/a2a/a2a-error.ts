@@ -1,4 +1,5 @@
 import { refusalFor } from '../http/problem.ts'
+import type { RequestContext } from '../http/router.ts'
 import type { FieldError, ProblemCode } from '../http/refusal.ts'
 
 /** An error in A2A's format. Both bindings report the same error (A2A 1.0 §5.4, §9.5, §11.6). */
@@ -45,6 +46,14 @@ export function a2aErrorOf(error: unknown): A2AError {
   if (error instanceof A2AError) return error
   const { status, message, headers, errors } = refusalFor(error)
   return new A2AError(BY_STATUS.get(status) ?? 'INVALID_PARAMS', message, { headers, errors })
+}
+
+/** The same, and reports the error to the log and the metrics of the request. */
+export function reportedError(error: unknown, ctx: RequestContext): A2AError {
+  const said = a2aErrorOf(error)
+  if (said.reason === 'INTERNAL') ctx.app.emit('error', error, ctx)
+  ctx.state.problem = said.problem
+  return said
 }
 
 /** The `error` member of a JSON-RPC response. */

@@ -4,7 +4,7 @@ import { didYouMean } from '../../shared/did-you-mean.ts'
 import { readBody } from '../http/body.ts'
 import type { RequestContext } from '../http/router.ts'
 import { Refusal } from '../http/refusal.ts'
-import { A2AError, a2aErrorOf, rpcErrorOf } from './a2a-error.ts'
+import { A2AError, reportedError, rpcErrorOf } from './a2a-error.ts'
 import { answered, checkVersion, streamed } from './answering.ts'
 import { METHODS, type Method } from './methods.ts'
 import type { A2AService } from './service.ts'
@@ -76,20 +76,13 @@ function say(ctx: RequestContext, answer: object, status: number): void {
 }
 
 function sayError(ctx: RequestContext, error: unknown, id: RpcId): void {
-  const said = told(error, ctx)
+  const said = reportedError(error, ctx)
   ctx.set({ ...said.headers })
   say(ctx, { id, error: rpcErrorOf(said) }, AS_CALL.has(said.reason) ? 200 : said.status)
 }
 
 function errorEvent(id: RpcId, ctx: RequestContext): (error: unknown) => string {
-  return (error) => event({ id, error: rpcErrorOf(told(error, ctx)) })
-}
-
-function told(error: unknown, ctx: RequestContext): A2AError {
-  const said = a2aErrorOf(error)
-  if (said.reason === 'INTERNAL') ctx.app.emit('error', error, ctx)
-  ctx.state.problem = said.problem
-  return said
+  return (error) => event({ id, error: rpcErrorOf(reportedError(error, ctx)) })
 }
 
 function event(answer: object): string {

@@ -2,7 +2,7 @@ import { formatSSEErrorEvent, formatSSEEvent } from '@a2a-js/sdk'
 import { hasBody, readBody } from '../http/body.ts'
 import type { RequestContext } from '../http/router.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
-import { A2AError, a2aErrorOf, restErrorOf } from './a2a-error.ts'
+import { A2AError, reportedError, restErrorOf } from './a2a-error.ts'
 import { answered, checkVersion, streamed } from './answering.ts'
 import { BODY_BYTES_MAX } from './json-rpc.ts'
 import { METHODS, type Method } from './methods.ts'
@@ -25,7 +25,7 @@ export async function answerRest(ctx: RequestContext, service: A2AService): Prom
     }
     say(ctx, body as object, route.status ?? 200)
   } catch (error) {
-    const said = told(error, ctx)
+    const said = reportedError(error, ctx)
     ctx.set({ ...said.headers })
     say(ctx, restErrorOf(said), said.status)
   }
@@ -34,15 +34,8 @@ export async function answerRest(ctx: RequestContext, service: A2AService): Prom
 function form(ctx: RequestContext) {
   return {
     value: (value: unknown) => formatSSEEvent(value),
-    error: (error: unknown) => formatSSEErrorEvent(restErrorOf(told(error, ctx))),
+    error: (error: unknown) => formatSSEErrorEvent(restErrorOf(reportedError(error, ctx))),
   }
-}
-
-function told(error: unknown, ctx: RequestContext): A2AError {
-  const said = a2aErrorOf(error)
-  if (said.reason === 'INTERNAL') ctx.app.emit('error', error, ctx)
-  ctx.state.problem = said.problem
-  return said
 }
 
 function say(ctx: RequestContext, body: object, status: number): void {
