@@ -18,11 +18,11 @@ import {
   passwordPage,
   recoveryCodesPage,
 } from './account-views.ts'
-import { type FormPages, fromOf, leadTo } from './form-pages.ts'
+import { type FormPages, fromOf } from './form-pages.ts'
 import type { KnownDevices } from './known-devices.ts'
 import { addPasskey, endSessions, removePasskey, setPassword, startCodes, stopCodes } from './make-user.ts'
 import { newCodeSecret, stepOfCode } from './one-time-codes.ts'
-import { messagePage, type Page } from './page.ts'
+import { leadTo, messagePage, type Page } from './page.ts'
 import { passwordProblem } from './password-hash.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { SignIn, SignInParts } from './sign-in.ts'

@@ -3,8 +3,8 @@ import type { AskedAccess, BrowserContext, BrowserSession, People, Person } from
 import { isSignedIn } from '../oauth/people.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import type { Scope } from '../../http/access/principal.ts'
-import { type FormPages, gone, leadTo } from './form-pages.ts'
-import type { Page } from './page.ts'
+import { type FormPages, gone } from './form-pages.ts'
+import { leadTo, type Page } from './page.ts'
 import type { SignInDesk } from './sign-in-desk.ts'
 import { hidden, hostOf, plain, problemBox, WORDS } from './sign-in-pages.ts'
 

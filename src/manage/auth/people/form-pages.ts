@@ -49,14 +49,6 @@ export async function gone(leaving: Promise<void>): Promise<null> {
   return null
 }
 
-/** Redirects after a form with 303, so that the browser does not submit it again. */
-export function leadTo(ctx: BrowserContext, url: string): null {
-  ctx.status = 303
-  ctx.set('Location', url)
-  ctx.body = ''
-  return null
-}
-
 /** For the audit log and for counting. */
 export function fromOf({ state: { address, requestId } }: BrowserContext): From {
   return { address, requestId }

@@ -12,6 +12,7 @@ import { OPENID_CALLBACK } from '../oauth/routes.ts'
 import { isFromHere } from './form.ts'
 import { setOpenid } from './make-user.ts'
 import { OpenidFault, type OpenidFlow, type OpenidPerson, type OpenidProvider } from './openid-provider.ts'
+import { leadTo } from './page.ts'
 import { SignInThrottle } from './sign-in-throttle.ts'
 
 export interface OutsideParts {
@@ -267,13 +268,6 @@ function pathOf(ctx: BrowserContext): string {
 
 function queryOf(ctx: BrowserContext): URLSearchParams {
   return new URLSearchParams(ctx.url.slice(pathOf(ctx).length))
-}
-
-function leadTo(ctx: BrowserContext, url: string): void {
-  ctx.state.isSecret = true
-  ctx.status = 303
-  ctx.set({ Location: url, 'Referrer-Policy': 'no-referrer' })
-  ctx.body = ''
 }
 
 const begunSchema = z.object({

@@ -47,6 +47,14 @@ ${content}
 `.text
 }
 
+/** Redirects with 303, so that the browser does not submit a form again. */
+export function leadTo(ctx: BrowserContext, url: string): void {
+  ctx.state.isSecret = true
+  ctx.status = 303
+  ctx.set({ Location: url, 'Referrer-Policy': 'no-referrer' })
+  ctx.body = ''
+}
+
 /** A page with a message only. */
 export function messagePage(title: string, text: string, status: number, retryAfterS?: number): Page {
   const content = html`<h1>${title}</h1><p role="status">${text}</p>`
