@@ -1,4 +1,5 @@
-import { bringUpToDate } from '../store/engine/bring-up-to-date.ts'
+import { migrate, migrationsDone } from '../store/engine/migrations.ts'
+import { openDatabase } from '../store/engine/open-database.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
@@ -26,7 +27,13 @@ export const migrateTables: Action = {
 
 async function runMigrate(given: Arguments, io: Io): Promise<ExitCode> {
   const { storeUrl, storeLogin } = placeGiven(given, io)
-  const { before, added } = await bringUpToDate(storeUrl, storeLogin)
+  let before: string | null = null
+  let added: readonly string[] = []
+  const database = await openDatabase(storeUrl, storeLogin, async (db, kind) => {
+    before = (await migrationsDone(db, kind)).at(-1) ?? null
+    added = await migrate(db, kind)
+  })
+  await database.close()
   if (given.flag('json')) {
     printJson(io, { before, added })
     return 0

@@ -104,6 +104,17 @@ test('a database of a later version is left alone', async (t) => {
   assert.match(said(findings, 'database'), /later version \(9999-later\)/)
 })
 
+test('doctor: a database from before the first release is reported with what to do', async (t) => {
+  const { folder, doctor } = bench(t)
+  const database = await openDatabase(`sqlite:${join(folder, 'gatehouse.db')}`, null, async (db) => {
+    await sql`create table migrations (name text primary key, at_ms integer not null)`.execute(db)
+    await sql`insert into migrations (name, at_ms) values ('0001-keys', 1)`.execute(db)
+  })
+  await database.close()
+  const findings = await doctor(['--upstream', await app(t)], 1)
+  assert.match(said(findings, 'database'), /before the first release \(0001-keys\)/)
+})
+
 test('engines that do not answer, and a folder that is none', async (t) => {
   const { folder, doctor } = bench(t)
   writeFileSync(join(folder, 'file'), '')

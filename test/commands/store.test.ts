@@ -5,16 +5,15 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { setTimeout as wait } from 'node:timers/promises'
 import SqliteConnection from 'better-sqlite3'
-import { sql } from 'kysely'
 import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { looksLikeKey } from '../../src/manage/auth/api-keys.ts'
-import { MIGRATIONS, migrate } from '../../src/store/engine/migrations.ts'
-import { openDatabase } from '../../src/store/engine/open-database.ts'
+import { MIGRATIONS } from '../../src/store/engine/migrations.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { newSigner } from '../identity/signer.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { openRecorded } from '../store/recorded.ts'
 import { run as runProgram, start } from './gateway-process.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -411,7 +410,7 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   const newer = await made('newer', (path) => {
     new SqliteConnection(path).exec("insert into migrations values ('9999-later', 0)").close()
   })
-  await isSaid(/a later version has written/, 'restore', newer)
+  await isSaid(/written by a later version \(9999-later\)/, 'restore', newer)
   assert.match((await run('keys', 'list')).out, /kept/)
   assert.deepEqual(readdirSync(data), ['gatehouse.db'])
 
@@ -422,18 +421,13 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   assert.match((await runWith({}, 'keys', 'list', '--data', elsewhere)).out, /kept/)
 })
 
-test('a backup of an earlier version is brought up to date, wherever it goes', async (t) => {
+test('a backup is restored where there is a database, and where there is none', async (t) => {
   const folder = temporaryFolder(t)
-  const first = new Map([...MIGRATIONS].slice(0, 1))
+  const first = [...MIGRATIONS.keys()][0]!
+  const copy = (await openRecorded(first, 'sqlite', t)).slice('sqlite:'.length)
   for (const name of ['new', 'there']) {
     const data = join(folder, name)
     mkdirSync(data)
-    const copy = join(folder, `${name}.db`)
-    const old = await openDatabase(`sqlite:${copy}`, null, (db) => migrate(db, 'sqlite', first))
-    await sql`insert into settings (name, value, version, changed_at_ms) values ('x', '"old"', 1, 0)`.execute(
-      old.db,
-    )
-    await old.close()
     if (name === 'there')
       await runWith({}, 'keys', 'create', '--name', 'x', '--access', 'read', '--data', data)
     const { code, err } = await runWith({}, 'restore', copy, '--data', data)
@@ -442,11 +436,25 @@ test('a backup of an earlier version is brought up to date, wherever it goes', a
     const file = new SqliteConnection(join(data, 'gatehouse.db'))
     const values = (query: string) => file.prepare(query).pluck().all()
     assert.deepEqual(values('select name from migrations order by name'), [...MIGRATIONS.keys()])
-    assert.deepEqual(values("select value from settings where name = 'x'"), ['"old"'])
-    assert.deepEqual(values('select name from api_keys'), [])
+    assert.deepEqual(values('select name from api_keys'), ['key 1'])
     assert.equal(file.pragma('integrity_check', { simple: true }), 'ok')
     file.close()
   }
+})
+
+test('a backup from before the first release is refused, and the database stays', async (t) => {
+  const folder = temporaryFolder(t)
+  const copy = join(folder, 'old.db')
+  new SqliteConnection(copy)
+    .exec(
+      "create table migrations (name text primary key, at_ms integer not null); insert into migrations values ('0001-keys', 0)",
+    )
+    .close()
+  await runWith({}, 'keys', 'create', '--name', 'kept', '--access', 'read', '--data', folder)
+  const { code, err } = await runWith({}, 'restore', copy, '--data', folder)
+  assert.equal(code, 1)
+  assert.match(err, /before the first release/)
+  assert.match((await runWith({}, 'keys', 'list', '--data', folder)).out, /kept/)
 })
 
 test('PostgreSQL has tools of its own', async (t) => {

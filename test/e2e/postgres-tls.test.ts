@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { test } from 'tap'
-import { bringUpToDate } from '../../src/store/engine/bring-up-to-date.ts'
 import { LeaderLock } from '../../src/store/engine/leader-lock.ts'
 import { Store } from '../../src/store/store.ts'
 import { makeCa } from '../../src/proxy/tls/certificate-maker.ts'
@@ -24,7 +23,6 @@ test('PostgreSQL over TLS: it has to be the one that the CA has signed, by the n
     return url.href
   }
   const verified = url(`sslmode=verify-full&sslrootcert=${files.ca}`)
-  await bringUpToDate(verified, null)
   const store = await Store.open(verified)
   t.teardown(() => store.close())
   assert.deepEqual(await store.settings.all(), [])

@@ -12,6 +12,7 @@ import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Tables } from '../../src/store/engine/tables.ts'
 import { freshUrl, KINDS, openAt } from './databases.ts'
 import { fileOf, migrationText } from './migration-text.ts'
+import { openRecorded, readBack, recordedCounts, recordedReads } from './recorded.ts'
 
 for (const kind of KINDS) {
   test(`${kind}: migrations are what they were`, async () => {
@@ -43,21 +44,41 @@ for (const kind of KINDS) {
     await assert.rejects(sql`select * from two`.execute(database.db))
   })
 
-  test(`${kind}: from every earlier version the same tables come out, and what was in them stays`, async (t) => {
-    const straight = await schemaOf(await opened(t, kind, await freshUrl(kind, t)))
-    for (let count = 1; count < MIGRATIONS.size; count++) {
-      const url = await freshUrl(kind, t)
-      const earlier = await openDatabase(url, null, (db) =>
-        migrate(db, kind, new Map([...MIGRATIONS].slice(0, count))),
+  for (const name of MIGRATIONS.keys())
+    test(`${kind}: a database recorded at ${name} is upgraded, and its records are read as before`, async (t) => {
+      const url = await openRecorded(name, kind, t)
+      assert.partialDeepStrictEqual(await readBack(await openAt(t, url)), recordedReads(name))
+      const database = await opened(t, kind, url)
+      assert.deepEqual(await done(database), [...MIGRATIONS.keys()])
+      for (const [table, count] of recordedCounts(name)) {
+        if (table !== 'migrations') assert.equal(await countIn(database, table), count, table)
+      }
+      assert.deepEqual(
+        await schemaOf(database),
+        await schemaOf(await opened(t, kind, await freshUrl(kind, t))),
       )
-      await sql`insert into settings (name, value, version, changed_at_ms) values ('x', '1', 1, 0)`.execute(
-        earlier.db,
+      // What is added now gets the next number.
+      const { rows } = await sql<{
+        number: number
+      }>`insert into events (id, type, at_ms, subject, data) values ('evt_2', 'new_agent', 0, '', '{}') returning number`.execute(
+        database.db,
       )
-      await earlier.close()
-      const store = await openAt(t, url)
-      assert.equal((await store.settings.get('x'))?.value, 1)
-      assert.deepEqual(await schemaOf(await opened(t, kind, url)), straight)
-    }
+      assert.equal(rows[0]!.number, 2)
+    })
+
+  test(`${kind}: a database from before the first release is refused, and stays as it was`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const old = await openDatabase(url, null, (db) =>
+      migrate(db, kind, new Map([['0001-keys', (each: Kysely<Tables>) => makeTable(each, 'api_keys')]])),
+    )
+    t.teardown(() => old.close())
+    const before = await schemaOf(old)
+    await assert.rejects(openAt(t, url), {
+      name: 'Fault',
+      code: 'STORE_TOO_OLD',
+      message: /before the first release \(0001-keys\).*GET \/v1\/policy.*new database/,
+    })
+    assert.deepEqual([await schemaOf(old), await done(old)], [before, ['0001-keys']])
   })
 
   test(`${kind}: what a later version has written is left alone`, async (t) => {
@@ -89,6 +110,11 @@ async function openInProcess(url: string): Promise<string> {
 async function done({ db }: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`select name from migrations order by name`.execute(db)
   return rows.map(({ name }) => name)
+}
+
+async function countIn({ db }: Database, table: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*) as count from ${sql.table(table)}`.execute(db)
+  return Number(rows[0]!.count)
 }
 
 async function makeTable(db: Kysely<Tables>, name: string): Promise<void> {

@@ -8,7 +8,7 @@ import { withoutUser } from '../../plane/fleet-proxy.ts'
 import { type BusRole, JetStreamConnection } from '../../plane/jetstream/jetstream-connection.ts'
 import { missingStreams, streamNames } from '../../plane/jetstream/jetstream-streams.ts'
 import type { DatabaseKind } from '../../store/engine/database.ts'
-import { lookAtMigrations } from '../../store/engine/migrations.ts'
+import { lookAtMigrations, type UpgradeObstacle } from '../../store/engine/migrations.ts'
 import { openDatabase, sqliteFile } from '../../store/engine/open-database.ts'
 import { busSettings } from '../../runtime/startup.ts'
 import { storePlace } from '../../runtime/store-place.ts'
@@ -24,8 +24,8 @@ export async function lookAtStore(config: StartupConfig): Promise<readonly Findi
   const found: Finding[] = []
   try {
     const database = await openDatabase(storeUrl, storeLogin, async (db, kind) => {
-      const { missing, unknown } = await lookAtMigrations(db, kind)
-      found.push(ofTables(about, missing, unknown))
+      const { missing, obstacle } = await lookAtMigrations(db, kind)
+      found.push(ofTables(about, missing, obstacle))
       if (kind === 'postgres') found.push(await ofClock(about, db))
       else found.push(await ofPages(about, db))
     })
@@ -41,13 +41,8 @@ function kindOf(file: string | null): DatabaseKind {
   return file === null ? 'postgres' : 'sqlite'
 }
 
-function ofTables(about: string, missing: number, unknown: readonly string[]): Finding {
-  if (unknown.length > 0)
-    return bad(
-      about,
-      `was written by a later version (${unknown.join(', ')})`,
-      'start that version, or restore a backup made by this one: there is no way back',
-    )
+function ofTables(about: string, missing: number, obstacle: UpgradeObstacle | null): Finding {
+  if (obstacle !== null) return bad(about, obstacle.what, obstacle.fix)
   return missing === 0
     ? good(about, 'is there, and its tables are up to date')
     : warning(
