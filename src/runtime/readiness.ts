@@ -10,7 +10,7 @@ export class SteadyReasons {
   readonly #look: () => readonly UnreadyReason[]
   readonly #holdMs: number
   readonly #nowMs: () => number
-  /** By code and detail. The size is limited by the number of parts that can fail. */
+  /** By code and detail; at most KNOWN_MAX. */
   readonly #known = new Map<string, Known>()
   #beat: NodeJS.Timeout | null = null
 
@@ -26,7 +26,7 @@ export class SteadyReasons {
 
   start(): void {
     const nowMs = this.#nowMs()
-    for (const reason of this.#look())
+    for (const reason of this.#look().slice(0, KNOWN_MAX))
       this.#known.set(keyOf(reason), { reason, isThere: true, isShown: true, sinceMs: nowMs })
     this.#beat = setInterval(() => this.now(), Math.min(BEAT_MS, this.#holdMs)).unref()
   }
@@ -39,7 +39,7 @@ export class SteadyReasons {
     const nowMs = this.#nowMs()
     const found = new Map(this.#look().map((reason) => [keyOf(reason), reason]))
     for (const [key, reason] of found)
-      if (!this.#known.has(key))
+      if (!this.#known.has(key) && this.#known.size < KNOWN_MAX)
         this.#known.set(key, { reason, isThere: true, isShown: false, sinceMs: nowMs })
     for (const [key, known] of this.#known) {
       const isThere = found.has(key)
@@ -89,3 +89,5 @@ export const NO_SNAPSHOT: UnreadyReason = {
   detail: 'the API has no Snapshot to judge by yet',
 }
 const BEAT_MS = 500
+/** More than the reasons of a gateway with hundreds of upstreams. */
+const KNOWN_MAX = 1_000

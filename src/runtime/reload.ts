@@ -170,11 +170,14 @@ export function addReloadMetrics(metrics: Metrics, statuses: () => readonly Relo
  * checks are frequent and a million signatures are 200 MiB.
  */
 class FileHashes {
+  /** Of the files that were last asked for. */
   readonly #large = new Map<string, { readonly version: string; readonly hash: string }>()
 
   async of(files: readonly string[]): Promise<string> {
     const hash = createHash('sha256')
     for (const file of files) hash.update(await this.#of(file))
+    const named = new Set(files)
+    for (const file of this.#large.keys()) if (!named.has(file)) this.#large.delete(file)
     return hash.digest('hex')
   }
 

@@ -117,7 +117,7 @@ export class Store {
     this.catalogueLookup = new CatalogueLookup(db)
     this.catalogueMerge = new CatalogueMerge(db, kind)
     this.fingerprintsSeen = new FingerprintsSeenStore(db)
-    this.gnapGrants = new GnapGrantStore(db)
+    this.gnapGrants = new GnapGrantStore(db, kind)
     this.gnapTokens = new GnapTokenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)

@@ -31,6 +31,20 @@ test('what is there at the start shows at once', async (t) => {
   assert.deepEqual([at(1, [STORE]), at(2, []), at(5_002, [])], [[STORE], [STORE], []])
 })
 
+test('readiness: of thousands of reasons at once, a thousand are kept', async (t) => {
+  const reasons = (from: number) =>
+    Array.from(
+      { length: 3_000 },
+      (_, i): UnreadyReason => ({ code: 'upstream', detail: `upstream ${from + i}` }),
+    )
+  const { at } = steady(t, reasons(0))
+  assert.equal(at(1, reasons(0)).length, 1_000)
+  assert.equal(at(2, reasons(5_000)).length, 1_000)
+  assert.equal(at(5_002, []).length, 0)
+  at(5_003, reasons(9_000))
+  assert.equal(at(10_003, reasons(9_000)).length, 1_000)
+})
+
 function steady(t: { teardown(end: () => void): void }, first: readonly UnreadyReason[]) {
   let found = first
   let nowMs = 0

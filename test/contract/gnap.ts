@@ -85,6 +85,19 @@ export function gnapContract(kind: DatabaseKind): void {
     assert.deepEqual(await store.gnapTokens.byHash(`h${winner}`), next)
   })
 
+  test(`${kind}: grants that are added at once by several processes stay within the limit`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const stores = [await openAt(t, url), await openAt(t, url), await openAt(t, url)]
+    for (let limit = 1; limit <= 5; limit++) {
+      const added = await Promise.all(
+        stores.map(({ gnapGrants }, i) =>
+          gnapGrants.add({ ...GRANT, id: `grt_${limit}_${i}`, interactHash: `i${limit}_${i}` }, limit),
+        ),
+      )
+      assert.equal(added.filter(Boolean).length, 1)
+    }
+  })
+
   test(`${kind}: a grant waits, is decided once, and finished once`, async (t) => {
     const store = await fresh(t)
     const { gnapGrants: grants } = store

@@ -270,6 +270,18 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.equal(await requests(store), 1)
   })
 
+  test(`${kind}: sightings of a clock that is ahead do not keep expired ones behind them`, async (t) => {
+    const store = await openFresh(kind, t)
+    const ahead = Array.from({ length: 4_500 }, (_, number) => seen(number, { seenAtMs: NOW_MS + DAY_MS }))
+    const expired = [5_000, 5_001].map((number) => seen(number, { seenAtMs: NOW_MS - 2 * HOUR_MS }))
+    const current = seen(5_002, { seenAtMs: NOW_MS })
+    await store.transaction((queries) => store.sightings.add([...ahead, ...expired, current], queries))
+    await keeper(store, { sightingsMs: HOUR_MS }).forget(NOW_MS)
+    assert.deepEqual(await Promise.all(expired.map(({ id }) => store.sightings.byId(id))), [null, null])
+    assert.notEqual(await store.sightings.byId(current.id), null)
+    assert.notEqual(await store.sightings.byId(ahead[0]!.id), null)
+  })
+
   test(`${kind}: of Sightings there are only so many`, async (t) => {
     const store = await openFresh(kind, t)
     const { ingest } = ingestInto(store)

@@ -102,8 +102,8 @@ interface Module {
   readonly body: readonly Node[]
 }
 
-/** The page has one reader; commands and the reading of settings are over soon; a process has few parts that it runs. */
-const ELSEWHERE = /^src\/(?:dashboard|commands|runtime|terminal|config)\//
+/** The page has one reader; commands and the reading of settings are over soon. */
+const ELSEWHERE = /^src\/(?:dashboard|commands|config)\//
 /** A WeakMap grows with what is there anyway. */
 /** What they are given are settings, and not what is in them. */
 const CACHES: ReadonlySet<string> = new Set(['LRUCache', 'LateCache'])

@@ -26,6 +26,7 @@ for (const kind of KINDS) {
       { email: 'nobody@example.com' },
       { email: '' },
       { email: 'a'.repeat(100_000) },
+      { email: `anna@example.com${' '.repeat(400)}x` },
       { email: "' or 1=1 --" },
       { email: 'nul\u0000@example.com' },
       { email: 'ben@example.com' }, // who has none

@@ -108,7 +108,7 @@ export class SightingKeeper {
   async forget(nowMs: number): Promise<void> {
     const { sightingsMs, sightingsMax, rollups } = this.#settings
     const { sightings, rollups: rolledUp, observed } = this.#store
-    await this.#slices(() => sightings.forget(nowMs - sightingsMs, sightingsMax))
+    await this.#slices(() => sightings.forget(nowMs - sightingsMs, nowMs, sightingsMax))
     await this.#slices(() => sightings.forgetTaken(nowMs - TAKEN_MS))
     await this.#slices(() => rolledUp.forget(rollups, nowMs))
     await observed.forgetNamed()

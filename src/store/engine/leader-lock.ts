@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { LOCKS } from './locks.ts'
 import { clientOf } from './postgres-client.ts'
 import { asFault } from './postgres-fault.ts'
 import type { StoreLogin } from './store-login.ts'
@@ -30,7 +31,7 @@ export class LeaderLock {
   async take(): Promise<boolean> {
     try {
       this.#client ??= await this.#connect()
-      const { rows } = await this.#client.query('select pg_try_advisory_lock($1) as is_taken', [LOCK])
+      const { rows } = await this.#client.query('select pg_try_advisory_lock($1) as is_taken', [LOCKS.leader])
       return rows[0]?.is_taken === true
     } catch (error) {
       this.#drop()
@@ -43,7 +44,7 @@ export class LeaderLock {
     const client = this.#client
     if (client === null) return false
     try {
-      const { rows } = await client.query(HELD, [LOCK])
+      const { rows } = await client.query(HELD, [LOCKS.leader])
       return rows[0]?.is_held === true
     } catch {
       this.#drop()
@@ -87,5 +88,4 @@ const HELD = `select exists (
  */
 const GIVEN_UP =
   '-c tcp_user_timeout=10000 -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c idle_session_timeout=10000'
-const LOCK = 7_164_201_914
 const ANSWER_MS = 3_000

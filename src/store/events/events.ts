@@ -1,6 +1,7 @@
-import { type Kysely, type Selectable, sql } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import { parts } from '../engine/bulk.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
+import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import type { EventTable, EventType, Severity } from '../engine/tables/events.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -40,8 +41,7 @@ export class EventStore {
    */
   async add(events: readonly NewEvent[], queries: Queries): Promise<readonly EventRecord[]> {
     if (events.length === 0) return []
-    // SQLite's transaction locks the file by itself.
-    if (this.#kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(queries)
+    await lockUntilCommit(queries, this.#kind, 'events')
     const numbers = new Map<string, number>()
     for (const part of parts(events)) {
       const added = queries.insertInto('events').values(part.map(rowOf)).returning(['id', 'number'])
@@ -186,5 +186,3 @@ const NEWEST_FIRST: Order = {
 const NEARLY = 1_000
 /** No sink has this name. */
 const FORGOTTEN = 'forgotten'
-/** A different number than the locks of migrations and sightings. */
-const LOCK = 7_164_201_913

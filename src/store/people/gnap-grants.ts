@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
-import type { Queries } from '../engine/database.ts'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
+import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import { storedJson, storedObject, storedTexts } from '../engine/stored.ts'
 import type { GnapGrantTable } from '../engine/tables/gnap.ts'
@@ -61,28 +62,30 @@ export type NewGrant = Omit<GnapGrantRecord, 'state' | 'referenceHash' | 'decide
 
 export class GnapGrantStore {
   readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
+    this.#kind = kind
   }
 
   /** `false`: the limit is reached. */
   async add(grant: NewGrant, grantsMax: number): Promise<boolean> {
     const { id, thumbprint, finish } = grant
     return this.#db.transaction().execute(async (queries) => {
+      // Concurrent additions wait and count this grant.
+      await lockUntilCommit(queries, this.#kind, 'gnapGrants')
       const counted = queries.selectFrom('gnap_grants').select(({ fn }) => fn.countAll<number>().as('total'))
       if (Number((await counted.executeTakeFirstOrThrow()).total) >= grantsMax) return false
       await queries
         .insertInto('gnap_grants')
         .values({
-          ...{
-            id,
-            thumbprint,
-            state: 'waiting',
-            reference_hash: null,
-            decided_by: null,
-            decided_at_ms: null,
-          },
+          id,
+          thumbprint,
+          state: 'waiting',
+          reference_hash: null,
+          decided_by: null,
+          decided_at_ms: null,
           jwk: JSON.stringify(grant.jwk),
           display: JSON.stringify(grant.display),
           wanted: JSON.stringify(grant.wanted),

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { Sighting } from '../../plane/sighting.ts'
 import { parts } from '../engine/bulk.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
+import { lockUntilCommit } from '../engine/locks.ts'
 import { idPlace, PlaceRanges } from '../catalogue/place-ranges.ts'
 import type { Tables } from '../engine/tables.ts'
 
@@ -33,8 +34,7 @@ export class SightingStore {
 
   /** Waits until other processes that count sightings have ended their transactions. */
   async lock(queries: Queries): Promise<void> {
-    // SQLite's transaction locks the file by itself.
-    if (this.#kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(queries)
+    await lockUntilCommit(queries, this.#kind, 'sightings')
   }
 
   /** Separates new sightings from repeated ones, and records the new ones. */
@@ -120,16 +120,24 @@ export class SightingStore {
   }
 
   /** Deletes some sightings that are older than `sinceMs` or exceed `rowsMax`. `false`: there are no more. */
-  async forget(sinceMs: number, rowsMax: number): Promise<boolean> {
+  async forget(sinceMs: number, nowMs: number, rowsMax: number): Promise<boolean> {
     const { first, last } = await this.#numbers()
     if (first === null || last === null) return false
-    const end = first + FORGOTTEN_AT_ONCE
-    const { numDeletedRows } = await this.#db
-      .deleteFrom('sightings')
-      .where('number', '<', end)
-      .where(({ eb, or }) => or([eb('seen_at_ms', '<', sinceMs), eb('number', '<=', last - rowsMax)]))
-      .executeTakeFirst()
-    return numDeletedRows > 0n
+    for (let from = first; from <= last; from += FORGOTTEN_AT_ONCE) {
+      const end = from + FORGOTTEN_AT_ONCE
+      const { numDeletedRows } = await this.#db
+        .deleteFrom('sightings')
+        .where('number', '>=', from)
+        .where('number', '<', end)
+        .where(({ eb, or }) => or([eb('seen_at_ms', '<', sinceMs), eb('number', '<=', last - rowsMax)]))
+        .executeTakeFirst()
+      if (numDeletedRows > 0n) return true
+      // Sightings from a clock that is ahead do not expire yet, but those behind them may.
+      const current = this.#db.selectFrom('sightings').select('number').limit(1)
+      const isCurrent = current.where('number', '>=', from).where('number', '<', end)
+      if ((await isCurrent.where('seen_at_ms', '<=', nowMs).executeTakeFirst()) !== undefined) return false
+    }
+    return false
   }
 
   /** Deletes some records of counting from before `sinceMs`. `false`: there are no more. */
@@ -188,8 +196,6 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** A different number than the lock of migrations. */
-const LOCK = 7_164_201_912
 /** Takes a few milliseconds of an idle database. */
 const FORGOTTEN_AT_ONCE = 2_000
 /** One row for each second in which a process had requests: half a day of 20 proxies. */

@@ -309,6 +309,7 @@ export const OPENID_SUBJECT = /^[\x20-\x7e]{1,255}$/
 const NOTHING_DONE = new Error('nothing done')
 /** More than one person has devices. */
 const PASSKEYS_MAX = 20
-const EMAIL_LENGTH_MAX = 254
+/** RFC 5321 §4.5.3.1.3. */
+export const EMAIL_LENGTH_MAX = 254
 /** Looser than the standard: only delivery shows whether an address exists. */
 const EMAIL = /^[^\s@\p{Cc}\p{Bidi_Control}]+@[^\s@\p{Cc}\p{Bidi_Control}]+$/u

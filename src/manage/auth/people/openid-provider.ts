@@ -183,9 +183,7 @@ function readMetadata(value: unknown, issuer: string): ServerMetadata {
 
 function verifiedEmailIn(claims: Readonly<Record<string, unknown>>): string | null {
   const { email, email_verified } = claims
-  return email_verified === true && typeof email === 'string'
-    ? emailIn(email.slice(0, EMAIL_LENGTH_MAX))
-    : null
+  return email_verified === true && typeof email === 'string' ? emailIn(email) : null
 }
 
 /** Responses of the provider can contain any text, so messages name only the kind of error. */
@@ -232,7 +230,6 @@ const metadataSchema = z.looseObject({
   authorization_response_iss_parameter_supported: z.boolean().optional(),
 })
 const WORD = /^\w{1,64}$/
-const EMAIL_LENGTH_MAX = 320
 const TIMEOUT_MS = 5_000
 /** Room for keys with their certificates. */
 const ANSWER_BYTES_MAX = 262_144

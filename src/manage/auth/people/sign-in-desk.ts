@@ -5,7 +5,8 @@ import { type FormPages, fromOf, gone } from './form-pages.ts'
 import type { Page } from './page.ts'
 import type { OutsideSignIn } from './outside-sign-in.ts'
 import type { Passkeys } from './passkeys.ts'
-import { accountIn, type SignedIn, type SignIn } from './sign-in.ts'
+import { EMAIL_LENGTH_MAX, emailIn } from './make-user.ts'
+import type { SignedIn, SignIn } from './sign-in.ts'
 import { type AskingWho, type SignInForm, signInPage } from './sign-in-pages.ts'
 
 /** Runs the sign-in form for every page that needs one. */
@@ -34,7 +35,7 @@ export class SignInDesk {
     switch (action) {
       case 'sign-in': {
         const [email, password, code] = [field('email'), field('password'), field('code')]
-        const account = accountIn(email)
+        const account = emailIn(email)
         const device = account === null ? null : await this.#devices.idFor(ctx, account)
         const found = await this.#signIn.attempt({ email, password, code, device, ...fromOf(ctx) })
         return this.#after(ctx, asking, found, { ...typed, stays: field('stay') === 'yes', wrong: WRONG })
@@ -100,7 +101,6 @@ export function tooMany(retryAfterS: number): string {
   return `Too many attempts. Try again in ${Math.ceil(retryAfterS / 60)} min.`
 }
 
-const EMAIL_LENGTH_MAX = 320
 const WRONG = 'Wrong email address, password or code.'
 const WRONG_PASSKEY =
   'The passkey was not accepted, or it took too long. Try again, or sign in with your password.'

@@ -57,7 +57,7 @@ export class SignIn {
   async attempt(attempt: Attempt): Promise<SignedIn> {
     const { store, passwords, nowMs } = this.#parts
     const atMs = nowMs()
-    const email = accountIn(attempt.email)
+    const email = emailIn(attempt.email)
     const { address, device } = attempt
     const attempted = { account: email ?? 'none', address, device }
     const may = await this.#throttle.begin(attempted)
@@ -132,11 +132,6 @@ export async function tellOfSignIn(
   await changed(store, actor, change, nowMs(), async () => undefined)
 }
 
-/** The account that a text names; `null`: the text is not an address. */
-export function accountIn(email: string): string | null {
-  return emailIn(email.slice(0, EMAIL_LENGTH_MAX))
-}
-
 /** Whether the error means too many concurrent attempts, not a failed one. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Fault && error.code === 'PASSWORDS_TOO_MANY'
@@ -146,6 +141,5 @@ function cut(password: string): string {
   return password.slice(0, PASSWORD_LENGTH_MAX)
 }
 
-const EMAIL_LENGTH_MAX = 320
 /** Longer than any accepted password. */
 const PASSWORD_LENGTH_MAX = 2_000
