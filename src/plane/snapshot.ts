@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
-import { type Policy, parsePolicy } from '../policy/policy.ts'
+import { type Policy, parseAcceptedPolicy } from '../policy/policy.ts'
 import { isSignatureSet, type SignatureSet } from './signature-set.ts'
 
 /** The data that proxies decide with. Immutable: the next Snapshot replaces it as a whole. */
@@ -25,14 +25,17 @@ export interface SnapshotDocument {
   readonly signatures: SignatureSet | null
 }
 
-/** Throws a Fault with every problem of the policy, so that an invalid one is never sent. */
+/**
+ * Throws a Fault with every problem of the policy, so that an invalid one is never sent. A policy comes from a
+ * file or an API call that was checked with `parsePolicy`, or was stored by an earlier version.
+ */
 export function makeSnapshot(
   number: number,
   policy: unknown,
   madeAtMs: number,
   signatures: SignatureSet | null = null,
 ): SnapshotDocument {
-  parsePolicy(policy)
+  parseAcceptedPolicy(policy)
   const hash = createHash('sha256').update(JSON.stringify(policy))
   if (signatures !== null) hash.update(signatures.hash)
   return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures }
@@ -42,7 +45,7 @@ export function makeSnapshot(
 export function parseSnapshot(document: unknown, knowledge: Knowledge | null = null): Snapshot {
   if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is no Snapshot')
   const { number, hash, madeAtMs } = document
-  const policy = parsePolicy(document.policy, null, knowledge?.names ?? null)
+  const policy = parseAcceptedPolicy(document.policy, null, knowledge?.names ?? null)
   return Object.freeze({ number, hash, madeAtMs, policy, knowledge })
 }
 

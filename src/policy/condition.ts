@@ -12,7 +12,7 @@ import { readExpression } from './expression.ts'
 import { resolvedId, type WrittenId } from './written-id.ts'
 import { vocabularyProblem, VOCABULARIES, VERDICT_KINDS as VERDICTS } from './vocabulary.ts'
 import { decoded, sentForm } from './path-form.ts'
-import { type Place, shown } from '../shared/problem.ts'
+import { type DocumentProblem, type Place, shown } from '../shared/problem.ts'
 import type { PolicyRequest } from './request.ts'
 
 /** One compiled test. It returns whether a request meets a condition. */
@@ -28,6 +28,8 @@ export interface Needs {
   readonly names: SoftwareNames | null
   /** Every id as written in the policy. */
   readonly ids: WrittenId[]
+  /** Collects unknown words, which then never hold. `null`: they are refused. */
+  readonly unknownWords: DocumentProblem[] | null
 }
 
 /** A condition that can stand under `when`. */
@@ -83,11 +85,11 @@ function agent(place: Place, needs: Needs): Test | null {
   return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.id)
 }
 
-function category(place: Place): Test | null {
+function category(place: Place, needs: Needs): Test | null {
   const categories = all(place, (item) => {
     const name = item.text('the category of an agent')
     const problem = name === null ? null : vocabularyProblem('category', name)
-    return problem === null ? name : item.refuse(problem)
+    return problem === null ? name : unknownWord(item, needs, problem, name)
   })
   if (categories === null) return null
   const set = new Set(categories)
@@ -101,8 +103,8 @@ function software(place: Place, needs: Needs): Test | null {
   return ({ facts }) => facts.verdict.software !== null && set.has(facts.verdict.software.id)
 }
 
-function evidence(place: Place): Test | null {
-  const globs = all(place, evidenceGlob)
+function evidence(place: Place, needs: Needs): Test | null {
+  const globs = all(place, (item) => evidenceGlob(item, needs))
   return globs && (({ facts }) => facts.verdict.evidence.some(({ kind }) => matchesAny(globs, kind)))
 }
 
@@ -280,7 +282,7 @@ function not(place: Place, needs: Needs): Test | null {
 }
 
 function expression(place: Place, needs: Needs): Test | null {
-  const compiled = readExpression(place, needs.names)
+  const compiled = readExpression(place, needs.names, needs.unknownWords)
   if (compiled === null) return null
   const { steps } = compiled
   needs.steps += steps
@@ -314,13 +316,22 @@ function idIn(item: Place, of: WrittenId['of'], { names, ids }: Needs): string |
   return resolvedId(name, names)
 }
 
-function evidenceGlob(item: Place): Glob | null {
+/** Refuses the word, or keeps it and warns. */
+function unknownWord<Word>(item: Place, { unknownWords }: Needs, problem: string, word: Word): Word | null {
+  if (unknownWords === null) return item.refuse(problem)
+  unknownWords.push(item.problem(`${problem}; it never matches`))
+  return word
+}
+
+function evidenceGlob(item: Place, needs: Needs): Glob | null {
   const pattern = item.text('a kind of evidence, like spoofed-browser')
   if (pattern === null) return null
   const parsed = Glob.parse(pattern, 'exact')
   if (VOCABULARIES.evidence.some((kind) => matchesAny([parsed], kind))) return parsed
-  if (pattern.includes('*')) return item.refuse(`${shown(pattern)} matches no kind of evidence`)
-  return item.refuse(vocabularyProblem('evidence', pattern)!)
+  const problem = pattern.includes('*')
+    ? `${shown(pattern)} matches no kind of evidence`
+    : vocabularyProblem('evidence', pattern)!
+  return unknownWord(item, needs, problem, parsed)
 }
 
 /** Returns ` (did you mean "x"?)`, or an empty text. */

@@ -2,7 +2,7 @@ import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-j
 import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
-import { type Place, shown } from '../shared/problem.ts'
+import { type DocumentProblem, type Place, shown } from '../shared/problem.ts'
 import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
@@ -27,9 +27,14 @@ export interface Expression {
 /**
  * Compiles an expression and checks its names, types and maximum cost. Returns `null` if it is refused. An
  * expression cannot loop without bound, and each step takes time linear in the length of its input. `names`:
- * maps compared ids, names and aliases to ids.
+ * maps compared ids, names and aliases to ids. `unknownWords`: collects unknown words, which then are equal to
+ * nothing; `null`: they are refused.
  */
-export function readExpression(place: Place, names: SoftwareNames | null = null): Expression | null {
+export function readExpression(
+  place: Place,
+  names: SoftwareNames | null = null,
+  unknownWords: DocumentProblem[] | null = null,
+): Expression | null {
   const text = place.text('an expression, like request.method == "POST"', LENGTH_MAX)
   if (text === null) return null
   const parsed = parse(text)
@@ -37,7 +42,11 @@ export function readExpression(place: Place, names: SoftwareNames | null = null)
   const walk = new Walk(text)
   const steps = walk.stepsOf(parsed.ast, [])
   for (const problem of walk.problems) place.refuse(problem)
-  if (walk.problems.length > 0) return null
+  for (const problem of walk.unknownWords) {
+    if (unknownWords === null) place.refuse(problem)
+    else unknownWords.push(place.problem(`${problem}; it never matches`))
+  }
+  if (walk.problems.length > 0 || (unknownWords === null && walk.unknownWords.length > 0)) return null
   if (steps > STEPS_MAX) return place.refuse(`can take ${steps} steps; at most ${STEPS_MAX} are allowed`)
   const { type, error } = parsed.check()
   if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
@@ -102,6 +111,7 @@ interface Replacement {
 /** Checks every node of an expression before it is compiled. */
 class Walk {
   readonly problems: string[] = []
+  readonly unknownWords: string[] = []
   readonly asks = new Set<string>()
   readonly replacements: Replacement[] = []
   readonly ids: ComparedId[] = []
@@ -286,7 +296,7 @@ class Walk {
 
   #checkWord(of: keyof typeof VOCABULARIES, value: ASTNode): void {
     const problem = isText(value) ? vocabularyProblem(of, value.args) : null
-    if (problem !== null) this.#refuse(value, problem)
+    if (problem !== null) this.unknownWords.push(`${at(this.#text, value.range.start)}${problem}`)
   }
 
   #keepId(of: WrittenId['of'], value: ASTNode): void {

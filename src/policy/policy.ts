@@ -21,6 +21,8 @@ export interface Policy {
   readonly steps: number
   /** Ids of agents and software, in the order in which they are written. */
   readonly ids: readonly WrittenId[]
+  /** Words of a stored policy that are unknown here. */
+  readonly unknownWords: readonly DocumentProblem[]
 }
 
 export interface Rule {
@@ -42,6 +44,19 @@ export interface SettledOutcome extends Outcome {
 }
 
 /**
+ * Reads a policy that was accepted before, possibly by another version with other words. A rule with an
+ * unknown category or kind of evidence stays, and the word never matches: refusing the policy would turn off
+ * all of its rules. Everything else is checked as in `parsePolicy`.
+ */
+export function parseAcceptedPolicy(
+  value: unknown,
+  upstreams: readonly string[] | null = null,
+  names: SoftwareNames | null = null,
+): Policy {
+  return readPolicy(value, upstreams, names, [])
+}
+
+/**
  * Throws a DocumentFault with all problems. `upstreams`: the names a rule may route to; `null` skips that
  * check. `names`: maps ids, names and aliases to ids at compile time, so the policy is compiled again when
  * the signatures change; `null` leaves each name as written.
@@ -51,10 +66,19 @@ export function parsePolicy(
   upstreams: readonly string[] | null = null,
   names: SoftwareNames | null = null,
 ): Policy {
+  return readPolicy(value, upstreams, names, null)
+}
+
+function readPolicy(
+  value: unknown,
+  upstreams: readonly string[] | null,
+  names: SoftwareNames | null,
+  unknownWords: DocumentProblem[] | null,
+): Policy {
   const problems: DocumentProblem[] = []
   // A file in which everything is commented out is empty.
   const members = Place.of(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
-  const needs: Needs = { asked: new Set(), steps: 0, names, ids: [] }
+  const needs: Needs = { asked: new Set(), steps: 0, names, ids: [], unknownWords }
   const rules = readRules(members.get('rules'), upstreams, needs)
   const otherwise = members.get('otherwise')
   const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
@@ -74,6 +98,7 @@ export function parsePolicy(
     unknownSignerWaitMs: unknownSignerWaitMs ?? 0,
     steps,
     ids,
+    unknownWords: unknownWords ?? [],
   })
 }
 
@@ -82,13 +107,13 @@ export function parsePolicy(
  * not checked.
  */
 export function policyWarnings(
-  { steps, ids }: Policy,
+  { steps, ids, unknownWords }: Policy,
   names: SoftwareNames | null,
 ): readonly DocumentProblem[] {
-  const ofIds = names === null ? [] : idWarnings(ids, names)
-  if (steps * READINGS_MAX <= REQUEST_STEPS_MAX) return ofIds
+  const ofWords = names === null ? unknownWords : [...unknownWords, ...idWarnings(ids, names)]
+  if (steps * READINGS_MAX <= REQUEST_STEPS_MAX) return ofWords
   const what = `its expressions can take ${steps} steps, and up to ${READINGS_MAX} times as many if a request can be read in several ways; each request is limited to ${REQUEST_STEPS_MAX} steps, and expressions beyond that count as failed`
-  return [{ pointer: '', within: null, what }, ...ofIds]
+  return [{ pointer: '', within: null, what }, ...ofWords]
 }
 
 /** Reads `pass` or a wait. */

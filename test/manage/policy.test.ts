@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
-import { DEFAULT_POLICY, PolicyKeeper } from '../../src/manage/publish/policy-keeper.ts'
+import { DEFAULT_POLICY, hashOf, PolicyKeeper } from '../../src/manage/publish/policy-keeper.ts'
 import { PolicyCopy } from '../../src/manage/publish/policy-copy.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, KINDS } from '../store/databases.ts'
@@ -327,6 +327,48 @@ test('one in the database that cannot be used leaves the last good one in force,
   assert.deepEqual([late.keeper.inForce().version?.version, late.keeper.inForce().problems], [6, []])
   assert.equal(JSON.parse(readFileSync(file, 'utf8')).version, 6)
 })
+
+for (const kind of KINDS)
+  test(`${kind}: a stored policy with words that are unknown now stays in force and warns`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const stored = {
+      rules: [
+        { name: 'old', when: { category: ['crawlr', 'crawler'] }, action: 'block' },
+        { name: 'odd', when: 'verdict.evidence.exists(kind, kind == "gone")', action: 'pass' },
+      ],
+    }
+    const document = JSON.stringify(stored)
+    const record = { version: 1, hash: hashOf(document), author: 'a', restoredVersion: null, createdAtMs: 1 }
+    const before = await keeperOn(t, storeUrl)
+    await before.store.transaction((queries) =>
+      before.store.policies.add({ ...record, document }, 50, queries),
+    )
+    await before.keeper.follow()
+    const { version, problems } = before.keeper.inForce()
+    assert.deepEqual([before.used, version?.version, problems], [[stored], 1, []])
+    const warned = before.said.filter((line) => line.includes('"level":"warn"'))
+    assert.equal(warned.length, 1)
+    assert.match(warned[0]!, /rule \\"old\\".*unknown category \\"crawlr\\" \(did you mean \\"crawler\\"\?\)/)
+
+    // The next start has only the copy.
+    const late = await keeperOn(t, null, before.file)
+    assert.deepEqual([await late.keeper.start(), late.used], [true, [stored]])
+
+    const manage = await TestManagement.start(t, { storeUrl })
+    const { body } = await manage.ask('GET', '/v1/policy')
+    assert.deepEqual([body.policy, body.version, body.problems], [stored, 1, []])
+    assert.deepEqual(
+      body.warnings.map(({ pointer }: { pointer: string }) => pointer),
+      ['/rules/0/when/category/0', '/rules/1/when'],
+    )
+    const put = await manage.ask('PUT', '/v1/policy', stored, ANY)
+    assert.equal(put.status, 400)
+    assert.deepEqual(
+      put.body.errors.map(({ pointer }: { pointer: string }) => pointer),
+      ['/rules/0/when/category/0', '/rules/1/when'],
+    )
+    assert.equal((await manage.ask('POST', '/v1/policy/versions/1/restore', undefined, ANY)).status, 400)
+  })
 
 test('a database that has lost the policy takes it from nobody', async (t) => {
   const { keeper, file } = await keeperOn(t, await freshUrl('sqlite', t))

@@ -3,8 +3,9 @@ import { test } from 'tap'
 import { decide, expressionFailures, expressionOverruns } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { explain } from '../../src/policy/explain.ts'
-import { parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
+import { parseAcceptedPolicy, parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
 import { VOCABULARIES } from '../../src/policy/vocabulary.ts'
+import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 
 const PROOF = { method: 'web-bot-auth', agent: 'https://a.test', key: 'k' } as const
@@ -223,6 +224,31 @@ test('a condition on evidence costs its steps for each kind of evidence', async 
     steps(`${list}.exists(kind, kind == "crawls" || kind == "headless")`) -
     steps(`${list}.exists(kind, kind == "crawls")`)
   assert.equal(perPiece('verdict.evidence') / perPiece('["crawls"]'), VOCABULARIES.evidence.length)
+})
+
+test('in a policy that was accepted before, an unknown word never matches', async () => {
+  const outcome = (when: unknown) => {
+    assert.throws(() => parsePolicy(policyOf(when)), /unknown|no kind of evidence/)
+    const policy = parseAcceptedPolicy(policyOf(when))
+    assert.match(policyWarnings(policy, null)[0]!.what, /; it never matches$/)
+    return decide(policy, FACTS, 0).rule === 'it'
+  }
+  for (const [when, isHolding] of [
+    [{ category: 'crawlr' }, false],
+    [{ category: ['crawlr', 'crawler'] }, true],
+    [{ not: { category: 'crawlr' } }, true],
+    [{ evidence: 'gone' }, false],
+    [{ evidence: ['gone-*', 'declares-bot'] }, true],
+    ['verdict.category == "crawlr"', false],
+    ['verdict.category == "crawlr" || request.method == "POST"', true],
+    ['verdict.category != "crawlr"', true],
+    ['verdict.evidence.exists(kind, kind == "gone")', false],
+  ] as const)
+    assert.equal(outcome(when), isHolding, JSON.stringify(when))
+  const wrong = policyOf({ category: 'crawlr', hots: 'a' })
+  assert.throws(() => parseAcceptedPolicy(wrong), /hots: unknown field/, 'all else is refused')
+  const snapshot = makeSnapshot(1, policyOf({ category: 'crawlr' }), 0)
+  assert.equal(parseSnapshot(snapshot).policy.unknownWords.length, 1)
 })
 
 test('steps count for each way in which a request is read', async () => {

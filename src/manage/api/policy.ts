@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { SoftwareNames } from '../../classify/known/software-names.ts'
-import { type Policy, parsePolicy, policyWarnings } from '../../policy/policy.ts'
+import { type Policy, parseAcceptedPolicy, parsePolicy, policyWarnings } from '../../policy/policy.ts'
 import { pointerTo } from '../../config/source.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { DocumentFault, type DocumentProblem } from '../../shared/problem.ts'
@@ -73,7 +73,7 @@ export const warnings = z
   )
   .meta({
     description:
-      'Possible mistakes: unknown agents and software, ambiguous names, and expressions that may exceed the step limit of a request.',
+      'Possible mistakes: unknown agents and software, ambiguous names, unknown categories and kinds of evidence in a policy that an earlier version stored, and expressions that may exceed the step limit of a request.',
   })
 const policyInForce = z
   .strictObject({
@@ -256,7 +256,7 @@ export function checkPolicy(value: unknown, management: Management, pointer: str
 
 /** The policy in force, compiled with the names that are known now. */
 export function compiledInForce(management: Management): Policy {
-  return parsePolicy(management.policy.inForce().document, management.upstreams, namesIn(management))
+  return parseAcceptedPolicy(management.policy.inForce().document, management.upstreams, namesIn(management))
 }
 
 export function warningsOf(policy: Policy, management: Management): FieldError[] {

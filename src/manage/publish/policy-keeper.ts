@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
-import { parsePolicy } from '../../policy/policy.ts'
+import { type Policy, parseAcceptedPolicy } from '../../policy/policy.ts'
+import { problemText } from '../../shared/problem.ts'
 import type { PolicyRecord, PolicyVersion } from '../../store/work/policies.ts'
 import type { Store } from '../../store/store.ts'
 import { type Actor, changed } from '../http/audit.ts'
@@ -223,12 +224,19 @@ export class PolicyKeeper {
   /** The problems of the policy; `null`: it is in force now. */
   #use(record: PolicyRecord): readonly string[] | null {
     const { document, ...version } = record
+    const { upstreams, log } = this.#settings
     let value: unknown
+    let policy: Policy
     try {
       value = JSON.parse(document)
-      parsePolicy(value, this.#settings.upstreams)
+      policy = parseAcceptedPolicy(value, upstreams)
     } catch (error) {
       return (error as Error).message.split('\n').slice(0, PROBLEMS_SAID_MAX)
+    }
+    if (policy.unknownWords.length > 0) {
+      const warnings = policy.unknownWords.slice(0, PROBLEMS_SAID_MAX).map(problemText)
+      const fields = { version: record.version, warnings }
+      log.warn('the policy in force has unknown words, which never match: correct it', fields)
     }
     const sinceMs = Date.now()
     this.#inForce = {
