@@ -11,6 +11,14 @@ test('paths that people write are shown as they are', async () => {
     ...['/products/iPhone-15-Pro-Max-256GB', '/docs/GettingStartedWithTypeScript', '/v1/chat/completions'],
     ...['/wp-content/themes/twentytwentyfour/style.css', '/static/js/main.chunk.js', '/en-US/firefox/addon/'],
     ...['/javascripts/jquery-3.7.1.min.js', '/.well-known/oauth-protected-resource', '/%C3%BCber/uns'],
+    ...[
+      '/otp/verify',
+      '/reset/password/new',
+      '/token/refresh',
+      '/confirm-email/sent',
+      '/v1/keys/',
+      '/users/42',
+    ],
     ...['/wiki/Donaudampfschifffahrtsgesellschaft', '/node_modules/react_jsx-dev-runtime.js', '/a;b'],
   ])
     assert.equal(shownPath(path), path)
@@ -19,6 +27,20 @@ test('paths that people write are shown as they are', async () => {
 test('segments that look like secrets or name a person are redacted', async () => {
   for (const [path, shown] of [
     ['/reset/a1b2c3/done', '/reset/[redacted]/done'],
+    ['/reset/MQ/cbx3ep', '/reset/[redacted]/[redacted]'],
+    ['/otp/1234', '/otp/[redacted]'],
+    ['/OTP/12345;v=1', '/OTP/[redacted];v=[redacted]'],
+    ['/otp/x', '/otp/[redacted]'],
+    ['/otp/qwxz', '/otp/[redacted]'],
+    ['/otp/verify/QWXZ', '/otp/verify/[redacted]'],
+    ['/otp%2F1234', '/[redacted]'],
+    ['/%6ftp/1234', '/%6ftp/[redacted]'],
+    ['/reset_password/v1/email/ab12', '/reset_password/v1/email/[redacted]'],
+    ['/magic-link/Ab1', '/magic-link/[redacted]'],
+    ['/MagicLink/ab', '/MagicLink/[redacted]'],
+    ['/invite/WDJB-MJHT', '/invite/[redacted]'],
+    ['/verify/anna/1234', '/verify/[redacted]/[redacted]'],
+    ['/users/anna42', '/users/[redacted]'],
     ['/users/anna%40example.com', '/users/[redacted]'],
     ['/users/anna%2540example.com', '/users/[redacted]'],
     ['/users/anna%252540example.com', '/users/[redacted]'],

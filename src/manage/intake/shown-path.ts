@@ -5,21 +5,35 @@ export const REDACTED = '[redacted]'
 
 /**
  * A path as callers without the scope `admin` see it. Segments that look like secrets or personal data are
- * redacted: keys, tokens, JWTs, UUIDs, long numbers, e-mail and IP addresses, and the segment after a name
- * like `reset`. Values in parameters (`;jsessionid=…`, `/token=…`) are always redacted. If in doubt, a
+ * redacted: keys, tokens, JWTs, UUIDs, long numbers, e-mail and IP addresses. Behind a name like `reset` or
+ * `otp`, every segment is redacted that is not an ordinary word there, because codes can be short. Values in parameters (`;jsessionid=…`, `/token=…`) are always redacted. If in doubt, a
  * segment is redacted.
  */
 export function shownPath(path: string): string {
   const end = path.search(/[?#]/)
   const segments = (end === -1 ? path : path.slice(0, end)).split('/')
-  let before = ''
+  let before: Before = 'other'
   return segments
     .map((segment) => {
       const shown = shownSegment(segment, before)
-      before = segment.toLowerCase()
+      before = behind(segment, before)
       return shown
     })
     .join('/')
+}
+
+/** What stands before a segment: the name of a secret, the name of a kind of person, or neither. */
+type Before = 'secret' | 'person' | 'other'
+
+function behind(segment: string, before: Before): Before {
+  const name = plainName(decodedText(segment) ?? segment)
+  if (before === 'secret' || SECRETS_FOLLOW.has(name)) return 'secret'
+  return PERSONS_FOLLOW.has(name) ? 'person' : 'other'
+}
+
+/** In lower case and without separators, because apps write `reset-password` in many ways. */
+function plainName(text: string): string {
+  return text.toLowerCase().replace(/[-_. ]/g, '')
 }
 
 /** A User-Agent as these callers see it. Contact addresses stay: they name the operator of a crawler. */
@@ -27,15 +41,15 @@ export function shownUserAgent(userAgent: string): string {
   return userAgent.replace(RUNS, (run) => (isRandom(run) ? REDACTED : run))
 }
 
-function shownSegment(segment: string, before: string): string {
+function shownSegment(segment: string, before: Before): string {
   if (segment === '') return segment
   const [name = '', ...parameters] = segment.split(';')
   const shown = shownParameter(name, before)
-  return [shown, ...parameters.map((parameter) => shownParameter(parameter, ''))].join(';')
+  return [shown, ...parameters.map((parameter) => shownParameter(parameter, 'other'))].join(';')
 }
 
 /** `name`, or `name=value`. */
-function shownParameter(text: string, before: string): string {
+function shownParameter(text: string, before: Before): string {
   const decoded = decodedText(text)
   if (decoded === null) return REDACTED
   const equals = decoded.indexOf('=')
@@ -43,8 +57,11 @@ function shownParameter(text: string, before: string): string {
     const name = decoded.slice(0, equals)
     return NAME.test(name) && !isPrivate(name) ? `${name}=${REDACTED}` : REDACTED
   }
-  const followsSecret = SECRETS_FOLLOW.has(before) && HAS_DIGIT.test(decoded) && decoded.length >= 6
-  return followsSecret || isPrivate(decoded) ? REDACTED : text
+  if (before === 'secret' && !isOrdinary(decoded)) return REDACTED
+  // An encoded slash.
+  if (decoded.includes('/') && shownPath(decoded) !== decoded) return REDACTED
+  const isPerson = before === 'person' && HAS_DIGIT.test(decoded) && decoded.length >= 6
+  return isPerson || isPrivate(decoded) ? REDACTED : text
 }
 
 /**
@@ -60,6 +77,12 @@ function decodedText(text: string): string | null {
     }
   }
   return /%[0-9a-f]{2}/i.test(decoded) ? null : decoded
+}
+
+/** Whether each part of a segment is an ordinary word behind the name of a secret, or a version (`v1`). */
+function isOrdinary(text: string): boolean {
+  const parts = text.toLowerCase().split(/[-_. ]/)
+  return parts.every((part) => ORDINARY.has(part) || SECRETS_FOLLOW.has(part) || VERSION.test(part))
 }
 
 function isPrivate(text: string): boolean {
@@ -128,9 +151,46 @@ const PHONE = /^\+?\d[\d ().-]{7,}\d$/
 const IPV4 = /(?:^|[^\d.])(?:\d{1,3}\.){3}\d{1,3}(?:$|[^\d.])/
 const NAME = /^[A-Za-z][\w.-]{0,31}$/
 const HAS_DIGIT = /\d/
-/** The segment after one of these is a secret if it has a digit and six or more characters. */
+const VERSION = /^(?:v\d{1,2})?$/
+/** As `plainName` writes them. */
 const SECRETS_FOLLOW: ReadonlySet<string> = new Set([
-  ...['token', 'tokens', 'secret', 'key', 'keys', 'apikey', 'api-key', 'password', 'session', 'otp', 'code'],
-  ...['reset', 'reset-password', 'verify', 'confirm', 'activate', 'invite', 'invitation', 'invitations'],
-  ...['magic', 'magic-link', 'unsubscribe', 'share', 'shared', 'u', 'user', 'users', 'account', 'accounts'],
+  ...['token', 'tokens', 'secret', 'secrets', 'key', 'keys', 'apikey', 'apikeys', 'password', 'passcode'],
+  ...['session', 'sessions', 'otp', 'totp', 'onetimecode', 'onetimepassword', 'code', 'codes', 'pin', 'mfa'],
+  ...['2fa', 'reset', 'resetpassword', 'passwordreset', 'forgotpassword', 'recover', 'recovery', 'verify'],
+  ...['verifyemail', 'emailverification', 'verification', 'confirm', 'confirmemail', 'confirmation'],
+  ...['activate', 'activation', 'invite', 'invites', 'invitation', 'invitations', 'magic', 'magiclink'],
+  ...[
+    'magiclogin',
+    'loginlink',
+    'unsubscribe',
+    'share',
+    'shared',
+    'voucher',
+    'vouchers',
+    'coupon',
+    'coupons',
+  ],
 ])
+/** Words that apps put behind these names. A code is hardly ever one of them. */
+const ORDINARY: ReadonlySet<string> = new Set([
+  ...[
+    'new',
+    'add',
+    'edit',
+    'list',
+    'all',
+    'create',
+    'delete',
+    'remove',
+    'update',
+    'request',
+    'send',
+    'resend',
+  ],
+  ...['check', 'validate', 'refresh', 'revoke', 'rotate', 'renew', 'cancel', 'accept', 'decline', 'complete'],
+  ...['done', 'success', 'sent', 'failed', 'error', 'expired', 'invalid', 'status', 'info', 'help', 'about'],
+  ...['email', 'mail', 'phone', 'sms', 'app', 'account', 'user', 'users', 'login', 'logout', 'signin'],
+  ...['signup', 'register', 'settings', 'public', 'private', 'index', 'html', 'json', 'php', 'api', 'oauth'],
+])
+/** The segment behind one of these names a person if it has a digit and six or more characters. */
+const PERSONS_FOLLOW: ReadonlySet<string> = new Set(['u', 'user', 'users', 'account', 'accounts'])
