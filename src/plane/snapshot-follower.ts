@@ -50,6 +50,8 @@ export class SnapshotFollower {
   #keeping: Promise<void> = Promise.resolve()
   #refused: FollowerStatus['refused'] = null
   #newest: Announcement | null = null
+  /** The number of an announced Snapshot that could not be fetched; `null`: none. */
+  #missing: number | null = null
   #running: Promise<void> | null = null
   #failure = ''
 
@@ -115,7 +117,10 @@ export class SnapshotFollower {
   take(message: Buffer): void {
     try {
       const announcement = readAnnouncement(message)
-      if (announcement.number > (this.#newest?.number ?? 0)) this.#newest = announcement
+      const newest = this.#newest?.number ?? 0
+      // One that could not be fetched or used must not hide a later one with a lower number.
+      const isUseless = newest === this.#missing || newest === this.#refused?.number
+      if (announcement.number > newest || isUseless) this.#newest = announcement
     } catch (error) {
       this.#say(error as Error)
       return
@@ -160,10 +165,16 @@ export class SnapshotFollower {
       try {
         await this.#get(announcement)
         this.#refused = null
+        this.#missing = null
         this.#failure = ''
       } catch (error) {
         this.#say(error as Error)
-        if (!isRefusal(error)) return // it is requested again later
+        if (!isRefusal(error)) {
+          this.#missing = announcement.number
+          // Unless a later one was announced meanwhile, it is requested again later.
+          if (this.#newest === announcement) return
+          continue
+        }
         this.#refused = { number: announcement.number, why: (error as Error).message }
       }
     }
@@ -273,4 +284,4 @@ export const NEWEST_FILE = 'newest.snapshot'
 const MEMORY_BYTES_MAX = 4 * 1024 ** 2
 const SPREAD_MS = 1_000
 /** Numbers are timestamps in milliseconds. The clocks of two machines may differ by this much. */
-const CLOCKS_APART_MS = 86_400_000
+export const CLOCKS_APART_MS = 86_400_000

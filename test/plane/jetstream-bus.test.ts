@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { after, test } from 'tap'
 import { silentLog } from '../../src/shared/log.ts'
 import { JetStreamManageBus, JetStreamProxyBus } from '../../src/plane/jetstream/jetstream-bus.ts'
 import type { BusSettings } from '../../src/plane/jetstream/jetstream-connection.ts'
+import { writeAnnouncement } from '../../src/plane/announcement.ts'
 import type { SnapshotDocument } from '../../src/plane/snapshot.ts'
 import { type BusUnderTest, busContract, document, sighting, until } from '../contract/bus.ts'
 import { services, USUAL, withoutNats } from '../services/services.ts'
@@ -81,6 +82,29 @@ test('what is announced already is not announced again, and stays to be had whol
   assert.equal(other.published, 0)
   await fleet.close()
 })
+
+for (const [what, message] of [
+  ['is unreadable', Buffer.from('no announcement')],
+  ['has the highest number', announcementOf(Number.MAX_SAFE_INTEGER)],
+  ['has a number far in the future', announcementOf(Date.now() + 10 * 86_400_000)],
+] as const)
+  test(`an announcement that ${what} does not stop later Snapshots`, needsNats, async () => {
+    const fleet = await newFleet()
+    const other = await fleet.manager()
+    const { bus } = await fleet.proxy()
+    const numbers: number[] = []
+    bus.onSnapshot(({ number }) => numbers.push(number))
+    fleet.manage.publish(document(5))
+    await until(() => numbers.includes(5) && other.followed.inUse?.number === 5)
+    await fleet.announce(message)
+    // Its clock is behind.
+    other.publish({ ...document(3), hash: 'cd'.repeat(32), policy: { rules: [], otherwise: 'pass' } })
+    await until(() => numbers.includes(6))
+    fleet.manage.publish({ ...document(6), hash: 'ef'.repeat(32) })
+    await until(() => numbers.includes(7))
+    assert.deepEqual(numbers, [5, 6, 7])
+    await fleet.close()
+  })
 
 test('who may no longer publish does not', needsNats, async () => {
   const fleet = await newFleet()
@@ -205,6 +229,12 @@ test('who publishes hears that it is nudged', needsNats, async () => {
   await fleet.close()
 })
 
+/** Its package does not exist. */
+function announcementOf(number: number): Buffer {
+  const [hash, digest] = ['cd'.repeat(32), 'ab'.repeat(32)]
+  return writeAnnouncement({ number, hash, madeAtMs: 1, digest, bytes: 10, delta: null })
+}
+
 /** Hardly to be compressed by itself. */
 function large(number: number, letter: string): SnapshotDocument {
   const rules = FILLING.map((name) => ({ name, when: { path: `/${letter}` }, action: 'tag' }))
@@ -246,6 +276,11 @@ async function newFleet() {
       open.push({ closed: () => bus.closed().finally(() => relay.stop()) })
       await until(() => bus.connection.isUp)
       return { bus, relay, folder }
+    },
+    async announce(message: Buffer) {
+      const client = await connect({ servers: NATS })
+      await jetstream(client).publish(`${name}.snapshot`, message)
+      await client.close()
     },
     async close() {
       await Promise.all(open.map((each) => each.closed()))

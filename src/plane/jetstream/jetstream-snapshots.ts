@@ -6,7 +6,7 @@ import type { JetStreamConnection } from './jetstream-connection.ts'
 import { ANSWER_MS, managerOf, packagesOf, type StreamNames } from './jetstream-streams.ts'
 import type { SnapshotDocument } from '../snapshot.ts'
 import { makeDelta, shrink } from '../snapshot-delta.ts'
-import { type FollowerStatus, SnapshotFollower } from '../snapshot-follower.ts'
+import { CLOCKS_APART_MS, type FollowerStatus, SnapshotFollower } from '../snapshot-follower.ts'
 import type { SnapshotFile } from '../snapshot-file.ts'
 import { digestOf, packSnapshot } from '../snapshot-package.ts'
 
@@ -185,10 +185,12 @@ export class SnapshotPress {
     const { client } = this.#connection
     const { direct } = await managerOf(client)
     const last = await direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
-    const before = last === null ? null : readable(Buffer.from(last.data))
+    const before = last === null ? null : usable(Buffer.from(last.data), Date.now())
     // An earlier publish succeeded but its answer was lost, or another process announced the same content.
     if (before !== null && before.hash === document.hash && before.number >= document.number) return
-    const number = Math.max(document.number, (before?.number ?? 0) + 1)
+    // Without a usable announcement, the number must still be above the one that the proxies have.
+    const beforeNumber = before?.number ?? this.#line.status.inUse?.number ?? 0
+    const number = Math.max(document.number, beforeNumber + 1)
     const bytes = await packSnapshot({ ...document, number })
     const said = { number, hash: document.hash, madeAtMs: document.madeAtMs, digest: digestOf(bytes) }
     const whole = await shrink(bytes)
@@ -243,10 +245,14 @@ function unanswered(error: Error): never {
   })
 }
 
-/** `null`: another version wrote the announcement and it is not readable here. */
-function readable(message: Buffer): Announcement | null {
+/**
+ * `null`: the announcement is not readable here, or its number is far in the future, so that the numbers above
+ * it could run out.
+ */
+function usable(message: Buffer, nowMs: number): Announcement | null {
   try {
-    return readAnnouncement(message)
+    const announcement = readAnnouncement(message)
+    return announcement.number <= nowMs + CLOCKS_APART_MS ? announcement : null
   } catch {
     return null
   }
