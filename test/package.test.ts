@@ -29,6 +29,7 @@ test('the package, packed and installed in an empty folder', async (t) => {
     for (const file of [
       'package.json',
       'dist/bin.js',
+      'config/guide/policy.md',
       'dist/LICENSES',
       'dist/dashboard/index.html',
       'LICENSE',

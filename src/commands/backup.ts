@@ -32,7 +32,7 @@ export const backup: Action = {
 
 export const restore: Action = {
   name: 'restore',
-  summary: 'Put a backup in the place of the database, while the gateway runs or not',
+  summary: 'Replace the database by a backup, while the gateway runs or not',
   description: [
     'Nothing happens unless the backup is whole, of Gatehouse, and of no later version. What was written since it was ' +
       'made is lost: keys made since then open nothing, and ones revoked since then open again. The gateway goes on ' +

@@ -1,5 +1,6 @@
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
+import { Guide } from '../shared/guide.ts'
 import { version } from '../shared/package-files.ts'
 import { HELP, parseArguments, unknownOption, USAGE, VERSION } from '../terminal/arguments.ts'
 import type { Action, Command, CommandEntry, ExitCode, Option } from '../terminal/command.ts'
@@ -10,29 +11,14 @@ import type { Io } from '../terminal/io.ts'
 export function runCli(entries: readonly CommandEntry[], argv: readonly string[], io: Io): Promise<ExitCode> {
   return reported(PROGRAM, io, async () => {
     const [first, ...rest] = argv
-    if (first === undefined) return show(programHelp(entries, io), io.stderr, 2)
-    if (asksFor(HELP, first)) return show(programHelp(entries, io), io.stdout)
+    if (first === undefined) return show(programHelp(entries, new Guide(), io), io.stderr, 2)
+    if (asksFor(HELP, first)) return show(programHelp(entries, new Guide(), io), io.stdout)
     if (asksFor(VERSION, first)) return show(`${PROGRAM} ${version()}\n`, io.stdout)
 
     const entry = find(entries, first, 'command', [HELP, VERSION])
     const path = `${PROGRAM} ${entry.name}`
     return reported(path, io, async () => runCommand(path, await entry.load(), rest, io))
   })
-}
-
-/** `gatehouse help COMMAND`: the same as `gatehouse COMMAND --help`. */
-export function help(entries: readonly CommandEntry[]): Action {
-  return {
-    name: 'help',
-    summary: 'Show the help of a command',
-    operands: [
-      { name: 'COMMAND', description: 'The command', optional: true, choices: namesOf(entries) },
-      { name: 'SUBCOMMAND', description: 'Its subcommand', optional: true },
-    ],
-    options: [],
-    examples: [{ command: 'help analyze', description: 'What analyze does, and its options' }],
-    run: (given, io) => runCli(entries, [...given.operands, `--${HELP.name}`], io),
-  }
 }
 
 async function runCommand(

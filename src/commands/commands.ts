@@ -39,12 +39,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'doctor',
-    summary: 'Look at everything that a gateway needs, and say what to do',
+    summary: 'Check everything that a gateway needs, and say what to do',
     load: async () => (await import('./doctor/doctor.ts')).doctor,
   },
   {
     name: 'top',
-    summary: 'Watch which agents come in, at a Gatehouse that runs',
+    summary: 'Watch which agents send requests to a running Gatehouse',
     load: async () => (await import('./top.ts')).top,
   },
   {
@@ -74,22 +74,22 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'keys',
-    summary: 'Make, list and revoke API keys',
+    summary: 'Create, list and revoke API keys',
     load: async () => (await import('./access/keys.ts')).keys,
   },
   {
     name: 'clients',
-    summary: 'Make, list and delete OAuth clients',
+    summary: 'Create, list and delete OAuth clients',
     load: async () => (await import('./access/clients.ts')).clients,
   },
   {
     name: 'trust',
-    summary: 'Say what Agent Identities and keys may do',
+    summary: 'Manage which Agent Identities and keys may use the API',
     load: async () => (await import('./access/trust.ts')).trust,
   },
   {
     name: 'users',
-    summary: 'Make, list, change and delete people who sign in, and set their passwords',
+    summary: 'Create, list, change and delete users, and set their passwords',
     load: async () => (await import('./access/users.ts')).users,
   },
   {
@@ -104,7 +104,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'tools',
-    summary: 'Run the tools that agents have, at a Gatehouse that runs',
+    summary: 'Run the tools for agents at a running Gatehouse',
     load: async () => (await import('./tools.ts')).tools,
   },
   {
@@ -114,7 +114,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'migrate',
-    summary: 'Bring the tables of the database up to date, and leave',
+    summary: 'Bring the tables of the database up to date',
     load: async () => (await import('./migrate.ts')).migrateTables,
   },
   {
@@ -129,7 +129,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'restore',
-    summary: 'Put a backup in the place of the database, while the gateway runs or not',
+    summary: 'Replace the database by a backup, while the gateway runs or not',
     load: async () => (await import('./backup.ts')).restore,
   },
   {
@@ -139,7 +139,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'help',
-    summary: 'Show the help of a command',
-    load: async () => (await import('./cli.ts')).help(COMMANDS),
+    summary: 'Show the help of a command, or a page of the manual',
+    load: async () => (await import('./help.ts')).help(COMMANDS),
   },
 ]

@@ -108,7 +108,7 @@ function bashWords({ path, words, options, operands }: Place): string[] {
   const place = quote(`${spaced(path)}:`)
   const offered = [
     ...words.map(({ name }) => name),
-    ...operands.flatMap(({ name, choices }) => candidates(name, choices)),
+    ...operands.flatMap(({ name, choices, offers }) => candidates(name, choices ?? offers)),
   ]
   return [
     `${place}-*) ${bashOffer(options.flatMap(dashed))} ;;`,
@@ -157,9 +157,9 @@ function zshOption({ name, short, value, choices, description }: Option): string
   return `{-${short}+,--${name}=}${quote(text + argument)}`
 }
 
-function zshOperand({ name, choices, optional, many }: Operand, index: number): string {
+function zshOperand({ name, choices, offers, optional, many }: Operand, index: number): string {
   const position = many ? '*:' : optional ? `${index + 1}::` : `${index + 1}:`
-  return quote(`${position}${name}:${zshOffer(candidates(name, choices))}`)
+  return quote(`${position}${name}:${zshOffer(candidates(name, choices ?? offers))}`)
 }
 
 function zshOffer(offered: Candidates): string {
@@ -183,7 +183,9 @@ function fishRules({ path, words, options, operands }: Place): string[] {
   return [
     ...words.map(({ name, summary }) => `${condition} -a ${name} -d ${fishQuote(summary)}`),
     ...options.map((option) => `${condition} ${fishOption(option)}`),
-    ...operands.map(({ name, choices }) => `${condition} ${fishOffer(candidates(name, choices))}`),
+    ...operands.map(
+      ({ name, choices, offers }) => `${condition} ${fishOffer(candidates(name, choices ?? offers))}`,
+    ),
   ]
 }
 

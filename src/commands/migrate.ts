@@ -7,7 +7,7 @@ import { placeGiven, STORE_OPTIONS } from '../runtime/store-given.ts'
 
 export const migrateTables: Action = {
   name: 'migrate',
-  summary: 'Bring the tables of the database up to date, and leave',
+  summary: 'Bring the tables of the database up to date',
   description: [
     'Every start does this by itself where it may. This is for a database whose tables belong to another user than the ' +
       'one that managers run as, which then need no right to change them: see config/postgres-roles.sql.',

@@ -23,7 +23,7 @@ const list: Action = {
 
 const call: Action = {
   name: 'call',
-  summary: 'Run a tool, and print what it answers',
+  summary: 'Run a tool, and print its answer',
   description: [
     'ARGUMENTS is an object of JSON, or "-" for one on standard input; without it there are none. The answer is JSON. What ' +
       'the tool refuses is an answer, too, with exit code 1.',
@@ -45,7 +45,7 @@ const call: Action = {
 
 export const tools: Group = {
   name: 'tools',
-  summary: 'Run the tools that agents have, at a Gatehouse that runs',
+  summary: 'Run the tools for agents at a running Gatehouse',
   description: [
     'What MCP and A2A clients call, and /v1/execute runs: it is run there, as for anybody else. The key is an API key with ' +
       'the scope mcp, or an access token. It is taken from the file, else from GATEHOUSE_KEY.',

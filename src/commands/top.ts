@@ -12,7 +12,7 @@ import { topLines, type TopState } from './top-view.ts'
 
 export const top: Action = {
   name: 'top',
-  summary: 'Watch which agents come in, at a Gatehouse that runs',
+  summary: 'Watch which agents send requests to a running Gatehouse',
   description: [
     'On a terminal a table that is drawn anew every second, until q or Ctrl-C; elsewhere one table after the other. With ' +
       '--json what each second had, a line each. The key is an API key with the scope read, or an access token. It is ' +

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
  * (dist/app/), so both find the same files.
  */
 export const SIGNATURES_FOLDER = inPackage('signatures')
+export const CONFIG_FOLDER = inPackage('config')
 export const WEIGHTS_FILE = inPackage('signatures/weights.json')
 export const DASHBOARD_FOLDER = inPackage('dist/dashboard')
 /** Made by `npm run build`: dist/. In a checkout this is src/, where nothing is built. */

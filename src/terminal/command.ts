@@ -41,6 +41,8 @@ export interface Operand {
   readonly optional?: true
   readonly many?: true
   readonly choices?: readonly string[]
+  /** What a shell offers where the command itself checks the value. */
+  readonly offers?: readonly string[]
 }
 
 /** A switch, unless it has a `value`. */

@@ -1,15 +1,22 @@
+import type { Guide } from '../shared/guide.ts'
 import { HELP, VERSION } from './arguments.ts'
 import type { Command, CommandEntry, Example, Operand, Option } from './command.ts'
 import { type Io, paint } from './io.ts'
 
 /** `gatehouse --help`: loads no command. */
-export function programHelp(entries: readonly CommandEntry[], io: Io): string {
+export function programHelp(entries: readonly CommandEntry[], guide: Guide, io: Io): string {
   return page([
     usage('gatehouse COMMAND [OPTION…]', io),
     paragraph('The gate in front of a web application that knows which AI agent is at the door.', io),
     section('Commands', entries.map(namedRow), io),
+    section(
+      'Topics',
+      guide.pages.map(({ topic, title, about }) => [topic, about === '' ? title : about]),
+      io,
+    ),
     section('Options', [HELP, VERSION].map(optionRow), io),
-    paragraph('"gatehouse COMMAND --help" tells more about a command.', io),
+    paragraph('"gatehouse help COMMAND" shows the options of a command.', io),
+    paragraph('"gatehouse help TOPIC" shows a page of the manual.', io),
   ])
 }
 
@@ -94,11 +101,15 @@ function section(title: string, rows: readonly Row[], io: Io): string {
   return [paint(io, 'bold', `${title}:`), ...lines, ''].join('\n')
 }
 
-export function wrap(text: string, width: number): string[] {
+export function wrap(
+  text: string,
+  width: number,
+  widthOf: (text: string) => number = (each) => each.length,
+): string[] {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > Math.max(width, WRAP_COLUMNS_MIN)) {
+    if (line !== '' && widthOf(line) + 1 + widthOf(word) > Math.max(width, WRAP_COLUMNS_MIN)) {
       lines.push(line)
       line = word
     } else {

@@ -64,7 +64,7 @@ function cut(cell: string, width: number): string {
 }
 
 /** Number of terminal columns of a text: two for each East Asian wide character or emoji. */
-function columnsOf(text: string): number {
+export function columnsOf(text: string): number {
   if (PLAIN.test(text)) return text.length
   let columns = 0
   for (const { segment } of GRAPHEMES.segment(text)) columns += WIDE.test(segment) ? 2 : 1

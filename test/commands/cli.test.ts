@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
 import { USAGE } from '../../src/terminal/arguments.ts'
-import { help, runCli } from '../../src/commands/cli.ts'
+import { runCli } from '../../src/commands/cli.ts'
+import { help } from '../../src/commands/help.ts'
 import type { Action, Command, CommandEntry } from '../../src/terminal/command.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { completion } from '../../src/commands/completion.ts'
@@ -313,7 +314,8 @@ test('bash completes from the script', { skip: isMissing('bash') }, async (t) =>
   assert.deepEqual(complete('scan', '--form', '='), ['hashed', 'raw'])
   assert.deepEqual(complete('scan', '--form', '=', 'r'), ['raw'])
   assert.deepEqual(complete('scan', '-k', 'o'), ['other.txt'])
-  assert.deepEqual(complete('help', 'k'), ['keys'])
+  assert.deepEqual(complete('help', 'key'), ['keys'])
+  assert.deepEqual(complete('help', 'comm'), ['commands'])
 })
 
 test('fish completes from the script', { skip: isMissing('fish') }, async (t) => {

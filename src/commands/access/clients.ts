@@ -25,7 +25,7 @@ import { visible } from '../../terminal/table.ts'
 
 const create: Action = {
   name: 'create',
-  summary: 'Make an OAuth client, and print its secret',
+  summary: 'Create an OAuth client, and print its secret',
   description: [
     'The secret is all that stands on stdout; the id and what it may do are said on stderr. It is shown here only: what ' +
       'is kept of it is a hash. A client that proves itself with a key of its own, or not at all, has none.',
@@ -86,7 +86,7 @@ const list: Action = {
 
 const remove: Action = {
   name: 'delete',
-  summary: 'Delete an OAuth client: within a second its tokens open nothing any more',
+  summary: 'Delete an OAuth client and revoke its tokens within a second',
   operands: [{ name: 'ID', description: 'Its id, as "clients list" shows it: cli_…' }],
   options: STORE_OPTIONS,
   examples: [{ command: 'clients delete cli_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
@@ -95,7 +95,7 @@ const remove: Action = {
 
 export const clients: Group = {
   name: 'clients',
-  summary: 'Make, list and delete OAuth clients',
+  summary: 'Create, list and delete OAuth clients',
   description: ['On the database of a gateway, whether it runs or not.'],
   subcommands: [create, list, remove],
 }

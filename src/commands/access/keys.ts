@@ -15,7 +15,7 @@ import { visible } from '../../terminal/table.ts'
 
 const create: Action = {
   name: 'create',
-  summary: 'Make an API key, and print it',
+  summary: 'Create an API key, and print it',
   description: [
     'The key is all that stands on stdout, so that it can be piped; what it may do is said on stderr. It is shown here ' +
       'only: what is kept of it is a hash.',
@@ -71,7 +71,7 @@ const list: Action = {
 
 const revoke: Action = {
   name: 'revoke',
-  summary: 'Revoke an API key: within a second it opens nothing any more',
+  summary: 'Revoke an API key, everywhere within a second',
   operands: [{ name: 'ID', description: 'Its id, as "keys list" shows it: key_…' }],
   options: STORE_OPTIONS,
   examples: [{ command: 'keys revoke key_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
@@ -80,7 +80,7 @@ const revoke: Action = {
 
 export const keys: Group = {
   name: 'keys',
-  summary: 'Make, list and revoke API keys',
+  summary: 'Create, list and revoke API keys',
   description: ['On the database of a gateway, whether it runs or not.'],
   subcommands: [create, list, revoke],
 }

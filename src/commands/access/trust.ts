@@ -16,7 +16,7 @@ import { unreadable } from '../../terminal/unreadable.ts'
 
 const add: Action = {
   name: 'add',
-  summary: 'Say what an agent, or a key, may do',
+  summary: 'Trust an agent or a key, with these scopes',
   description: [
     'WHOM is the URL of an Agent Identity Document, or of an origin with a key directory; or a file of JSON: a public ' +
       'key (a JWK, of a GNAP client), or an Agent Identity Document that is kept here instead of being fetched.',
@@ -57,7 +57,7 @@ const list: Action = {
 
 const remove: Action = {
   name: 'remove',
-  summary: 'Trust an agent, or a key, no more: within a second it may do nothing',
+  summary: 'Stop trusting an agent or a key, everywhere within a second',
   operands: [{ name: 'ID', description: 'Its id, as "trust list" shows it: trs_…' }],
   options: STORE_OPTIONS,
   examples: [{ command: 'trust remove trs_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
@@ -66,7 +66,7 @@ const remove: Action = {
 
 export const trust: Group = {
   name: 'trust',
-  summary: 'Say what Agent Identities and keys may do',
+  summary: 'Manage which Agent Identities and keys may use the API',
   description: ['On the database of a gateway, whether it runs or not.'],
   subcommands: [add, list, remove],
 }

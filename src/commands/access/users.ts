@@ -37,7 +37,7 @@ const PASSWORD_WORDS =
 
 const create: Action = {
   name: 'create',
-  summary: 'Make a user, and ask for their password',
+  summary: 'Create a user, and ask for their password',
   description: [
     PASSWORD_WORDS,
     'What they let clients do is never more than what they may do themselves. Where the gateway has not run yet, its ' +
@@ -67,7 +67,7 @@ const create: Action = {
 
 const list: Action = {
   name: 'list',
-  summary: 'List the people who sign in',
+  summary: 'List the users',
   operands: [],
   options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [{ command: 'users list', description: 'Newest first' }],
@@ -102,7 +102,7 @@ const change: Action = {
 
 const remove: Action = {
   name: 'delete',
-  summary: 'Delete a user: within a second they are signed out everywhere',
+  summary: 'Delete a user and sign them out everywhere within a second',
   operands: [USER],
   options: STORE_OPTIONS,
   examples: [{ command: 'users delete anna@example.com', description: 'For good' }],
@@ -111,7 +111,7 @@ const remove: Action = {
 
 const password: Action = {
   name: 'password',
-  summary: 'Set the password of a user: within a second they are signed out everywhere',
+  summary: 'Set the password of a user and sign them out everywhere within a second',
   description: [PASSWORD_WORDS],
   operands: [USER],
   options: STORE_OPTIONS,
@@ -121,7 +121,7 @@ const password: Action = {
 
 const codes: Action = {
   name: 'codes',
-  summary: 'Ask a user for one-time codes beside the password, as an app makes them',
+  summary: 'Require one-time codes of an authenticator app from a user, beside the password',
   description: [
     'What the app needs stands on stdout, and after it ten recovery codes, each of which opens once: for the user, on a ' +
       'way that nobody else reads. They are shown here only, and take the place of those before.',
@@ -140,7 +140,7 @@ const codes: Action = {
 
 const openid: Action = {
   name: 'openid',
-  summary: 'Say who a user is at the OpenID provider elsewhere, or have that forgotten',
+  summary: 'Link a user to an account at the OpenID provider, or unlink it',
   description: [
     'It is found out by itself where the provider says that their email address is verified. Of who could not sign in from ' +
       'there "failSignIn" in the audit log has the subject. Who was somebody else there is signed out everywhere.',
@@ -163,7 +163,7 @@ const openid: Action = {
 
 export const users: Group = {
   name: 'users',
-  summary: 'Make, list, change and delete people who sign in, and set their passwords',
+  summary: 'Create, list, change and delete users, and set their passwords',
   description: ['On the database of a gateway, whether it runs or not.'],
   subcommands: [create, list, change, remove, password, codes, openid],
 }

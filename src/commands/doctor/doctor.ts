@@ -19,7 +19,7 @@ const ROLES = ['up', 'proxy', 'manage'] as const
 
 export const doctor: Action = {
   name: 'doctor',
-  summary: 'Look at everything that a gateway needs, and say what to do',
+  summary: 'Check everything that a gateway needs, and say what to do',
   description: [
     'Takes the flags of "up" and reads the same file and the same variables. Looks at the configuration and the files it ' +
       'names, the ports, certificates and how long they are good, the clock, the data folder and the room in it, the ' +

@@ -21,7 +21,7 @@ import { type Column, renderTable, visible } from '../../terminal/table.ts'
 
 export const explainSignatures: Action = {
   name: 'explain',
-  summary: 'Say what is known of a software, a fingerprint, an address or a User-Agent',
+  summary: 'Show what is known about a software, a fingerprint, an address or a User-Agent',
   description: [
     'Of the id or an alias of a software: everything, with where and when each signature was measured. Of a JA4, ' +
       'stable key, JA4S, JA4H, JA4X or HTTP/2 fingerprint: who has it, in what shares, and who has parts of it. Of ' +

@@ -55,7 +55,7 @@ export const FEED_OPTIONS: readonly Option[] = [
 
 export const feedVerify: Action = {
   name: 'feed-verify',
-  summary: 'Say what a feed is, and whether it is signed as it should be',
+  summary: 'Show what a feed contains, and verify its signature',
   operands: [{ name: 'FILE', description: 'A feed' }],
   options: [
     { name: 'key', value: 'KEY', description: 'A public key, ed25519:…; may be repeated' },

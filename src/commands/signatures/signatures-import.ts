@@ -23,7 +23,7 @@ import { unreadable } from '../../terminal/unreadable.ts'
 
 export const importSignatures: Action = {
   name: 'import',
-  summary: 'Add measured signatures to the software they are of',
+  summary: 'Add measured signatures to their software',
   description: [
     'Reads recorded connections, one JSON object a line ("client_hello_hex", "requests", "h2" and whose they are in ' +
       '"client"), or other files of signatures (*.yaml, or *.jsonl as "signatures export" writes it). What is measured is added to the software whose id or alias ' +

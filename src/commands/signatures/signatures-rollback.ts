@@ -13,7 +13,7 @@ import { renderTable } from '../../terminal/table.ts'
 
 export const listFeeds: Action = {
   name: 'feeds',
-  summary: 'Show the versions of feeds that are kept, and which are in use',
+  summary: 'Show which versions of feeds are stored, and which are in use',
   description: [
     'Takes the flags of "up". Each version is verified anew; one that is not to be believed is shown with the reason, ' +
       'and is not used.',
@@ -26,7 +26,7 @@ export const listFeeds: Action = {
 
 export const rollback: Action = {
   name: 'rollback',
-  summary: 'Go back to an older version of a feed, and stay there',
+  summary: 'Go back to an older version of a feed and stay there',
   description: [
     'Takes the flags of "up". A gateway that runs with the same data folder notices. Newer versions go on to be ' +
       'fetched and kept, but none above the pinned one is used until --unpin.',

@@ -11,7 +11,7 @@ import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 
 export const showSnapshot: Action = {
   name: 'show',
-  summary: 'Check a Snapshot file and say what is in it',
+  summary: 'Check a Snapshot file and show its contents',
   description: [
     'Does all that a proxy does with bus.bootstrap_file: compares the checksum, compiles the policy, opens the index of ' +
       'signatures. Exit code 1 and the reason if the file cannot be used.',
