@@ -93,7 +93,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'manage/mcp': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],
   'manage/a2a': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],
 
-  dashboard: ['npm:*', 'wire/event-stream.ts', 'manage/intake/traffic.ts'],
+  dashboard: [
+    ...['npm:*', 'shared/markdown.ts', 'shared/guide-link.ts'],
+    ...['wire/event-stream.ts', 'manage/intake/traffic.ts'],
+  ],
 
   // Processes, and the command line in front of them.
   terminal: ['shared', 'config', 'capture', 'policy', 'node:*'],

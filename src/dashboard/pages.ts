@@ -148,12 +148,27 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
       },
     ],
   },
+  {
+    title: 'Help',
+    path: '/dashboard/help',
+    scope: null,
+    routes: [
+      {
+        path: '/dashboard/help',
+        component: lazy(() => import('./pages/help/help.tsx').then(({ Help }) => Help)),
+      },
+      {
+        path: '/dashboard/help/:topic',
+        component: lazy(() => import('./pages/help/help.tsx').then(({ HelpTopic }) => HelpTopic)),
+      },
+    ],
+  },
 ]
 
 export interface PageEntry {
   readonly title: string
   readonly path: string
-  /** Without this scope the page is empty. */
-  readonly scope: Scope
+  /** Without this scope the page is empty. `null`: every user has it. */
+  readonly scope: Scope | null
   readonly routes: readonly { readonly path: string; readonly component: FunctionComponent }[]
 }

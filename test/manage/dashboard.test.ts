@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { TestManagement } from './management.ts'
 
@@ -54,6 +54,20 @@ test('the first load is small', { skip }, async (t) => {
     bytes += Number(response.headers.get('content-length'))
   }
   assert.ok(bytes > 5_000 && bytes < 150_000, `${bytes} bytes`)
+})
+
+test('the manual is there for its Help, from the files of the package', { skip }, async (t) => {
+  const { url } = await TestManagement.start(t)
+  const list = await fetch(`${url}/dashboard/guide/index.json`)
+  const { pages } = (await list.json()) as { pages: { topic: string; title: string; about: string }[] }
+  const { title } = pages.find(({ topic }) => topic === 'commands')!
+  const page = await fetch(`${url}/dashboard/guide/commands.md`)
+  assert.match(page.headers.get('content-type')!, /^text\/markdown/)
+  const text = await page.text()
+  assert.equal(text, readFileSync('config/guide/commands.md', 'utf8'))
+  assert.ok(text.startsWith(`# ${title}\n`))
+  for (const path of ['none.md', '..%2fexample.yaml', 'example.yaml', ''])
+    assert.equal((await fetch(`${url}/dashboard/guide/${path}`)).status, 404, path)
 })
 
 test('what is no page of it, or is not read, is refused', { skip }, async (t) => {

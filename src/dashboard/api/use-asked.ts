@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { type Answer, type Asked, askTagged, type OperationId } from './ask.ts'
+import { type Answer, type Asked, askTagged, type OperationId, type Tagged } from './ask.ts'
 import { ApiProblem } from './problem.ts'
 
 export interface UsedAnswer<Value> {
@@ -18,19 +18,28 @@ export interface UsedAnswer<Value> {
 export function useAsked<Id extends OperationId>(
   id: Id,
   asked: Asked<Id>,
-  { everyMs }: { readonly everyMs?: number } = {},
+  options: { readonly everyMs?: number } = {},
 ): UsedAnswer<Answer<Id>> {
-  const [state, setState] = useState<Omit<UsedAnswer<Answer<Id>>, 'again'>>(NOTHING)
+  return useLoaded(JSON.stringify([id, asked]), (signal) => askTagged(id, asked, { signal }), options)
+}
+
+/** The same of anything that is loaded; `key` stands for its parameters. */
+export function useLoaded<Value>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<Tagged<Value>>,
+  { everyMs }: { readonly everyMs?: number } = {},
+): UsedAnswer<Value> {
+  const [state, setState] = useState<Omit<UsedAnswer<Value>, 'again'>>(NOTHING)
   const [turn, setTurn] = useState(0)
   const again = useCallback(() => setTurn((before) => before + 1), [])
-  const key = JSON.stringify([id, asked])
-  const current = useRef(asked)
-  current.current = asked
-  // `key` stands for the parameters, `turn` for a reload.
+  const current = useRef(load)
+  current.current = load
+  // `turn` stands for a reload.
   useEffect(() => {
     const stop = new AbortController()
     setState((before) => ({ ...before, isAsking: true }))
-    askTagged(id, current.current, { signal: stop.signal })
+    current
+      .current(stop.signal)
       .then(({ value, tag }) => setState({ answer: value, tag, problem: null, isAsking: false }))
       .catch((error: unknown) => {
         if (stop.signal.aborted) return

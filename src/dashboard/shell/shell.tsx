@@ -10,7 +10,8 @@ import { ThemeChoice } from './theme-choice.tsx'
 export function Shell({ children }: { readonly children: ComponentChildren }) {
   const { path } = useLocation()
   const { answer: me } = useAsked('getMe', {})
-  const may = (scope: string) => me === null || me.scopes.some((own) => own === 'admin' || own === scope)
+  const may = (scope: string | null) =>
+    scope === null || me === null || me.scopes.some((own) => own === 'admin' || own === scope)
   return (
     <div class="shell">
       <a class="skip" href="#page">

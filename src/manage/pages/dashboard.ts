@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
+import { Guide } from '../../shared/guide.ts'
 import { DASHBOARD_FOLDER } from '../../shared/package-files.ts'
 import type { RequestContext } from '../http/router.ts'
 import { DASHBOARD_PATH } from '../http/dashboard-path.ts'
@@ -25,7 +26,7 @@ export function dashboard(folder = DASHBOARD_FOLDER): (ctx: RequestContext) => b
     if (!path.startsWith(DASHBOARD_PATH)) return false
     beginDocument(ctx)
     // Read the files at the first request: most processes never get one.
-    files ??= filesIn(folder)
+    files ??= new Map([...filesIn(folder), ...guideFiles()])
     say(ctx, fileAt(files, path.slice(DASHBOARD_PATH.length)))
     return true
   }
@@ -39,11 +40,12 @@ interface DashboardFile {
 }
 
 function fileAt(files: ReadonlyMap<string, DashboardFile>, name: string): DashboardFile {
-  const file = files.get(name) ?? (name.startsWith(ASSETS) ? undefined : files.get(PAGE))
+  const file =
+    files.get(name) ?? (NO_PAGES.some((folder) => name.startsWith(folder)) ? undefined : files.get(PAGE))
   if (file === undefined)
     throw new Refusal(
       'not_found',
-      files.size === 0 ? 'the dashboard is not built: run `npm run build`' : 'file not found',
+      !files.has(PAGE) ? 'the dashboard is not built: run `npm run build`' : 'file not found',
     )
   return file
 }
@@ -63,6 +65,19 @@ function filesIn(folder: string): ReadonlyMap<string, DashboardFile> {
       return [path, { bytes: readFileSync(join(folder, name)), type, isForGood: path.startsWith(ASSETS) }]
     }),
   )
+}
+
+/** The manual, with a list of its pages. */
+function guideFiles(): ReadonlyMap<string, DashboardFile> {
+  const guide = new Guide()
+  const pages = guide.pages.map(({ topic, title, about }) => ({ topic, title, about }))
+  const file = (text: string, type: string) => ({ bytes: Buffer.from(text), type, isForGood: false })
+  return new Map([
+    [`${GUIDE}index.json`, file(JSON.stringify({ pages }), 'application/json; charset=utf-8')],
+    ...guide.pages.map(
+      (page) => [`${GUIDE}${page.topic}.md`, file(guide.text(page), 'text/markdown; charset=utf-8')] as const,
+    ),
+  ])
 }
 
 /**
@@ -86,4 +101,6 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 const PAGE = 'index.html'
 const ASSETS = 'assets/'
+const GUIDE = 'guide/'
+const NO_PAGES = [ASSETS, GUIDE]
 const YEAR_S = 31_536_000

@@ -18,7 +18,11 @@ export function AgentPage() {
   const id = params['agent_id']!
   const used = useAsked('getAgent', { path: { agent_id: id } })
   return (
-    <Page title={used.answer?.name ?? 'Agent'} about={<a href="/dashboard/agents">All agents</a>}>
+    <Page
+      title={used.answer?.name ?? 'Agent'}
+      help="verified-agents"
+      about={<a href="/dashboard/agents">All agents</a>}
+    >
       <Answered used={used}>
         {(agent) => (
           <>

@@ -26,6 +26,7 @@ export function Agents() {
   return (
     <Page
       title="Agents"
+      help="verified-agents"
       about="Known agents, with their category and when each was last seen here."
       actions={
         <Download

@@ -11,7 +11,7 @@ export function EventPage() {
   const { params } = useRoute()
   const used = useAsked('getEvent', { path: { id: params['id']! } })
   return (
-    <Page title="Event" about={<a href="/dashboard/events">All events</a>}>
+    <Page title="Event" help="events" about={<a href="/dashboard/events">All events</a>}>
       <Answered used={used}>
         {(event) => (
           <section class="card" aria-labelledby="what">

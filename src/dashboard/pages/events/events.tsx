@@ -29,6 +29,7 @@ export function Events() {
   return (
     <Page
       title="Events"
+      help="events"
       about="New agents, new signatures and threats. Webhooks receive the same events."
       actions={
         <Download

@@ -24,6 +24,7 @@ export function Explore() {
   return (
     <Page
       title="Explore"
+      help="verdicts"
       about="Identify a client. Paste a fingerprint, request headers, curl -v output, or a User-Agent."
     >
       <form

@@ -14,7 +14,7 @@ import { Table } from '../../parts/table.tsx'
 export function Fleet() {
   const used = useAsked('getFleet', {}, { everyMs: EVERY_MS })
   return (
-    <Page title="Fleet" about="Proxies and workers, with their version, state and Snapshot.">
+    <Page title="Fleet" help="fleet" about="Proxies and workers, with their version, state and Snapshot.">
       <Answered used={used}>
         {(fleet) => (
           <>

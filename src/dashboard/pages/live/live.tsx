@@ -5,7 +5,11 @@ import { Past } from './past.tsx'
 
 export function Live() {
   return (
-    <Page title="Live" about="Requests as they arrive, with the verdict and the action for each.">
+    <Page
+      title="Live"
+      help="verdicts"
+      about="Requests as they arrive, with the verdict and the action for each."
+    >
       <Now />
       <Feed />
       <Past />

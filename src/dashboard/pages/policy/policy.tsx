@@ -26,7 +26,11 @@ export function PolicyPage() {
     used.again()
   }
   return (
-    <Page title="Policy" about="What Gatehouse does with each request. The first matching rule decides.">
+    <Page
+      title="Policy"
+      help="policy"
+      about="What Gatehouse does with each request. The first matching rule decides."
+    >
       {said !== null && (
         <p class="note good" role="status">
           {said}

@@ -15,7 +15,7 @@ export function Settings() {
   const { params } = useRoute()
   const { name, Tab } = TABS.find((tab) => tab.name === params['tab']) ?? TABS[0]
   return (
-    <Page title="Settings">
+    <Page title="Settings" help="authentication">
       <Tabs
         label="Settings"
         current={name}

@@ -18,6 +18,7 @@ export function StackMap() {
   return (
     <Page
       title="Map of TLS stacks"
+      help="verdicts"
       about="JA4 fingerprints by their number of cipher suites and extensions. Browsers, libraries and agents form separate groups."
     >
       <SignatureTabs current="map" />

@@ -17,7 +17,7 @@ export function SignaturePage() {
   const type = TYPES.find((each) => each === params['type']) ?? 'ja4'
   const fingerprint = params['fingerprint']!
   return (
-    <Page title="Fingerprint" about={<a href="/dashboard/signatures">All signatures</a>}>
+    <Page title="Fingerprint" help="verdicts" about={<a href="/dashboard/signatures">All signatures</a>}>
       <section class="card" aria-labelledby="which">
         <h2 id="which">
           <Badge of="plain" text={type} /> <code>{fingerprint}</code>

@@ -58,6 +58,7 @@ function SignatureList({ title, about, tab, isUnknown = false }: Props) {
   return (
     <Page
       title={title}
+      help="verdicts"
       about={about}
       actions={
         <Download

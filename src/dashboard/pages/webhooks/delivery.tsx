@@ -16,7 +16,7 @@ export function DeliveryPage() {
   const { params } = useRoute()
   const used = useAsked('getDelivery', { path: { id: params['id']! } })
   return (
-    <Page title="Delivery">
+    <Page title="Delivery" help="webhooks">
       <Answered used={used}>{(delivery) => <One delivery={delivery} again={used.again} />}</Answered>
     </Page>
   )

@@ -22,7 +22,7 @@ export function WebhookPage() {
   const id = params['id']!
   const used = useAsked('getWebhook', { path: { id } }, { everyMs: 5_000 })
   return (
-    <Page title="Webhook" about={<a href="/dashboard/webhooks">All webhooks</a>}>
+    <Page title="Webhook" help="webhooks" about={<a href="/dashboard/webhooks">All webhooks</a>}>
       <Answered used={used}>
         {(webhook) => <OneWebhook webhook={webhook} tag={used.tag} again={used.again} />}
       </Answered>

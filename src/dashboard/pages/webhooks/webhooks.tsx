@@ -28,6 +28,7 @@ export function Webhooks() {
   return (
     <Page
       title="Webhooks"
+      help="webhooks"
       about="URLs that receive events (Standard Webhooks): signed, delivered at least once, retried for a day."
       actions={
         !isMaking && (
