@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [
-  ['"servers"', isAnMcpServer],
-  ['.gatehouse-key\n', (bench, example) => bench.shell(example)],
-  ['"mcpServers"', isStartedByAnMcpClient],
   ['"tools/call"', callsATool],
+  ['tools list', usesTheCommandLine],
+  ['"servers"', isAnMcpServer],
+  ['"mcpServers"', isStartedByAnMcpClient],
   ['a2a/v1/message:send', sendsMessages],
 ]
 
@@ -41,6 +41,12 @@ async function isStartedByAnMcpClient({ gate, folder, shell }: Bench, example: s
 
 async function callsATool({ shell }: Bench, example: string): Promise<void> {
   const { out } = await shell(example)
+  assert.match(out, /gptbot/)
+}
+
+async function usesTheCommandLine({ gate, shell }: Bench, example: string): Promise<void> {
+  const { out } = await shell(example, { instead: [['--key-file', `--url ${gate.manage} --key-file`]] })
+  assert.match(out, /compare_fingerprints/)
   assert.match(out, /gptbot/)
 }
 
