@@ -7,14 +7,14 @@ export interface GuideLink {
 /** Where a link of a page of the manual leads: `policy.md#rules`. `null`: not to a page of the manual. */
 export function guideLink(href: string): GuideLink | null {
   const [path, anchor = ''] = href.split('#') as [string, string?]
-  const topic = LISTS[path] ?? GUIDE_PAGE.exec(path)?.[1]
+  const topic = LISTS.get(path) ?? GUIDE_PAGE.exec(path)?.[1]
   return topic === undefined ? null : { topic, anchor }
 }
 
-const LISTS: Readonly<Record<string, string>> = {
-  '../README.md': 'settings',
-  '../METRICS.md': 'metrics',
-  'METRICS.md': 'metrics',
-}
+const LISTS: ReadonlyMap<string, string> = new Map([
+  ['../README.md', 'settings'],
+  ['../METRICS.md', 'metrics'],
+  ['METRICS.md', 'metrics'],
+])
 /** Seen from config/guide/, or from config/. README.md is the list of the pages. */
 const GUIDE_PAGE = /^(?:guide\/)?(?!README)([\w-]+)\.md$/

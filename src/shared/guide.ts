@@ -43,6 +43,7 @@ export class Guide {
 
   /** Topics of pages with a heading that contains this word. */
   topicsAbout(word: string): readonly string[] {
+    if (word.length < WORD_LENGTH_MIN) return []
     const wanted = word.toLowerCase()
     const isAbout = (page: GuidePage) =>
       headings(this.text(page)).some((title) => title.toLowerCase().includes(wanted))
@@ -69,6 +70,8 @@ function headings(text: string): string[] {
   return parseMarkdown(text).flatMap((block) => (block.kind === 'heading' ? [plainText(block.spans)] : []))
 }
 
+/** Shorter ones are part of most headings. */
+const WORD_LENGTH_MIN = 3
 const INDEX = 'README.md'
 /** Holds the title. */
 const BEGINNING_LENGTH = 512
