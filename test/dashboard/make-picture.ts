@@ -1,28 +1,36 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
-import { chromium } from 'playwright-core'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { parse } from 'yaml'
 import { GATEHOUSE } from '../e2e/programs.ts'
 
 /**
- * `npm run picture`: starts the demo, waits until its clients were seen for a while, and writes the picture of the
- * dashboard that the README shows.
+ * `npm run picture`: starts the demo with a policy that blocks spoofed browsers, lets a browser visit its app, and writes
+ * the picture of the dashboard that the README shows, once the plot of five minutes is full.
  */
 const FILE = 'config/guide/dashboard.png'
 const BYTES_MAX = 150_000
-const WIDTH = 1_280
-const HEIGHT = 800
-/** Long enough for the plots to have a shape. */
-const TRAFFIC_MS = 45_000
+const POLICY = 'config/block-spoofed-browsers.yaml'
+const VIEWPORT = { width: 1_280, height: 800 }
+const TRAFFIC_MS = 300_000
+const VISIT_EVERY_MS = 700
 
-const demo = spawn(process.execPath, [GATEHOUSE, 'demo'], { stdio: ['ignore', 'pipe', 'inherit'] })
+const folder = mkdtempSync(join(tmpdir(), 'picture-'))
+const demo = spawn(process.execPath, [GATEHOUSE, 'demo'], {
+  env: { ...process.env, TMPDIR: folder },
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
 const address = addressIn(demo.stdout)
 try {
   await photograph(await address)
 } finally {
   demo.kill('SIGINT')
   await once(demo, 'exit')
+  rmSync(folder, { recursive: true, force: true })
 }
 const { size } = statSync(FILE)
 process.stdout.write(`${FILE}: ${size} bytes\n`)
@@ -45,12 +53,30 @@ async function photograph(link: string): Promise<void> {
   const executablePath = spawnSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).stdout.trim()
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   try {
-    const page = await browser.newPage({ viewport: { width: WIDTH, height: HEIGHT }, colorScheme: 'light' })
+    usePolicy()
+    const [visitor, page] = [await visitorOf(browser), await browser.newPage({ viewport: VIEWPORT })]
     await page.goto(link)
     await page.getByRole('navigation', { name: 'Pages' }).waitFor()
-    await page.waitForTimeout(TRAFFIC_MS)
-    await page.screenshot({ path: FILE, type: 'png' })
+    for (const endMs = Date.now() + TRAFFIC_MS; Date.now() < endMs; ) {
+      await visitor.goto('https://localhost:8443/')
+      await visitor.waitForTimeout(VISIT_EVERY_MS)
+    }
+    await page.screenshot({ path: FILE })
   } finally {
     await browser.close()
   }
+}
+
+/** Replaces the policy file of the demo, which is loaded again when it changes. */
+function usePolicy(): void {
+  const [file] = globSync('gatehouse-demo-*/policy.json', { cwd: folder })
+  const policy = parse(readFileSync(POLICY, 'utf8'))
+  writeFileSync(join(folder, file!), JSON.stringify({ ...policy, unknown_signer: { wait: '2s' } }))
+}
+
+/** With the User-Agent of a browser that has a window. */
+async function visitorOf(browser: Browser): Promise<Page> {
+  const [major] = browser.version().split('.')
+  const userAgent = `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${major}.0.0.0 Safari/537.36`
+  return browser.newPage({ ignoreHTTPSErrors: true, userAgent })
 }

@@ -39,8 +39,9 @@ function TopicPage({ topic }: { readonly topic: string }) {
   const { answer: text, problem, again } = useTopic(topic)
   const blocks = useMemo(() => parseMarkdown(text ?? ''), [text])
   useEffect(() => {
-    const anchor = decodeURIComponent(location.hash.slice(1))
-    if (blocks.length > 0 && anchor !== '') document.getElementById(anchor)?.scrollIntoView()
+    for (const block of blocks)
+      if (block.kind === 'heading' && `#${encodeURI(block.anchor)}` === location.hash)
+        document.getElementById(block.anchor)?.scrollIntoView()
   }, [blocks])
   const [first, ...rest] = blocks
   const hasTitle = first?.kind === 'heading' && first.level === 1

@@ -18,7 +18,7 @@ function BlockView({ block }: { readonly block: Block }) {
     case 'code':
       return (
         <div class="copied">
-          <Preformatted label="Example" text={block.text} />
+          <Preformatted label={`Example: ${block.text.split('\n', 1)[0]!}`} text={block.text} />
           <Copy text={block.text} />
         </div>
       )
@@ -60,7 +60,8 @@ function Item({ blocks }: { readonly blocks: readonly Block[] }) {
 }
 
 function TableView({ head, rows }: { readonly head: Cells; readonly rows: readonly Cells[] }) {
-  const label = `Table: ${head.map(plainText).join(', ')}`
+  // Unlike those of the other tables of the page.
+  const label = `Table: ${head.map(plainText).join(', ')}; from ${plainText(rows[0]?.[0] ?? [])}`
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
     <section class="scrolled" tabIndex={0} aria-label={label}>
@@ -98,7 +99,7 @@ function SpanView({ span }: { readonly span: Span }) {
       return <em>{inline(span.spans)}</em>
     case 'link': {
       const href = addressOf(span.href)
-      return href === null ? <>{inline(span.spans)}</> : <a href={href}>{inline(span.spans)}</a>
+      return href === null ? <span>{inline(span.spans)}</span> : <a href={href}>{inline(span.spans)}</a>
     }
   }
 }
