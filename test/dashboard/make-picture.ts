@@ -15,7 +15,7 @@ import { GATEHOUSE } from '../e2e/programs.ts'
 const FILE = 'config/guide/dashboard.png'
 const BYTES_MAX = 150_000
 const POLICY = 'config/block-spoofed-browsers.yaml'
-const VIEWPORT = { width: 1_280, height: 800 }
+const VIEWPORT = { width: 1_180, height: 740 }
 const TRAFFIC_MS = 300_000
 const VISIT_EVERY_MS = 700
 
