@@ -7,8 +7,7 @@ import type { SoftwareRow } from '../../store/catalogue/catalogue.ts'
 import type { Store } from '../../store/store.ts'
 import { agentEvidence, verificationSources } from '../judging/agent-evidence.ts'
 import type { Management } from '../management.ts'
-import { listing } from '../http/listing.ts'
-import { operation } from '../http/operation.ts'
+import { type ApiOffered, type ApiVersioned, listing, operation } from './operation.ts'
 import { reasons, textInQuery, time, timeOf } from '../http/schemas.ts'
 import {
   shownSignature,
@@ -16,7 +15,6 @@ import {
   signature,
   signatureWithEvidence,
 } from '../judging/signature-schemas.ts'
-import type { Offered, Versioned } from '../http/version.ts'
 
 const category = z.enum(CATEGORIES).meta({ id: 'AgentCategory' })
 const fingerprintLists = z
@@ -135,7 +133,7 @@ const describing = {
     store.catalogue.softwareNamed(params.agent_id),
 }
 
-const getAgent: Versioned = {
+const getAgent: ApiVersioned = {
   v1: operation({
     ...describing,
     answer: agentDetail,
@@ -156,7 +154,7 @@ const getAgent: Versioned = {
   }),
 }
 
-export const AGENT_OPERATIONS: readonly Offered[] = [listAgents, getAgent]
+export const AGENT_OPERATIONS: readonly ApiOffered[] = [listAgents, getAgent]
 
 async function shownAgents(known: readonly KnownAgent[], { store }: Management) {
   const ids = known.map(({ id }) => id)

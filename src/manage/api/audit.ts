@@ -1,8 +1,7 @@
 import * as z from 'zod'
 import type { AuditEntry } from '../../store/people/audit.ts'
-import { listing } from '../http/listing.ts'
+import { type ApiOffered, listing } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const auditEntry = z
   .strictObject({
@@ -56,7 +55,7 @@ const listAudit = listing({
   items: { schema: auditEntry, show: (entries) => entries.map(shown) },
 })
 
-export const AUDIT_OPERATIONS: readonly Offered[] = [listAudit]
+export const AUDIT_OPERATIONS: readonly ApiOffered[] = [listAudit]
 
 function shown({ id, atMs, principal, action, subject, detail, address, requestId }: AuditEntry) {
   return { id, at: timeOf(atMs), principal, action, subject, detail, address, request_id: requestId }

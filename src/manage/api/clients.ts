@@ -4,11 +4,10 @@ import { AUTH_METHODS, deleteClient, GRANT_TYPES, makeClient, scopesOf } from '.
 import { PLANS, planFor, SCOPES } from '../http/access/principal.ts'
 import { Refusal } from '../http/refusal.ts'
 import { plan, scope } from './keys.ts'
-import { listing } from '../http/listing.ts'
 import { given, has, is, mayBe, rules, when } from './member-rules.ts'
-import { actorOf, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const grantType = z.enum(GRANT_TYPES).meta({ id: 'GrantType' })
 const authMethod = z.enum(AUTH_METHODS).meta({
@@ -149,7 +148,7 @@ const removeClient = operation({
   },
 })
 
-export const CLIENT_OPERATIONS: readonly Offered[] = [createClient, listClients, removeClient]
+export const CLIENT_OPERATIONS: readonly ApiOffered[] = [createClient, listClients, removeClient]
 
 function shown(client: OAuthClient) {
   const { id, name, redirectUris, jwks, createdAtMs, origin } = client

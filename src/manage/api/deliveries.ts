@@ -7,10 +7,9 @@ import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 import { bodyOf } from '../jobs/signing.ts'
 import { findReplayed, replay, sendTest, tryAgain } from '../events/webhooks/by-hand.ts'
-import { listing } from '../http/listing.ts'
-import { actorOf, type Asked, operation } from '../http/operation.ts'
+import { actorOf, type Addressed } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 import { event, type EventType } from './webhook-views.ts'
 
 const attempt = z
@@ -51,11 +50,11 @@ const deliveryWithBody = z
 const id = z.strictObject({ id: z.string().max(100) })
 const ofWebhook = {
   params: id,
-  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
 }
 const byId = {
   params: id,
-  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.deliveryLog.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.deliveryLog.byId(params.id),
 }
 
 function moment(description: string) {
@@ -212,7 +211,7 @@ const replayWebhook = operation({
   },
 })
 
-export const DELIVERY_OPERATIONS: readonly Offered[] = [
+export const DELIVERY_OPERATIONS: readonly ApiOffered[] = [
   testWebhook,
   replayWebhook,
   listDeliveries,

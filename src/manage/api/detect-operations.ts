@@ -5,9 +5,8 @@ import type { Management } from '../management.ts'
 import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
 import { ITEMS_MAX, SLICE_MS } from '../jobs/task-types.ts'
 import { detectionRequest, detectionResult } from './detect.ts'
-import { operation } from '../http/operation.ts'
+import { type ApiOffered, type ApiVersioned, operation } from './operation.ts'
 import { validated } from '../http/validate.ts'
-import type { Offered, Versioned } from '../http/version.ts'
 
 const EXAMPLE: z.output<typeof detectionResult> = {
   ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
@@ -59,7 +58,7 @@ const detectionRequests = z
 const detectionResults = z.array(detectionResult).meta({ id: 'DetectionResultList' })
 const oneOrAll: z.ZodType<Detected | readonly Detected[]> = z.union([detectionResult, detectionResults])
 
-const detectAgent: Versioned = {
+const detectAgent: ApiVersioned = {
   v1: operation({
     ...detecting,
     description: DESCRIPTION,
@@ -81,7 +80,7 @@ A list of up to ${ITEMS_MAX.toLocaleString('en')} requests is answered with a li
   }),
 }
 
-export const DETECT_OPERATIONS: readonly Offered[] = [detectAgent]
+export const DETECT_OPERATIONS: readonly ApiOffered[] = [detectAgent]
 
 type Request = z.output<typeof detectionRequest>
 type Detected = Detection & { readonly request_id: string }

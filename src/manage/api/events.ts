@@ -11,10 +11,9 @@ import { type Sight, sightOf } from '../intake/personal-data.ts'
 import { invalid } from '../http/refusal.ts'
 import { shownEvent } from '../events/shown-event.ts'
 import { softwareIdsOf } from './software-id.ts'
-import { listing } from '../http/listing.ts'
-import { type Call, operation } from '../http/operation.ts'
+import type { Call } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { textInQuery, time } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const TYPES = ['new_agent', 'new_signature', 'threat_detected'] as const
 const TRAFFIC = 'traffic'
@@ -124,7 +123,7 @@ const getEvent = operation({
   run: ({ subject, principal }) => ({ body: shownEvents([subject], sightOf(principal))[0]! }),
 })
 
-export const EVENT_OPERATIONS: readonly Offered[] = [listEvents, getEvent]
+export const EVENT_OPERATIONS: readonly ApiOffered[] = [listEvents, getEvent]
 
 function shownEvents(events: readonly EventRecord[], sight: Sight): z.output<typeof event>[] {
   return events.map((each) => shownEvent(each, sight)) as z.output<typeof event>[]

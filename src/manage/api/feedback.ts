@@ -1,7 +1,8 @@
 import * as z from 'zod'
 import { type Counted, giveFeedback, OUTCOMES } from '../judging/feedback.ts'
 import { exactlyOne, given, is, rules, when } from './member-rules.ts'
-import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOperation, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
 const id = z.string().regex(/^[\w.:=-]{1,128}$/, 'is not a valid id of a decision or a request')
@@ -73,7 +74,7 @@ const sendFeedback = operation({
   },
 })
 
-export const FEEDBACK_OPERATIONS: readonly AnyOperation[] = [sendFeedback]
+export const FEEDBACK_OPERATIONS: readonly ApiOperation[] = [sendFeedback]
 
 function shown(counted: Counted): z.output<typeof feedback> {
   const { id, decisionId, told, toldSoftwareId, outcome, verdict, verdictSoftwareId, fingerprints } = counted

@@ -3,10 +3,8 @@ import type { WorkerStatus } from '../../plane/worker-status.ts'
 import { noPart } from '../../store/engine/page.ts'
 import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../publish/fleet-view.ts'
 import type { Management } from '../management.ts'
-import { listing } from '../http/listing.ts'
-import { operation } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const instance = z
   .strictObject({
@@ -147,7 +145,7 @@ const listFleetProxies = listing({
   },
 })
 
-export const FLEET_OPERATIONS: readonly Offered[] = [getFleet, listFleetProxies]
+export const FLEET_OPERATIONS: readonly ApiOffered[] = [getFleet, listFleetProxies]
 
 function shownSummary({ total, byState, byVersion, current, oldestMadeAtMs }: FleetSummary) {
   return {

@@ -3,10 +3,9 @@ import { GRANT_STATES, type GnapGrantRecord } from '../../store/people/gnap-gran
 import { decideGrant } from '../auth/gnap/grants.ts'
 import { SCOPES, type Scope } from '../http/access/principal.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
-import { listing } from '../http/listing.ts'
-import { actorOf, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const scopes = z.array(z.enum(SCOPES))
 const state = z.enum(GRANT_STATES).meta({
@@ -88,7 +87,7 @@ const decideGrantById = operation({
   },
 })
 
-export const GRANT_OPERATIONS: readonly Offered[] = [listGrants, decideGrantById]
+export const GRANT_OPERATIONS: readonly ApiOffered[] = [listGrants, decideGrantById]
 
 function scopesGiven(
   { scopes: asked }: GnapGrantRecord,

@@ -5,11 +5,10 @@ import { principalOf } from '../auth/api-keys.ts'
 import { makeKey, type WantedKey } from '../auth/make-key.ts'
 import { ACCESS, type Access, PLANS, planFor, SCOPES, type Scope } from '../http/access/principal.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
-import { listing } from '../http/listing.ts'
 import { exactlyOne } from './member-rules.ts'
-import { actorOf, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 export const scope = z.enum(SCOPES).meta({ id: 'Scope' })
 export const plan = z.enum(PLANS).meta({
@@ -113,7 +112,7 @@ const revokeKey = operation({
   },
 })
 
-export const KEY_OPERATIONS: readonly Offered[] = [createKey, listKeys, revokeKey]
+export const KEY_OPERATIONS: readonly ApiOffered[] = [createKey, listKeys, revokeKey]
 
 /** Exactly one of `access` and `scopes` says what the key may do. */
 function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey {

@@ -1,9 +1,8 @@
 import * as z from 'zod'
 import { SCOPES } from '../http/access/principal.ts'
 import { plan, scope } from './keys.ts'
-import { operation } from '../http/operation.ts'
+import { type ApiOffered, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const principal = z
   .strictObject({
@@ -37,4 +36,4 @@ const getMe = operation({
   }),
 })
 
-export const ME_OPERATIONS: readonly Offered[] = [getMe]
+export const ME_OPERATIONS: readonly ApiOffered[] = [getMe]

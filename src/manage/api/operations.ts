@@ -25,11 +25,13 @@ import { taskOperations } from './tasks.ts'
 import { toolOperations } from './tools.ts'
 import { TRUST_OPERATIONS } from './trust.ts'
 import { USER_OPERATIONS } from './users.ts'
-import { type ApiVersion, inVersion, type Offered } from '../http/version.ts'
+import { type ApiVersion, inVersion } from '../http/version.ts'
+import type { ApiContext } from './context.ts'
+import type { ApiOffered } from './operation.ts'
 import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 /** Operations that tools run on one item, and tasks on many. */
-const RESOURCES: readonly Offered[] = [
+const RESOURCES: readonly ApiOffered[] = [
   ...DETECT_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...SIGNATURE_OPERATIONS,
@@ -40,12 +42,12 @@ const RESOURCES: readonly Offered[] = [
 /** The types of tasks. */
 export const TASK_TYPES = taskTypesOf(toolsOf(inVersion(RESOURCES, 'v1')), [ANALYZE_CAPTURE])
 
-const FOR_TOOLS: readonly Offered[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
+const FOR_TOOLS: readonly ApiOffered[] = [...RESOURCES, ...taskOperations(TASK_TYPES)]
 
 /** For `/execute`, MCP and A2A. In every version they run the operations of /v1. */
 export const TOOLS = toolsOf(inVersion(FOR_TOOLS, 'v1'))
 
-const ALL: readonly Offered[] = [
+const ALL: readonly ApiOffered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
   ...REQUEST_OPERATIONS,
@@ -68,9 +70,9 @@ const ALL: readonly Offered[] = [
   ...DELIVERY_OPERATIONS,
 ]
 
-export const V1: ApiVersion = { prefix: '/v1', isBeta: false, operations: inVersion(ALL, 'v1') }
-export const V2: ApiVersion = { prefix: '/v2', isBeta: true, operations: inVersion(ALL, 'v2') }
-export const VERSIONS: readonly ApiVersion[] = [V1, V2]
+export const V1: ApiVersion<ApiContext> = { prefix: '/v1', isBeta: false, operations: inVersion(ALL, 'v1') }
+export const V2: ApiVersion<ApiContext> = { prefix: '/v2', isBeta: true, operations: inVersion(ALL, 'v2') }
+export const VERSIONS: readonly ApiVersion<ApiContext>[] = [V1, V2]
 
 /** The ids are the same in all versions. */
 export const OPERATION_IDS: readonly string[] = V1.operations.map(({ id }) => id)

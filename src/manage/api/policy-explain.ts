@@ -10,7 +10,7 @@ import { describedRequest, readWrittenRequest } from '../../policy/written-reque
 import { knowledgeOf } from '../judging/detection.ts'
 import { evidence, proof, software } from './detect.ts'
 import { given, is, rules, when } from './member-rules.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from './operation.ts'
 import { checked, checkPolicy, compiledInForce, namesIn, policyDocument } from './policy.ts'
 import { invalid } from '../http/refusal.ts'
 

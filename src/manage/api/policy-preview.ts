@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type PolicyPreview, tryPolicy } from '../publish/policy-preview.ts'
 import { Refusal } from '../http/refusal.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from './operation.ts'
 import { checkPolicy, compiledInForce, policyDocument, warnings, warningsOf } from './policy.ts'
 import { time, timeOf } from '../http/schemas.ts'
 import { WINDOWS, window } from './stats.ts'

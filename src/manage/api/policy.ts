@@ -8,10 +8,9 @@ import type { PolicyVersion } from '../../store/work/policies.ts'
 import type { Management } from '../management.ts'
 import { hashOf, type PolicyInForce, type PolicyKeeper } from '../publish/policy-keeper.ts'
 import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
-import { listing } from '../http/listing.ts'
-import { actorOf, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const RULE = {
   type: 'object' as const,
@@ -215,7 +214,7 @@ const restorePolicy = operation({
   },
 })
 
-export const POLICY_OPERATIONS: readonly Offered[] = [
+export const POLICY_OPERATIONS: readonly ApiOffered[] = [
   ...[getPolicy, putPolicy, listPolicyVersions, getPolicyVersion, restorePolicy],
 ]
 

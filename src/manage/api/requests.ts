@@ -13,7 +13,7 @@ import { fingerprintsOf, outlineOf } from '../judging/sighting-account.ts'
 import { softwareIdOf } from './software-id.ts'
 import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionIn } from '../http/cursor.ts'
 import { invalid } from '../http/refusal.ts'
-import { type AnyOperation, operation } from '../http/operation.ts'
+import { type ApiOperation, operation } from './operation.ts'
 import { textInQuery, time } from '../http/schemas.ts'
 
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
@@ -134,7 +134,7 @@ const getRequest = operation({
   run: ({ subject, principal }) => ({ body: shown(subject, sightOf(principal)) }),
 })
 
-export const REQUEST_OPERATIONS: readonly AnyOperation[] = [listRequests, getRequest]
+export const REQUEST_OPERATIONS: readonly ApiOperation[] = [listRequests, getRequest]
 
 /** Replaces the name of an agent by its id, because sightings contain ids. */
 async function withId(wanted: Filters, management: Management): Promise<Filters> {

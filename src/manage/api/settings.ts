@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { LIVE_CHANGES, type ShownSetting } from '../publish/live-settings.ts'
-import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOperation, operation } from './operation.ts'
 import { checkMatch, etagOf } from '../http/precondition.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
@@ -55,7 +56,7 @@ const updateSettings = operation({
   },
 })
 
-export const SETTING_OPERATIONS: readonly AnyOperation[] = [getSettings, updateSettings]
+export const SETTING_OPERATIONS: readonly ApiOperation[] = [getSettings, updateSettings]
 
 function shown(all: readonly ShownSetting[]) {
   return {

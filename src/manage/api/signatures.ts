@@ -5,8 +5,7 @@ import type { KnownSignature, SignatureSort } from '../../store/catalogue/catalo
 import type { Management } from '../management.ts'
 import { type FieldError, invalid } from '../http/refusal.ts'
 import { noPart } from '../../store/engine/page.ts'
-import { listing } from '../http/listing.ts'
-import { operation } from '../http/operation.ts'
+import { type ApiOffered, type ApiVersioned, listing, operation } from './operation.ts'
 import { booleanInQuery, textInQuery } from '../http/schemas.ts'
 import {
   fingerprintType,
@@ -17,7 +16,6 @@ import {
   signature,
   signatureWithEvidence,
 } from '../judging/signature-schemas.ts'
-import type { Offered, Versioned } from '../http/version.ts'
 
 const SORTS = ['fingerprint', 'first_seen', 'confidence', 'observations'] as const
 
@@ -96,7 +94,7 @@ const lookingUp = {
   examples: { query: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1' } },
 }
 
-const lookupFingerprint: Versioned = {
+const lookupFingerprint: ApiVersioned = {
   v1: operation({
     ...lookingUp,
     answer: z.array(likeSignature),
@@ -116,7 +114,7 @@ const lookupFingerprint: Versioned = {
   }),
 }
 
-export const SIGNATURE_OPERATIONS: readonly Offered[] = [listSignatures, lookupFingerprint]
+export const SIGNATURE_OPERATIONS: readonly ApiOffered[] = [listSignatures, lookupFingerprint]
 
 async function lookedUp(
   query: z.output<typeof lookingUp.query>,

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { changed } from '../http/audit.ts'
-import { actorOf, type AnyOperation, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOperation, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
 const signingKey = z
@@ -61,7 +62,7 @@ const rotateSigningKey = operation({
   },
 })
 
-export const SIGNING_KEY_OPERATIONS: readonly AnyOperation[] = [listSigningKeys, rotateSigningKey]
+export const SIGNING_KEY_OPERATIONS: readonly ApiOperation[] = [listSigningKeys, rotateSigningKey]
 
 function shown({ kid, createdAtMs, signsFromMs }: { kid: string; createdAtMs: number; signsFromMs: number }) {
   return { kid, created_at: timeOf(createdAtMs), signs_from: timeOf(signsFromMs) }

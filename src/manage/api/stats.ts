@@ -13,7 +13,7 @@ import {
 import type { RolledUp, RolledUpBucket, Span } from '../../store/traffic/rollups.ts'
 import type { Store } from '../../store/store.ts'
 import { invalid } from '../http/refusal.ts'
-import { type AnyOperation, operation } from '../http/operation.ts'
+import { type ApiOperation, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
 /** Each window with the sizes of buckets that it allows, and the default size. */
@@ -164,7 +164,7 @@ const getAgentTraffic = operation({
   },
 })
 
-export const STATS_OPERATIONS: readonly AnyOperation[] = [getStats, getAgentTraffic]
+export const STATS_OPERATIONS: readonly ApiOperation[] = [getStats, getAgentTraffic]
 
 function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | undefined }) {
   const { window } = query

@@ -11,7 +11,7 @@ import type { SayStream } from '../http/router.ts'
  * Answers as Server-Sent Events if `Accept` prefers them. A client that accepts anything gets JSON, because
  * JSON ends.
  */
-export function streamer(management: Management): SayStream {
+export function streamer(management: Management): SayStream<Management> {
   return async (ctx, { stream, scopes }, call) => {
     if (stream === null) return false
     ctx.vary('Accept')

@@ -5,9 +5,9 @@ import type { Management } from '../management.ts'
 import type { Submitted } from '../judging/submissions/analyse.ts'
 import { review } from '../judging/submissions/review.ts'
 import { LIST_MAX, submit, type Taken } from '../judging/submissions/submit.ts'
-import { listing } from '../http/listing.ts'
 import { is, mayBe, rules } from './member-rules.ts'
-import { actorOf, type Call, operation } from '../http/operation.ts'
+import { actorOf, type Call } from '../http/operation.ts'
+import { type ApiOffered, type ApiVersioned, listing, operation } from './operation.ts'
 import { signature, signatureWithEvidence } from '../judging/signature-schemas.ts'
 import {
   category,
@@ -20,7 +20,6 @@ import {
   submitAnswer,
   type,
 } from './submission-views.ts'
-import type { Offered, Versioned } from '../http/version.ts'
 
 /** Without the members that only an acceptance takes. */
 const ONLY_DECISION = rules(mayBe('agent_id', { type: 'null' }), mayBe('despite_people', { const: false }))
@@ -91,7 +90,7 @@ const submitting = {
   isIdempotent: true,
 }
 
-const submitSignature: Versioned = {
+const submitSignature: ApiVersioned = {
   v1: operation({
     ...submitting,
     answer: submitAnswer(signature),
@@ -199,7 +198,7 @@ If two decisions are sent at once, the later one gets 409, which names the state
   },
 })
 
-export const SUBMISSION_OPERATIONS: readonly Offered[] = [
+export const SUBMISSION_OPERATIONS: readonly ApiOffered[] = [
   submitSignature,
   listSubmissions,
   getSubmission,

@@ -20,10 +20,9 @@ import {
   positionIn,
 } from '../http/cursor.ts'
 import { exactlyOne } from './member-rules.ts'
-import { type AnyOperation, operation } from '../http/operation.ts'
+import { type ApiOffered, type ApiOperation, type ApiVersioned, operation } from './operation.ts'
 import { links, PAGE_FIELDS, time, timeOf } from '../http/schemas.ts'
 import { jsonSchemaOf } from './tools.ts'
-import type { Offered, Versioned } from '../http/version.ts'
 
 const status = z.enum(['queued', 'running', 'completed', 'failed', 'cancelled'])
 
@@ -103,11 +102,11 @@ const listAnswer = z.strictObject({
 type Types = ReadonlyMap<string, TaskType>
 
 /** The operations on tasks of these types. */
-export function taskOperations(types: Types): readonly Offered[] {
+export function taskOperations(types: Types): readonly ApiOffered[] {
   return [listTasks(types), createTask(types), getTask, cancelTask]
 }
 
-function listTasks(types: Types): AnyOperation {
+function listTasks(types: Types): ApiOperation {
   const tasks = [...types.values()].map(({ type, title, description, tool, itemsMax }) => ({
     ...{ type, title, description },
     input_schema: jsonSchemaOf(tool.input, 'input'),
@@ -129,7 +128,7 @@ function listTasks(types: Types): AnyOperation {
   })
 }
 
-function createTask(types: Types): AnyOperation {
+function createTask(types: Types): ApiOperation {
   const taskRequest = z
     .strictObject({
       type: z.enum([...types.keys()] as [string, ...string[]]),
@@ -277,7 +276,7 @@ const lookedAt = {
   ...ownTask,
 }
 
-const getTask: Versioned = {
+const getTask: ApiVersioned = {
   v1: operation({
     ...lookedAt,
     description: 'Its results are in the order of its items. Tasks of other callers are not found.',

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { comparisonAnswer, comparisonRequest, explanationAnswer } from './analysis.ts'
 import { detectionRequest } from './detect.ts'
-import type { AnyOperation } from '../http/operation.ts'
+import type { ApiOperation } from './operation.ts'
 import { compare } from '../judging/comparison.ts'
 import { knowledgeOf } from '../judging/detection.ts'
 import { explain } from '../judging/explanation.ts'
@@ -9,7 +9,7 @@ import { followTask } from './task-following.ts'
 import { type AskedOf, ask, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
 
 /** The tools for these operations, and the tools that have no operation of their own. */
-export function toolsOf(operations: readonly AnyOperation[]): Tools {
+export function toolsOf(operations: readonly ApiOperation[]): Tools {
   const byAddress = new Map(operations.map((each) => [`${each.method} ${each.path}`, each]))
   const found = FROM_OPERATIONS.flatMap((each) => {
     const operation = byAddress.get(each.operation)
@@ -24,7 +24,7 @@ interface FromOperation {
   readonly title: string
   /** Replaces the description of the operation, which is not written for tools. */
   readonly description: string
-  readonly input: (operation: AnyOperation) => z.ZodType
+  readonly input: (operation: ApiOperation) => z.ZodType
   /** If the answer is a list, the name of the member that holds it. */
   readonly listName?: string
   readonly isReadOnly: boolean
@@ -35,7 +35,7 @@ interface FromOperation {
 // biome-ignore lint/suspicious/noExplicitAny: the output of the tool's own schema
 type Given = any
 
-function toolFrom(operation: AnyOperation, from: FromOperation): Tool {
+function toolFrom(operation: ApiOperation, from: FromOperation): Tool {
   const { name, title, description, isReadOnly, listName } = from
   const answer: z.ZodType = operation.answer ?? z.null()
   return {
@@ -67,7 +67,7 @@ function annotations(isReadOnly: boolean): Tool['annotations'] {
   }
 }
 
-function bodyOf({ body }: AnyOperation): z.ZodType {
+function bodyOf({ body }: ApiOperation): z.ZodType {
   return body as z.ZodType
 }
 

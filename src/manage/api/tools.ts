@@ -3,7 +3,7 @@ import { SCOPES } from '../http/access/principal.ts'
 import { Refusal } from '../http/refusal.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { neededBy, type Tool, TOOL_PROTOCOLS, type Tools } from '../jobs/tools.ts'
-import { type AnyOperation, operation } from '../http/operation.ts'
+import { type ApiOperation, operation } from './operation.ts'
 
 const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema.' })
 
@@ -45,11 +45,11 @@ const executeAnswer = z
   })
   .meta({ id: 'ExecuteResult' })
 
-export function toolOperations(tools: Tools): readonly AnyOperation[] {
+export function toolOperations(tools: Tools): readonly ApiOperation[] {
   return [listTools(tools), executeTool(tools)]
 }
 
-function listTools(tools: Tools): AnyOperation {
+function listTools(tools: Tools): ApiOperation {
   const body = { tools: tools.list.map(described) }
   return operation({
     id: 'listTools',
@@ -64,7 +64,7 @@ function listTools(tools: Tools): AnyOperation {
   })
 }
 
-function executeTool(tools: Tools): AnyOperation {
+function executeTool(tools: Tools): ApiOperation {
   return operation({
     id: 'executeTool',
     method: 'POST',

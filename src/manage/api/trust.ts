@@ -4,11 +4,10 @@ import { makeTrust, removeTrust } from '../auth/make-trust.ts'
 import { knownPlan, knownScopes, SCOPES } from '../http/access/principal.ts'
 import { Refusal } from '../http/refusal.ts'
 import { plan, scope } from './keys.ts'
-import { listing } from '../http/listing.ts'
 import { given } from './member-rules.ts'
-import { actorOf, operation } from '../http/operation.ts'
+import { actorOf } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const members = z.record(z.string(), z.unknown())
 const AGENT = 'https://agent.example/identity.json'
@@ -112,7 +111,7 @@ const deleteTrust = operation({
   },
 })
 
-export const TRUST_OPERATIONS: readonly Offered[] = [createTrust, listTrust, deleteTrust]
+export const TRUST_OPERATIONS: readonly ApiOffered[] = [createTrust, listTrust, deleteTrust]
 
 function shown({ id, kind, subject, name, scopes, plan, document, createdAtMs }: TrustRecord) {
   const isKey = kind === 'key'

@@ -14,12 +14,11 @@ import { passwordProblem } from '../auth/people/password-hash.ts'
 import { SCOPES, type Scope } from '../http/access/principal.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import { scope } from './keys.ts'
-import { listing } from '../http/listing.ts'
 import type { Management } from '../management.ts'
-import { actorOf, type Asked, operation } from '../http/operation.ts'
+import { actorOf, type Addressed } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { checkMatch, etagOf } from '../http/precondition.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import type { Offered } from '../http/version.ts'
 
 const openid = z.strictObject({ issuer: z.string(), subject: z.string() }).meta({ id: 'OpenidAccount' })
 
@@ -138,7 +137,7 @@ const listUsers = listing({
 
 const byId = {
   params: z.strictObject({ id: z.string() }),
-  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.users.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.users.byId(params.id),
 }
 
 const getUser = operation({
@@ -259,7 +258,7 @@ const deleteUserOpenid = operation({
   },
 })
 
-export const USER_OPERATIONS: readonly Offered[] = [
+export const USER_OPERATIONS: readonly ApiOffered[] = [
   createUser,
   listUsers,
   getUser,

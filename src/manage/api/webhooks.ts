@@ -6,10 +6,9 @@ import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import { newSigningSecret, secretOf } from '../jobs/signing.ts'
-import { listing } from '../http/listing.ts'
-import { actorOf, type Asked, operation } from '../http/operation.ts'
+import { actorOf, type Addressed } from '../http/operation.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
 import { checkMatch } from '../http/precondition.ts'
-import type { Offered } from '../http/version.ts'
 import {
   anew,
   configuredHalf,
@@ -107,7 +106,7 @@ const listWebhooks = listing({
 
 const byId = {
   params: z.strictObject({ id: z.string() }),
-  find: ({ params }: Asked<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
 }
 
 const getWebhook = operation({
@@ -234,7 +233,7 @@ const rotateWebhookSecret = operation({
   },
 })
 
-export const WEBHOOK_OPERATIONS: readonly Offered[] = [
+export const WEBHOOK_OPERATIONS: readonly ApiOffered[] = [
   ...[createWebhook, listWebhooks, getWebhook, updateWebhook, deleteWebhook, rotateWebhookSecret],
 ]
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { IdempotencyStore, KeptAnswer } from '../../store/work/idempotency.ts'
-import type { Management } from '../management.ts'
+import type { HttpContext } from './context.ts'
 import { type FieldError, invalid, type ProblemCode, Refusal } from './refusal.ts'
 
 /** A request and its principal. */
@@ -26,13 +26,13 @@ export interface GivenAnswer {
  */
 export class Idempotency {
   readonly #store: IdempotencyStore
-  readonly #management: Management
+  readonly #nowMs: () => number
   /** The number of finished requests whose outcome still has to be stored. */
   #late = 0
 
-  constructor(management: Management) {
-    this.#store = management.store.idempotency
-    this.#management = management
+  constructor({ store, nowMs }: Pick<HttpContext, 'store' | 'nowMs'>) {
+    this.#store = store.idempotency
+    this.#nowMs = nowMs
   }
 
   /**
@@ -44,7 +44,7 @@ export class Idempotency {
     const { principal, method, target, body } = asked
     // The digest includes the key: without it, the digest would be a quick way to guess a password in a body.
     const request = digest(JSON.stringify([key, method, target, body ?? null]))
-    const beginning = await this.#store.begin(principal, key, request, this.#management.nowMs())
+    const beginning = await this.#store.begin(principal, key, request, this.#nowMs())
     switch (beginning.kind) {
       case 'running':
         throw new Refusal('idempotency_in_progress', 'try again when it has finished', {

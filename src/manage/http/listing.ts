@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { Part, PartOf } from '../../store/engine/page.ts'
 import type { Principal } from './access/principal.ts'
-import type { Management } from '../management.ts'
+import type { HttpContext } from './context.ts'
 import {
   CURSOR_ANSWER,
   CURSOR_FIELDS,
@@ -11,51 +11,63 @@ import {
   markOf,
   positionIn,
 } from './cursor.ts'
-import { type AnyOperation, operation } from './operation.ts'
+import { type AnyOperation, operationsOf } from './operation.ts'
 import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
 import type { Versioned } from './version.ts'
 
 /** Describes a list. `listing` makes the operation of each API version from it. */
-export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner = true>
+export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner, Context>
   extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>,
-    Partial<Pick<AnyOperation, 'stream'>> {
+    Partial<Pick<AnyOperation<Context>, 'stream'>> {
   /** The name of the array of items in the answer. */
   readonly name: string
   readonly filters: Filters
   /** Whether the document lists `page` and `limit` before the filters. */
   readonly isPartFirst?: boolean
   /** The parent resource in the path, if the list belongs to one. */
-  readonly of?: Pick<AnyOperation, 'params' | 'find'>
-  part<Asked extends Part>(
+  readonly of?: Pick<AnyOperation<Context>, 'params' | 'find'>
+  readonly part: <Wanted extends Part>(
     filters: z.output<z.ZodObject<Filters>>,
-    part: Asked,
-    management: Management,
+    part: Wanted,
+    management: Context,
     owner: Owner,
-  ): Promise<PartOf<Kept, Asked>>
-  readonly items: Items<Kept, Shown>
+  ) => Promise<PartOf<Kept, Wanted>>
+  readonly items: Items<Kept, Shown, Context>
   /** The items in /v2, if they differ from those in /v1. */
-  readonly betaItems?: Items<Kept, BetaShown>
+  readonly betaItems?: Items<Kept, BetaShown, Context>
 }
 
 /** The schema of an item, and how items are rendered. */
-export interface Items<Kept, Shown> {
+export interface Items<Kept, Shown, Context> {
   readonly schema: z.ZodType<Shown>
-  show(items: readonly Kept[], management: Management, principal: Principal): Promise<Shown[]> | Shown[]
+  readonly show: (
+    items: readonly Kept[],
+    management: Context,
+    principal: Principal,
+  ) => Promise<Shown[]> | Shown[]
 }
 
-export function listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown = Shown, Owner = true>(
-  given: Listing<Filters, Kept, Shown, BetaShown, Owner>,
-): Versioned {
-  const betaItems: Items<Kept, Shown | BetaShown> = given.betaItems ?? given.items
-  return { v1: byPage(given, given.items), v2: byCursor(given, betaItems) }
-}
+export const listingsOf =
+  <Context extends Pick<HttpContext, 'publicUrl'>>() =>
+  <Filters extends z.ZodRawShape, Kept, Shown, BetaShown = Shown, Owner = true>(
+    given: Listing<Filters, Kept, Shown, BetaShown, Owner, Context>,
+  ): Versioned<Context> => {
+    const betaItems: Items<Kept, Shown | BetaShown, Context> = given.betaItems ?? given.items
+    return { v1: byPage(given, given.items), v2: byCursor(given, betaItems) }
+  }
 
-function byPage<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
-  given: Listing<Filters, Kept, unknown, unknown, Owner>,
-  items: Items<Kept, Shown>,
-): AnyOperation {
+function byPage<
+  Filters extends z.ZodRawShape,
+  Kept,
+  Shown,
+  Owner,
+  Context extends Pick<HttpContext, 'publicUrl'>,
+>(
+  given: Listing<Filters, Kept, unknown, unknown, Owner, Context>,
+  items: Items<Kept, Shown, Context>,
+): AnyOperation<Context> {
   const { name } = given
-  return operation({
+  return operationsOf<Context>()({
     ...describedIn(given),
     query: z.strictObject(fieldsOf(given, PAGE_FIELDS)),
     answer: z.strictObject({ [name]: z.array(items.schema), ...PAGE_ANSWER }) as z.ZodType,
@@ -71,12 +83,18 @@ function byPage<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
   })
 }
 
-function byCursor<Filters extends z.ZodRawShape, Kept, Shown, Owner>(
-  given: Listing<Filters, Kept, unknown, unknown, Owner>,
-  items: Items<Kept, Shown>,
-): AnyOperation {
+function byCursor<
+  Filters extends z.ZodRawShape,
+  Kept,
+  Shown,
+  Owner,
+  Context extends Pick<HttpContext, 'publicUrl'>,
+>(
+  given: Listing<Filters, Kept, unknown, unknown, Owner, Context>,
+  items: Items<Kept, Shown, Context>,
+): AnyOperation<Context> {
   const { id, name } = given
-  return operation({
+  return operationsOf<Context>()({
     ...describedIn(given),
     query: z.strictObject(fieldsOf(given, CURSOR_FIELDS)),
     answer: z.strictObject({ [name]: z.array(items.schema), ...CURSOR_ANSWER }) as z.ZodType,
@@ -106,14 +124,21 @@ interface CursorQuery {
   readonly limit: number
 }
 
-function describedIn({ id, path, tag, summary, description, scopes, stream = null, of = {} }: Described) {
+function describedIn<Context>({
+  id,
+  path,
+  tag,
+  summary,
+  description,
+  scopes,
+  stream = null,
+  of,
+}: Pick<
+  Listing<z.ZodRawShape, unknown, unknown, unknown, unknown, Context>,
+  'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes' | 'stream' | 'of'
+>) {
   return { id, method: 'GET' as const, path, tag, summary, description, scopes, stream, ...of }
 }
-
-type Described = Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'> &
-  Partial<Pick<AnyOperation, 'stream'>> & {
-    readonly of?: Partial<Pick<AnyOperation, 'params' | 'find'>>
-  }
 
 function fieldsOf(
   { filters, isPartFirst = false }: { readonly filters: z.ZodRawShape; readonly isPartFirst?: boolean },

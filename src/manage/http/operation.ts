@@ -2,16 +2,19 @@ import * as z from 'zod'
 import type { Actor } from './audit.ts'
 import type { NamedNeeds } from './access/needed-scopes.ts'
 import type { Principal, Scope } from './access/principal.ts'
-import type { Management } from '../management.ts'
 import type { ProblemCode } from './refusal.ts'
 
-/** One operation of the API. Routes, validation, types and the OpenAPI document are made from operations. */
+/**
+ * One operation of the API. Routes, validation, types and the OpenAPI document are made from operations.
+ * `Context`: the parts of the management plane that operations use.
+ */
 export interface Operation<
   Params extends Fields,
   Query extends Fields,
   Body extends z.ZodType,
   Result,
   Subject,
+  Context,
 > {
   /** For example `listAgents`. Never changes once released. */
   readonly id: string
@@ -51,17 +54,20 @@ export interface Operation<
    * Looks up the resource in the path. It runs before query and body are read, so that a missing resource is
    * reported first. `null` is answered with 404.
    */
-  find(asked: Asked<z.output<Params>>, management: Management): Promise<Subject | null> | Subject | null
-  run(
+  readonly find: (
+    addressed: Addressed<z.output<Params>>,
+    management: Context,
+  ) => Promise<Subject | null> | Subject | null
+  readonly run: (
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>, Subject>,
-    management: Management,
-  ): Promise<Answer<Result>> | Answer<Result>
+    management: Context,
+  ) => Promise<Answer<Result>> | Answer<Result>
   /** The same answer as Server-Sent Events; `null`: not offered. */
-  readonly stream: Stream<z.output<Params>, z.output<Query>, z.output<Body>, Subject> | null
+  readonly stream: Stream<z.output<Params>, z.output<Query>, z.output<Body>, Subject, Context> | null
 }
 
 /** The streaming form of an operation. */
-export interface Stream<Params, Query, Body, Subject> {
+export interface Stream<Params, Query, Body, Subject, Context> {
   /** Whether the stream can resume after `Last-Event-ID`. */
   readonly hasIds: boolean
   /** Shown in the OpenAPI document. */
@@ -71,25 +77,26 @@ export interface Stream<Params, Query, Body, Subject> {
    * If it rejects, the answer is a problem and no stream begins. The generator yields each event as text
    * until `over` aborts.
    */
-  begin(
+  readonly begin: (
     call: Call<Params, Query, Body, Subject>,
-    management: Management,
-  ): Promise<(over: AbortSignal) => AsyncGenerator<string, void, undefined>>
+    management: Context,
+  ) => Promise<(over: AbortSignal) => AsyncGenerator<string, void, undefined>>
 }
 
 export type Fields = z.ZodObject
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Tag = (typeof TAGS)[number]['name']
+/** Without `Context`, the operation can be read and not run. */
 // biome-ignore lint/suspicious/noExplicitAny: an operation's types are its own; the table holds all of them
-export type AnyOperation = Operation<any, any, any, any, any>
+export type AnyOperation<Context = never> = Operation<any, any, any, any, any, Context>
 
 /** What is known before query and body are read. */
-export interface Asked<Params> {
+export interface Addressed<Params> {
   readonly params: Params
   readonly principal: Principal
 }
 
-export interface Call<Params, Query, Body, Subject> extends Asked<Params> {
+export interface Call<Params, Query, Body, Subject> extends Addressed<Params> {
   readonly query: Query
   readonly body: Body
   readonly subject: Subject
@@ -130,17 +137,19 @@ type Optional =
   | 'status'
   | 'stream'
 
-export function operation<
-  Params extends Fields = typeof NOTHING,
-  Query extends Fields = typeof NOTHING,
-  Body extends z.ZodType = z.ZodNull,
-  Result = null,
-  Subject = true,
->(
-  given: Omit<Operation<Params, Query, Body, Result, Subject>, Optional> &
-    Partial<Pick<Operation<Params, Query, Body, Result, Subject>, Optional>>,
-): Operation<Params, Query, Body, Result, Subject> {
-  return {
+/** Fills in what most operations leave out. */
+export const operationsOf =
+  <Context>() =>
+  <
+    Params extends Fields = typeof NOTHING,
+    Query extends Fields = typeof NOTHING,
+    Body extends z.ZodType = z.ZodNull,
+    Result = null,
+    Subject = true,
+  >(
+    given: Omit<Operation<Params, Query, Body, Result, Subject, Context>, Optional> &
+      Partial<Pick<Operation<Params, Query, Body, Result, Subject, Context>, Optional>>,
+  ): Operation<Params, Query, Body, Result, Subject, Context> => ({
     description: '',
     moreScopes: null,
     params: NOTHING as unknown as Params,
@@ -155,8 +164,7 @@ export function operation<
     find: () => true as Subject,
     stream: null,
     ...given,
-  }
-}
+  })
 
 export const NOTHING = z.strictObject({})
 const BODY_BYTES_MAX = 1_048_576

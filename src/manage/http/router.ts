@@ -2,7 +2,7 @@ import Router from '@koa/router'
 import type Koa from 'koa'
 import { insufficientScope, mayDoAll, type NamedNeeds } from './access/needed-scopes.ts'
 import { mayDo, type Principal } from './access/principal.ts'
-import type { Management } from '../management.ts'
+import type { HttpContext } from './context.ts'
 import { withoutCodings } from './front/entity-tags.ts'
 import { addHeaders } from './front/head.ts'
 import { invalid, Refusal } from './refusal.ts'
@@ -47,18 +47,18 @@ export type RequestContext = Koa.ParameterizedContext<RequestState>
 type RoutedContext = RequestContext & { params: Record<string, string> }
 
 /** Answers as a stream if the client wants one and the operation offers one. `false`: answer as usual. */
-export type SayStream = (
+export type SayStream<Context> = (
   ctx: RequestContext,
-  operation: AnyOperation,
+  operation: AnyOperation<Context>,
   call: Call<unknown, unknown, unknown, unknown>,
 ) => Promise<boolean>
 
 /** Routes each operation of the table under `prefix`. Requests for other paths go to the next middleware. */
-export function routesOf(
-  operations: readonly AnyOperation[],
+export function routesOf<Context extends HttpContext>(
+  operations: readonly AnyOperation<Context>[],
   prefix: string,
-  management: Management,
-  sayStream: SayStream,
+  management: Context,
+  sayStream: SayStream<Context>,
 ): Koa.Middleware<RequestState> {
   const router = new Router<RequestState>({ prefix, strict: true, sensitive: true })
   const means = { management, idempotency: new Idempotency(management), sayStream }
@@ -69,7 +69,7 @@ export function routesOf(
   }
   const routes = router.routes()
   // Most requests are for a path without parameters, which a map finds at once.
-  const fixed = new Map<string, Map<string, AnyOperation>>()
+  const fixed = new Map<string, Map<string, AnyOperation<Context>>>()
   for (const operation of operations.filter(({ path }) => !path.includes('{'))) {
     const path = `${prefix}${operation.path}`
     fixed.set(path, (fixed.get(path) ?? new Map()).set(operation.method, operation))
@@ -89,18 +89,18 @@ export function routesOf(
   }
 }
 
-interface Means {
-  readonly management: Management
+interface Means<Context> {
+  readonly management: Context
   readonly idempotency: Idempotency
-  readonly sayStream: SayStream
+  readonly sayStream: SayStream<Context>
 }
 
 /** Handles a request to the API after authentication. */
-async function serve(
+async function serve<Context extends HttpContext>(
   ctx: RequestContext,
   inPath: Record<string, string>,
-  operation: AnyOperation,
-  { management, idempotency, sayStream }: Means,
+  operation: AnyOperation<Context>,
+  { management, idempotency, sayStream }: Means<Context>,
 ): Promise<void> {
   const { req, state } = ctx
   state.operation = operation.id
@@ -186,7 +186,7 @@ function isWellEncoded(text: string): boolean {
 async function insufficient(
   ctx: RequestContext,
   operation: AnyOperation,
-  { publicUrl }: Management,
+  { publicUrl }: Pick<HttpContext, 'publicUrl'>,
 ): Promise<Refusal> {
   const { moreScopes, bodyBytesMax } = operation
   const more = moreScopes === null ? null : moreScopes(await bodyIfAny(ctx, bodyBytesMax))

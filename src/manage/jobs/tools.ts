@@ -117,11 +117,11 @@ export interface AskedOf {
 }
 
 /** Runs an API operation with the same function and the same checks as over HTTP. */
-export async function ask(
-  operation: AnyOperation,
+export async function ask<Context>(
+  operation: AnyOperation<Context>,
   asked: AskedOf,
   caller: ToolCaller,
-  management: Management,
+  management: Context,
 ): Promise<unknown> {
   const { principal, requestId, address } = caller
   const named = operation.params.safeParse(asked.params ?? {})

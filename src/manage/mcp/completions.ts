@@ -1,6 +1,6 @@
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import { CATEGORIES } from '../../classify/known/software.ts'
-import type { AnyOperation } from '../http/operation.ts'
+import type { ApiOperation } from '../api/operation.ts'
 import { V1 } from '../api/operations.ts'
 import { WINDOWS } from '../api/stats.ts'
 import { mayDo } from '../http/access/principal.ts'
@@ -77,7 +77,7 @@ const buckets: Completer = (_value, filled) =>
 
 /** `null` if the caller may not see it, or the value is not a valid search. */
 async function seen(
-  asked: AnyOperation,
+  asked: ApiOperation,
   query: Readonly<Record<string, string>>,
   caller: ToolCaller,
   management: Management,
@@ -91,7 +91,7 @@ async function seen(
   }
 }
 
-function operation(id: string): AnyOperation {
+function operation(id: string): ApiOperation {
   return V1.operations.find((each) => each.id === id)!
 }
 

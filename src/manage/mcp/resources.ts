@@ -1,4 +1,5 @@
-import type { AnyOperation } from '../http/operation.ts'
+import type { ApiContext } from '../api/context.ts'
+import type { ApiOperation } from '../api/operation.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { V1, V2 } from '../api/operations.ts'
 import type { ApiVersion } from '../http/version.ts'
@@ -120,7 +121,7 @@ function shown({ name, title, description }: McpResource, uri: string): ListedRe
   return { uri, name, title, description, mimeType: JSON_TYPE }
 }
 
-function named({ operations }: ApiVersion, id: string): AnyOperation {
+function named({ operations }: ApiVersion<ApiContext>, id: string): ApiOperation {
   const found = operations.find((each) => each.id === id)
   if (found === undefined) throw new Error(`there is no operation ${id}`)
   return found
@@ -128,7 +129,7 @@ function named({ operations }: ApiVersion, id: string): AnyOperation {
 
 /** A resource that an operation answers. */
 function asking(
-  operation: AnyOperation,
+  operation: ApiOperation,
   described: Omit<McpResource, 'scopes' | 'read'>,
   asked: (place: Place) => AskedOf = ({ query }) => ({ query }),
 ): McpResource {
