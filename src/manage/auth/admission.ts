@@ -1,6 +1,6 @@
 import type { RequestContext } from '../http/router.ts'
 import { addHeaders } from '../http/front/head.ts'
-import type { Management } from '../management.ts'
+import type { AuthContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 import { authenticated } from './authenticate.ts'
 import type { Quota } from '../limits/rate-limits.ts'
@@ -13,7 +13,7 @@ import type { Principal } from '../http/access/principal.ts'
  */
 export function admit(
   ctx: RequestContext,
-  management: Management,
+  management: AuthContext,
   resource: Resource = 'v1',
 ): Promise<void> | void {
   const found = authenticated(ctx, management, resource)
@@ -22,7 +22,7 @@ export function admit(
     : counted(ctx, found, management)
 }
 
-function counted(ctx: RequestContext, principal: Principal, management: Management): Promise<void> | void {
+function counted(ctx: RequestContext, principal: Principal, management: AuthContext): Promise<void> | void {
   ctx.state.principal = principal
   const counting = management.rateLimits.count(principal)
   return counting instanceof Promise

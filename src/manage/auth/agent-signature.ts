@@ -4,7 +4,7 @@ import { isCovered, replayIdOf, verifySignature } from '../../identity/verify/ht
 import { type BotFault, type BotSignature, readBotSignature } from '../../identity/verify/web-bot-auth.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { RequestContext } from '../http/router.ts'
-import type { Management } from '../management.ts'
+import type { AuthContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 import type { KnownAgent } from './agent-identity.ts'
 import { expectSignedBody, SIGNATURE_FAULTS } from './gnap/proof.ts'
@@ -22,7 +22,7 @@ export function isSignedByAgent({ req }: RequestContext): boolean {
  */
 export async function agentBehind(
   ctx: RequestContext,
-  management: Management,
+  management: AuthContext,
   refuse: (detail: string) => Refusal,
 ): Promise<Principal> {
   const { agents, publicUrl: base, store, nowMs } = management
@@ -51,13 +51,13 @@ export async function agentBehind(
 }
 
 /** The current access of an agent that has already proven its id. */
-export async function agentNow({ id, name }: Principal, { trust }: Management): Promise<Principal> {
+export async function agentNow({ id, name }: Principal, { trust }: AuthContext): Promise<Principal> {
   return principalOf({ id, name, trusted: await trust.scopesOfAgent(id) })
 }
 
 async function known(
   { agentId, thumbprint }: BotSignature,
-  { agents }: Management,
+  { agents }: AuthContext,
   refuse: (detail: string) => Refusal,
 ): Promise<KnownAgent> {
   try {

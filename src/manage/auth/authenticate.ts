@@ -1,7 +1,7 @@
 import type { KeyRecord } from '../../store/people/keys.ts'
 import type { RequestContext } from '../http/router.ts'
 import { addHeaders } from '../http/front/head.ts'
-import type { Management } from '../management.ts'
+import type { AuthContext } from './context.ts'
 import { type ProblemCode, Refusal } from '../http/refusal.ts'
 import { agentBehind, isSignedByAgent } from './agent-signature.ts'
 import { KEY_PREFIX, principalOf } from './api-keys.ts'
@@ -20,14 +20,14 @@ import type { Principal } from '../http/access/principal.ts'
  */
 export function authenticated(
   ctx: RequestContext,
-  management: Management,
+  management: AuthContext,
   resource: Resource = 'v1',
 ): Promise<Principal> | Principal {
   return remembered(ctx, management) ?? foundOut(ctx, management, resource)
 }
 
 /** `null`: not decided by the cache; the full check must run, also to find the reason for a refusal. */
-function remembered({ req }: RequestContext, { apiKeys, nowMs }: Management): Principal | null {
+function remembered({ req }: RequestContext, { apiKeys, nowMs }: AuthContext): Principal | null {
   const { authorization } = req.headers
   if (authorization === undefined || !authorization.startsWith(BEARER_KEY)) return null
   const now = nowMs()
@@ -37,7 +37,7 @@ function remembered({ req }: RequestContext, { apiKeys, nowMs }: Management): Pr
   return principalOf(key)
 }
 
-async function foundOut(ctx: RequestContext, management: Management, resource: Resource): Promise<Principal> {
+async function foundOut(ctx: RequestContext, management: AuthContext, resource: Resource): Promise<Principal> {
   const { req, state } = ctx
   const { apiKeys, bootstrapKey, oauth, publicUrl, nowMs } = management
   const refuseAgent = (detail: string) =>

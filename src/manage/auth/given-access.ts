@@ -1,6 +1,6 @@
 import type { OAuthRecord } from '../../store/people/oauth-records.ts'
 import { changed } from '../http/audit.ts'
-import type { Management } from '../management.ts'
+import type { AuthContext } from './context.ts'
 import { instanceIdOf } from './gnap/gnap-tokens.ts'
 import { isDocumentUrl } from './oauth/client-documents.ts'
 import type { From, Given, GivenAccess, Person } from './oauth/people.ts'
@@ -9,9 +9,9 @@ import { SCOPES } from '../http/access/principal.ts'
 
 /** The access that people have given to programs: by consent (OAuth), or by approving a key (GNAP). */
 export class AccessGiven implements GivenAccess {
-  readonly #management: Management
+  readonly #management: AuthContext
 
-  constructor(management: Management) {
+  constructor(management: AuthContext) {
     this.#management = management
   }
 

@@ -1,5 +1,5 @@
 import type { RequestContext } from '../http/router.ts'
-import type { Management } from '../management.ts'
+import type { AuthContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 import { agentNow, isSignedByAgent } from './agent-signature.ts'
 import { authenticated } from './authenticate.ts'
@@ -22,7 +22,7 @@ export interface StreamLife {
  */
 export function beginStream(
   ctx: RequestContext,
-  management: Management,
+  management: AuthContext,
   scopes: readonly Scope[],
   resource: Resource = 'v1',
 ): StreamLife {
@@ -50,7 +50,7 @@ export function beginStream(
 /** If the check itself fails, the stream continues. */
 async function stillMay(
   ctx: RequestContext,
-  management: Management,
+  management: AuthContext,
   scopes: readonly Scope[],
   resource: Resource,
 ): Promise<boolean> {
@@ -65,7 +65,7 @@ async function stillMay(
 /** The caller's current access. Proofs and signatures are single-use, so they are not checked again. */
 async function principalNow(
   ctx: RequestContext,
-  management: Management,
+  management: AuthContext,
   resource: Resource,
 ): Promise<Principal> {
   if (isSignedByAgent(ctx)) return agentNow(ctx.state.principal, management)

@@ -1,6 +1,6 @@
 import type { GnapGrantRecord } from '../../../store/people/gnap-grants.ts'
 import type { RequestContext } from '../../http/router.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'
 import { GnapError } from './gnap-error.ts'
 import { CONTINUE_PREFIX, isWorth, keyKept } from './gnap-tokens.ts'
@@ -12,7 +12,7 @@ import { readOptionalBody, signedBy } from './signed-request.ts'
 export async function continueGrant(
   ctx: RequestContext,
   id: string,
-  management: Management,
+  management: AuthContext,
 ): Promise<GnapAnswer | null> {
   const { store, nowMs } = management
   const secret = gnapTokenIn(ctx.get('Authorization'))
@@ -34,7 +34,7 @@ async function continued(
   grant: GnapGrantRecord,
   hash: string,
   hasReference: boolean,
-  management: Management,
+  management: AuthContext,
 ): Promise<GnapAnswer> {
   const { store, publicUrl, nowMs } = management
   const { id, state, wanted, scopes, thumbprint, jwk, finish, decided } = grant
@@ -57,7 +57,7 @@ async function continued(
 }
 
 /** Also used if the approver has lost all the access that was approved. */
-async function denied(id: string, hash: string, { store }: Management): Promise<never> {
+async function denied(id: string, hash: string, { store }: AuthContext): Promise<never> {
   if (!(await store.gnapGrants.finish(id, hash))) throw nothingToContinue()
   throw new GnapError('user_denied', 'the request was denied')
 }

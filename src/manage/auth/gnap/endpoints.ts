@@ -3,7 +3,7 @@ import { Fault } from '../../../shared/fault.ts'
 import { readBody } from '../../http/body.ts'
 import type { RequestContext, RequestState } from '../../http/router.ts'
 import { sayPublicDocument } from '../../http/front/public-document.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { refusalAfterFailure } from '../failures.ts'
 import { continueGrant } from './continuation.ts'
@@ -36,7 +36,7 @@ export function gnapDocuments(publicUrl: string): (ctx: RequestContext) => boole
 }
 
 /** The GNAP endpoints. `management` returns `null` while the database is not open. */
-export function gnapEndpoints(management: () => Management | null): Koa.Middleware<RequestState> {
+export function gnapEndpoints(management: () => AuthContext | null): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     const found = /^\/gnap\/(grant|(?:continue|token|interact|decide)\/([\w-]{1,128}))$/.exec(pathOf(ctx))
     if (found === null) return next()
@@ -54,7 +54,7 @@ export function gnapEndpoints(management: () => Management | null): Koa.Middlewa
   }
 }
 
-async function grant(ctx: RequestContext, management: Management): Promise<GnapAnswer> {
+async function grant(ctx: RequestContext, management: AuthContext): Promise<GnapAnswer> {
   let asking: Asking | null = null
   const request = await signedBy(
     ctx,
@@ -93,7 +93,7 @@ function answerWith(ctx: RequestContext, answer: GnapAnswer | null): void {
 async function told(
   error: GnapError,
   ctx: RequestContext,
-  management: Management | null,
+  management: AuthContext | null,
 ): Promise<GnapError> {
   if (management === null || !GUESSES.has(error.code)) return error
   const refusal = new Refusal('invalid_token', error.message)
@@ -135,7 +135,7 @@ function pathOf(ctx: RequestContext): string {
 
 interface Endpoint {
   readonly methods: readonly string[]
-  answer(ctx: RequestContext, id: string, management: Management): Promise<void>
+  answer(ctx: RequestContext, id: string, management: AuthContext): Promise<void>
 }
 
 const ENDPOINTS = {

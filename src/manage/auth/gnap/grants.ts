@@ -9,7 +9,7 @@ import type { GnapTokenRecord } from '../../../store/people/gnap-tokens.ts'
 import type { Store } from '../../../store/store.ts'
 import { type Actor, changed } from '../../http/audit.ts'
 import { newId } from '../../http/ids.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { hashOfKey, newSecret } from '../api-keys.ts'
 import type { Scope } from '../../http/access/principal.ts'
 import type { Trusted } from '../trust.ts'
@@ -35,7 +35,7 @@ export interface Asking {
 }
 
 /** Finds the client and the key that must have signed the request. */
-export async function askingClient(client: GrantClient, { trust }: Management): Promise<Asking> {
+export async function askingClient(client: GrantClient, { trust }: AuthContext): Promise<Asking> {
   if (client.kind === 'key') {
     const trusted = await trust.scopesOfKey(client.key.thumbprint)
     return { key: client.key, trusted, display: client.display }
@@ -55,7 +55,7 @@ export function checkAsking(
   { wanted, interact }: GrantRequest,
   { trusted }: Asking,
   address: string,
-  { gnap, nowMs }: Management,
+  { gnap, nowMs }: AuthContext,
 ): void {
   if (!gnap.settings.allowsBearer && wanted.tokens.some(({ isBearer }) => isBearer))
     throw new GnapError('invalid_flag', 'bearer tokens are disabled on this server')
@@ -77,7 +77,7 @@ export function checkAsking(
 export function answerTo(
   { wanted, interact }: GrantRequest,
   asking: Asking,
-  management: Management,
+  management: AuthContext,
 ): Promise<GnapAnswer> {
   return asking.trusted === null
     ? askSomebody(wanted, interact?.finish ?? null, asking, management)
@@ -89,7 +89,7 @@ export function tokensFor(
   wanted: WantedTokens,
   isGiven: (action: string) => boolean,
   facts: Pick<GnapTokenRecord, 'thumbprint' | 'jwk' | 'name' | 'isApproved' | 'approved'>,
-  { gnap, nowMs }: Management,
+  { gnap, nowMs }: AuthContext,
 ): readonly GnapTokenRecord[] {
   const expiresAtMs = nowMs() + gnap.settings.tokenTtlS * 1000
   const endsAtMs = expiresAtMs + (facts.isApproved ? APPROVED_MS : RENEWABLE_MS)
@@ -133,8 +133,8 @@ export async function decideGrant(
 export async function giveOut(
   tokens: readonly GnapTokenRecord[],
   { isList }: WantedTokens,
-  { store, publicUrl, nowMs }: Management,
-  when: Parameters<Management['store']['transaction']>[0] = async () => undefined,
+  { store, publicUrl, nowMs }: AuthContext,
+  when: Parameters<Store['transaction']>[0] = async () => undefined,
 ): Promise<GnapAnswer> {
   const given = tokens.map((record) => ({ record, secrets: newTokenSecrets() }))
   await store.transaction(async (queries) => {
@@ -159,7 +159,7 @@ async function grantAtOnce(
   wanted: WantedTokens,
   { key, display }: Asking,
   trusted: Trusted,
-  management: Management,
+  management: AuthContext,
 ): Promise<GnapAnswer> {
   const { thumbprint } = key
   const name = nameOf({ display, thumbprint })
@@ -178,7 +178,7 @@ async function askSomebody(
   wanted: WantedTokens,
   finish: Omit<GrantFinish, 'serverNonce'> | null,
   { key, display }: Asking,
-  { store, publicUrl, nowMs }: Management,
+  { store, publicUrl, nowMs }: AuthContext,
 ): Promise<GnapAnswer> {
   const scopes = scopesIn(wanted.tokens)
   const [id, interact, next] = [newId('grt'), newSecret(INTERACT_PREFIX), newSecret(CONTINUE_PREFIX)]

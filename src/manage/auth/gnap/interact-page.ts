@@ -1,7 +1,7 @@
 import type { GnapGrantRecord } from '../../../store/people/gnap-grants.ts'
 import type { RequestContext } from '../../http/router.ts'
 import { type Html, html, PAGE_HEADERS } from '../../http/front/html.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { hashOfKey, looksLikeSecret, newSecret } from '../api-keys.ts'
 import { sessionOf } from '../oauth/interactions.ts'
 import type { Person } from '../oauth/people.ts'
@@ -18,7 +18,7 @@ import { decideGrant, nameOf } from './grants.ts'
 export async function interactPage(
   ctx: RequestContext,
   secret: string,
-  management: Management,
+  management: AuthContext,
 ): Promise<void> {
   const { store, publicUrl, oauth } = management
   const grant = await grantBehind(secret, management)
@@ -43,7 +43,7 @@ export async function interactPage(
 }
 
 /** The page where a signed-in person decides. They can approve only scopes that they have. */
-export async function decidePage(ctx: RequestContext, secret: string, management: Management): Promise<void> {
+export async function decidePage(ctx: RequestContext, secret: string, management: AuthContext): Promise<void> {
   const { store, publicUrl, oauth, nowMs } = management
   const { people } = oauth
   const grant = await grantBehind(secret, management)
@@ -69,7 +69,7 @@ export async function decidePage(ctx: RequestContext, secret: string, management
 }
 
 /** `null`: no such request, or it has ended. */
-async function grantBehind(secret: string, { store, nowMs }: Management): Promise<GnapGrantRecord | null> {
+async function grantBehind(secret: string, { store, nowMs }: AuthContext): Promise<GnapGrantRecord | null> {
   if (!looksLikeSecret(secret, INTERACT_PREFIX)) return null
   const grant = await store.gnapGrants.byInteractHash(hashOfKey(secret))
   return grant === null || grant.state === 'finished' || grant.expiresAtMs <= nowMs() ? null : grant

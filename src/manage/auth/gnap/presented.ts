@@ -1,5 +1,5 @@
 import type { RequestContext } from '../../http/router.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import { grantEndpoint } from './gnap.ts'
@@ -30,7 +30,7 @@ export function gnapTokenIn(header: string): string {
 export async function principalWithGnap(
   ctx: RequestContext,
   presented: PresentedToken,
-  management: Management,
+  management: AuthContext,
 ): Promise<Principal> {
   const { key, principal } = await goodGnapToken(presented, management)
   if (presented.isBearer) return principal
@@ -45,7 +45,7 @@ export async function principalWithGnap(
 /** Checks the token itself, without the signature of a token bound to a key. Throws a Refusal. */
 export async function goodGnapToken(
   { token, isBearer }: PresentedToken,
-  management: Management,
+  management: AuthContext,
 ): Promise<KnownToken> {
   const { gnap, nowMs } = management
   const refuse = refusing(management)
@@ -63,7 +63,7 @@ export async function goodGnapToken(
   return known
 }
 
-function refusing({ publicUrl }: Management) {
+function refusing({ publicUrl }: AuthContext) {
   const headers = {
     'WWW-Authenticate': `GNAP as_uri="${grantEndpoint(publicUrl)}", error="invalid_token"`,
   }

@@ -1,6 +1,6 @@
 import type { GnapTokenRecord } from '../../../store/people/gnap-tokens.ts'
 import type { RequestContext } from '../../http/router.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { hashOfKey, looksLikeSecret } from '../api-keys.ts'
 import { GnapError } from './gnap-error.ts'
 import { keyKept, MANAGE_PREFIX } from './gnap-tokens.ts'
@@ -13,7 +13,7 @@ import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
 export async function manageToken(
   ctx: RequestContext,
   id: string,
-  management: Management,
+  management: AuthContext,
 ): Promise<GnapAnswer | null> {
   const { store, gnap, nowMs } = management
   const secret = gnapTokenIn(ctx.get('Authorization'))
@@ -34,7 +34,7 @@ export async function manageToken(
   return renewed(token, hash, management)
 }
 
-async function renewed(token: GnapTokenRecord, hash: string, management: Management): Promise<GnapAnswer> {
+async function renewed(token: GnapTokenRecord, hash: string, management: AuthContext): Promise<GnapAnswer> {
   const { store, gnap, trust, publicUrl, nowMs } = management
   const { thumbprint, isApproved, approved, revokedAtMs } = token
   if (revokedAtMs !== null || token.endsAtMs <= nowMs()) throw notRenewed()

@@ -4,7 +4,7 @@ import { Fault } from '../../../shared/fault.ts'
 import { readBody } from '../../http/body.ts'
 import type { RequestState } from '../../http/router.ts'
 import { putHead } from '../../http/front/head.ts'
-import type { Management } from '../../management.ts'
+import type { AuthContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { AccessGiven } from '../given-access.ts'
 import { refusalAfterFailure } from '../failures.ts'
@@ -17,14 +17,14 @@ import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
 type Context = Koa.ParameterizedContext<RequestState>
-type Endpoint = (ctx: Context, management: Management) => Promise<void>
+type Endpoint = (ctx: Context, management: AuthContext) => Promise<void>
 
 /**
  * The endpoints below /oauth/, and /account, which uses the same sessions. oidc-provider implements the
  * protocol; it sees only these paths, and this server sends its responses. Every error has the form that the
  * protocol defines.
  */
-export function oauthEndpoints(management: Management): Koa.Middleware<RequestState> {
+export function oauthEndpoints(management: AuthContext): Koa.Middleware<RequestState> {
   return async (ctx, next) => {
     const found = endpointAt(ctx.url.split('?', 1)[0]!, management)
     if (found === null) return next()
@@ -43,7 +43,7 @@ interface Found {
   readonly answer: Endpoint
 }
 
-function endpointAt(path: string, { oauth }: Management): Found | null {
+function endpointAt(path: string, { oauth }: AuthContext): Found | null {
   const fixed = FIXED.get(path)
   if (fixed !== undefined) return fixed
   if (oauth.people === null) return null
@@ -82,7 +82,7 @@ const authorize = inBrowser(async (ctx, management) => {
   await byProvider(ctx, management)
 })
 
-function countBeginning(ctx: Context, { oauth, nowMs }: Management): void {
+function countBeginning(ctx: Context, { oauth, nowMs }: AuthContext): void {
   oauth.beginnings.count(ctx.state.address, nowMs())
 }
 
@@ -91,7 +91,7 @@ function countBeginning(ctx: Context, { oauth, nowMs }: Management): void {
  * the client.
  */
 const withOurTokens =
-  (answer: (inner: KoaContextWithOIDC, management: Management) => Promise<unknown>): Endpoint =>
+  (answer: (inner: KoaContextWithOIDC, management: AuthContext) => Promise<unknown>): Endpoint =>
   async (ctx, management) => {
     await byProvider(ctx, management)
     const inner = INNER.get(ctx)
@@ -150,7 +150,7 @@ function inBrowser(answer: Endpoint): Endpoint {
 }
 
 /** Runs oidc-provider without sending its response. */
-async function run(provider: Provider, ctx: Context, management: Management): Promise<KoaContextWithOIDC> {
+async function run(provider: Provider, ctx: Context, management: AuthContext): Promise<KoaContextWithOIDC> {
   const inner = provider.createContext(ctx.req, ctx.res) as unknown as KoaContextWithOIDC
   // If the issuer has a path, the URLs of oidc-provider start with it.
   const { pathname } = new URL(management.publicUrl)
@@ -182,7 +182,7 @@ function askForConsentWhenOffline(ctx: Context): void {
 }
 
 /** Counts failed client authentication and throttles the address. */
-async function throttle(ctx: Context, management: Management): Promise<void> {
+async function throttle(ctx: Context, management: AuthContext): Promise<void> {
   const refusal = new Refusal('invalid_token', 'unknown client or wrong credential')
   const address = ctx.state.address
   const said = await refusalAfterFailure(refusal, address, ctx.state.requestId, management)
@@ -190,7 +190,7 @@ async function throttle(ctx: Context, management: Management): Promise<void> {
     sayError(ctx, new OAuthError(said.status, 'invalid_client', said.message, said.headers))
 }
 
-function errorOf(error: unknown, { log }: Management): OAuthError {
+function errorOf(error: unknown, { log }: AuthContext): OAuthError {
   if (error instanceof OAuthError) return error
   if (error instanceof Refusal)
     return new OAuthError(error.status, 'invalid_request', error.message, error.headers)
