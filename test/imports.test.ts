@@ -75,7 +75,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       'plane',
       'store',
     ],
-    ...['node:*', 'npm:*', 'type manage/management.ts'],
+    ...['node:*', 'npm:*'],
   ],
   'manage/http': [],
   'manage/limits': ['manage/http'],
@@ -106,12 +106,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'bin.js': ['main.ts', 'node:module', 'node:url'],
   'build.ts': ['node:*', 'npm:rolldown'],
 }
-
-/**
- * The type of everything that the management plane is composed of. Its rooms still take it whole, which is the one
- * circle between rooms.
- */
-const COMPOSED = 'manage/management.ts'
 
 /** A reader sees the flow of a room by opening its folder. */
 const FOLDER_FILES_MAX = 25
@@ -339,7 +333,7 @@ function roomsOf(imports: ReadonlyMap<string, readonly Import[]>): Map<string, I
   for (const [file, found] of imports) {
     const room = zoneOf(file)
     const others = found.flatMap((each) => {
-      if (each.target === null || each.target === COMPOSED) return []
+      if (each.target === null) return []
       const target = zoneOf(each.target)
       return isWithin(target, room) || isWithin(room, target) ? [] : [{ ...each, target }]
     })

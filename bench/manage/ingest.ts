@@ -8,7 +8,6 @@ import { EventMetrics } from '../../src/manage/events/event-metrics.ts'
 import { EventSources } from '../../src/manage/events/event-sources.ts'
 import { Ingest } from '../../src/manage/intake/ingest.ts'
 import { IngestMetrics } from '../../src/manage/intake/ingest-metrics.ts'
-import { NewSignatures } from '../../src/manage/events/new-signatures.ts'
 import { REASONS } from '../../src/manage/events/threats/threat.ts'
 import { Store } from '../../src/store/store.ts'
 import { SightingSource } from './sightings.ts'
@@ -31,9 +30,10 @@ async function main(): Promise<void> {
     const metrics = new IngestMetrics()
     const log = createLogTo('error', process.stderr)
     const sources = values['no-events'] ? null : eventSources(store, log)
-    const counters = sources === null ? [] : [sources.counter]
-    const stored = () => sources?.stored()
-    const options = { retention: RETENTION, counters, stored, versionOf: () => null, nowMs: Date.now }
+    const events = sources?.sightings ?? null
+    const stored = () => undefined
+    const rest = { counters: [], events, stored, versionOf: () => null, nowMs: Date.now }
+    const options = { retention: RETENTION, ...rest }
     const ingest = new Ingest(store, options, metrics, log)
     say(`${store.kind}: Sightings a second, and those of a second of processor time of this process`)
     for (let round = 1; round <= ROUNDS; round++) {
@@ -63,9 +63,7 @@ function eventSources(store: Store, log: Log): EventSources {
     ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
   }
   const events = new EventLog(store)
-  const telling = { store, log: events, metrics, eventsPerMinute: settings.eventsPerMinute, nowMs: Date.now }
-  const newSignatures = new NewSignatures(telling)
-  const management = { store, events, newSignatures, snapshot: () => null, log, nowMs: Date.now }
+  const management = { store, events, snapshot: () => null, log, nowMs: Date.now }
   return new EventSources(management, settings, metrics)
 }
 

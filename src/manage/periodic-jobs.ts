@@ -1,5 +1,6 @@
 import { KEPT_MIN, WRITTEN_EVERY_MS } from './judging/detections.ts'
-import type { Management } from './management.ts'
+import type { ApiContext } from './api/context.ts'
+import type { RateLimits } from './limits/rate-limits.ts'
 import { forgetting, type PeriodicJob } from './jobs/periodic.ts'
 import { TASK_KEPT_MS } from './jobs/task-runner.ts'
 
@@ -10,7 +11,8 @@ export interface EventRetention {
 
 /** The background jobs of the management plane. */
 export function periodicJobs(
-  { apiKeys, detections, failureThrottle, gnap, oauth, rateLimits, store, nowMs: now }: Management,
+  { apiKeys, detections, failureThrottle, gnap, oauth, store, nowMs: now }: ApiContext,
+  rateLimits: RateLimits,
   auditRetentionMs: number,
   events: EventRetention,
 ): readonly PeriodicJob[] {

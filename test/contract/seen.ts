@@ -29,6 +29,7 @@ export function ingestInto(
   const all = {
     retention: RETENTION,
     counters: [],
+    events: null,
     stored: () => undefined,
     ...{ versionOf: () => null, nowMs: () => NOW_MS },
     ...options,

@@ -6,7 +6,7 @@ import { statistics } from '../../src/manage/api/stats.ts'
 import {
   type KeeperSettings,
   SightingKeeper,
-  type ObservedCounter,
+  type ObservedEvents,
 } from '../../src/manage/intake/sighting-keeper.ts'
 import { IngestMetrics } from '../../src/manage/intake/ingest-metrics.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
@@ -178,12 +178,10 @@ export function sightingsContract(kind: DatabaseKind): void {
     const counted: string[] = []
     const firsts: (string | null)[] = []
     const { ingest } = ingestInto(store, {
-      counters: [
-        async (batch, _queries, first) => {
-          counted.push(...batch.map(({ id }) => id))
-          firsts.push(...first.map(({ agent, id }) => `${agent} ${id}`))
-        },
-      ],
+      counters: [async (batch) => void counted.push(...batch.map(({ id }) => id))],
+      events: async (_batch, _queries, first) => {
+        return () => void firsts.push(...first.map(({ agent, id }) => `${agent} ${id}`))
+      },
     })
     const all = [seen(0), seen(2, AGENT), seen(1, AGENT), seen(3, { ...AGENT, agent: 'ccbot' })]
     await ingest.take(all)
@@ -501,17 +499,24 @@ async function requests(store: Store): Promise<number> {
 function keeper(
   store: Store,
   changes: Partial<KeeperSettings>,
-  ...counters: ConstructorParameters<typeof SightingKeeper>[2]
+  observed: ObservedEvents = async () => () => undefined,
 ): SightingKeeper {
-  const observed = { addressesMin: 5, requestsMin: 5, max: 100 }
-  const settings = { sightingsMs: DAY_MS, sightingsMax: 1e6, rollups: RETENTION, observed, ...changes }
-  return new SightingKeeper(store, settings, counters, new IngestMetrics(), SILENT)
+  const limits = { addressesMin: 5, requestsMin: 5, max: 100 }
+  const settings = {
+    sightingsMs: DAY_MS,
+    sightingsMax: 1e6,
+    rollups: RETENTION,
+    observed: limits,
+    ...changes,
+  }
+  const metrics = new IngestMetrics()
+  return new SightingKeeper({ store, settings, observed, metrics, log: SILENT, isLeading: () => true })
 }
 
-function telling(told: string[]): ObservedCounter {
-  return {
-    count: async (observed) => void told.push(...observed.map(({ value }) => value)),
-    stored: () => undefined,
+function telling(told: string[]): ObservedEvents {
+  return async (observed) => {
+    told.push(...observed.map(({ value }) => value))
+    return () => undefined
   }
 }
 

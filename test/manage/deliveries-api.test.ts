@@ -287,7 +287,9 @@ async function registered(t: Owner, options: TestOptions = {}): Promise<Register
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
   const log = new EventLog(store)
-  const add = (...events: readonly NewEvent[]) => store.transaction((queries) => log.add(events, queries))
+  const add = async (...events: readonly NewEvent[]) => {
+    await store.transaction((queries) => log.add(events, queries))
+  }
   return { manage, receiver, id: made.body.id, secret: made.body.secret, add }
 }
 

@@ -123,13 +123,11 @@ for (const kind of KINDS) {
     const watching = new Watching(store)
     let failing = true
     const { ingest } = ingestInto(store, {
-      counters: [
-        watching.sources.counter,
-        async () => {
-          if (failing) throw Object.assign(new Error('full'), { code: 'STORE_FULL' })
-        },
-      ],
-      stored: () => watching.sources.stored(),
+      events: async (...given) => {
+        const afterCommit = await watching.sources.sightings(...given)
+        if (failing) throw Object.assign(new Error('full'), { code: 'STORE_FULL' })
+        return afterCommit
+      },
     })
     await assert.rejects(ingest.take([blocked(1), quiet(2, GPTBOT)]), { code: 'STORE_FULL' })
     assert.deepEqual(await watching.told(), [])
@@ -219,8 +217,10 @@ for (const kind of KINDS) {
     const watching = new Watching(store, { eventsPerMinute: 2 })
     const observed = { addressesMin: 1, requestsMin: 1, max: 100 }
     const settings = { sightingsMs: DAY_MS, sightingsMax: 1e6, rollups: RETENTION, observed }
-    const counters = [watching.sources.observed]
-    const keeper = new SightingKeeper(store, settings, counters, new IngestMetrics(), SILENT)
+    const keeper = new SightingKeeper({
+      ...{ store, settings, observed: watching.signatures.observed, metrics: new IngestMetrics() },
+      ...{ log: SILENT, isLeading: () => true },
+    })
     const { ingest } = ingestInto(store, { stored: (_, unnamed) => keeper.noticed(unnamed) })
     await ingest.take([quiet(1, { ja4: 'one' }), quiet(2, { ja4: 'one' })])
     await keeper.observe()

@@ -26,10 +26,9 @@ export class Watching {
     const { eventsPerMinute } = settings
     const telling = { store, log: this.log, metrics: this.metrics, eventsPerMinute, nowMs }
     this.signatures = new NewSignatures(telling)
-    const management = { store, events: this.log, newSignatures: this.signatures, snapshot: () => null }
+    const management = { store, events: this.log, snapshot: () => null }
     this.sources = new EventSources({ ...management, log: SILENT, nowMs }, settings, this.metrics)
-    const stored = () => this.sources.stored()
-    this.ingest = ingestInto(store, { counters: [this.sources.counter], stored, nowMs }).ingest
+    this.ingest = ingestInto(store, { events: this.sources.sightings, nowMs }).ingest
   }
 
   /** All that others are told of, in its order. */

@@ -4,7 +4,7 @@ import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
 import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import { agentEvidence } from '../../src/manage/judging/agent-evidence.ts'
 import { logOdds, type Reason, signatureEvidence } from '../../src/manage/judging/evidence.ts'
-import type { Management } from '../../src/manage/management.ts'
+import type { JudgingContext } from '../../src/manage/judging/context.ts'
 import type { KnownSignature, SignatureFilter } from '../../src/store/catalogue/catalogue-lists.ts'
 import type { NewSignature } from '../../src/store/catalogue/catalogue.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
@@ -207,8 +207,8 @@ async function filled(t: Test, kind: (typeof KINDS)[number]) {
   }
 }
 
-function managementOf(store: Store, knowledge: Knowledge | null = null): Management {
-  return { store, snapshot: () => (knowledge === null ? null : { knowledge }) } as unknown as Management
+function managementOf(store: Store, knowledge: Knowledge | null = null): JudgingContext {
+  return { store, snapshot: () => (knowledge === null ? null : { knowledge }) } as unknown as JudgingContext
 }
 
 /** Each weight is rounded. */

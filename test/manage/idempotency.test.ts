@@ -3,7 +3,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { Fault } from '../../src/shared/fault.ts'
 import { Idempotency } from '../../src/manage/http/idempotency.ts'
-import type { Management } from '../../src/manage/management.ts'
 import { Refusal } from '../../src/manage/http/refusal.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, KINDS, openAt, openFresh } from '../store/databases.ts'
@@ -91,7 +90,7 @@ for (const kind of KINDS) {
 
 function idempotency(store: Store) {
   const at = { nowMs: 1_700_000_000_000 }
-  const subject = new Idempotency({ store, nowMs: () => at.nowMs } as unknown as Management)
+  const subject = new Idempotency({ store, nowMs: () => at.nowMs })
   const once = (key: string, asked: Partial<typeof ASKED>, run: Parameters<Idempotency['once']>[2]) =>
     subject.once(key, { ...ASKED, ...asked }, run)
   return { once, at }

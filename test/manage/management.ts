@@ -18,11 +18,8 @@ import type { Visit } from '../../src/manage/http/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
-import {
-  type ManagementLinks,
-  ManagementPlane,
-  type ManagementSettings,
-} from '../../src/manage/management-plane.ts'
+import { ManagementPlane } from '../../src/manage/management-plane.ts'
+import type { ManagementLinks, ManagementSettings } from '../../src/manage/management-settings.ts'
 import type { MakeServer } from '../../src/manage/mcp/asker.ts'
 import { PolicyCopy } from '../../src/manage/publish/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/publish/policy-keeper.ts'

@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
-import type { Management } from '../../src/manage/management.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
 import {
   type CallbackSecret,
@@ -178,7 +177,7 @@ class Site {
       ...{ store, sealer, nowMs: Date.now, allowPrivateWebhooks: allowPrivate },
       log: createLogTo('info', { write: (line) => said.push(line) }),
       ownSignature: { headersFor: () => ({}) },
-    } as unknown as Management
+    }
     const callbacks = new TaskCallbacks(management, {
       message: async ({ status }) => ({
         headers: { 'content-type': 'text/plain' },

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import type { ItemResult } from '../../src/manage/jobs/task-types.ts'
 import { ANALYZE_CAPTURE } from '../../src/manage/api/capture-task.ts'
-import type { Management } from '../../src/manage/management.ts'
+import type { ApiContext } from '../../src/manage/api/context.ts'
 import type { ToolCaller } from '../../src/manage/jobs/tools.ts'
 import { TaskRunner } from '../../src/manage/jobs/task-runner.ts'
 import { Store } from '../../src/store/store.ts'
@@ -166,7 +166,7 @@ test('captures are read elsewhere, and broken ones do no harm', async (t) => {
 })
 
 test('where no process can be started to read a capture, it is not said to be too large', async () => {
-  const management = { snapshot: () => ({ knowledge: {} }), ja4plus: true } as unknown as Management
+  const management = { snapshot: () => ({ knowledge: {} }), ja4plus: true } as unknown as ApiContext
   const capture = readFileSync('test/captures/sample.pcapng').toString('base64')
   await withoutDescriptors(async () => {
     const analyzed = ANALYZE_CAPTURE.tool.run({ capture }, {} as ToolCaller, management)

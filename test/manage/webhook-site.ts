@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createLogTo } from '../../src/shared/log.ts'
 import { EventLog } from '../../src/manage/events/event-log.ts'
 import { newId } from '../../src/manage/http/ids.ts'
-import type { Management } from '../../src/manage/management.ts'
+import type { EventsContext } from '../../src/manage/events/context.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
 import { Deliverer, type DelivererSettings } from '../../src/manage/events/webhooks/deliverer.ts'
 import { DeliveryMetrics } from '../../src/manage/events/webhooks/delivery-metrics.ts'
@@ -33,7 +33,7 @@ export class WebhookSite {
   readonly store: Store
   readonly events: EventLog
   readonly deliverer: Deliverer
-  readonly management: Management
+  readonly management: EventsContext
   readonly said: readonly string[]
   readonly #metrics: DeliveryMetrics
 
@@ -59,7 +59,7 @@ export class WebhookSite {
       log: createLogTo('info', { write: (line) => said.push(line) }),
       deliveries: { wake: () => this.deliverer.wake() },
       ownSignature: { headersFor: () => ({}) },
-    } as unknown as Management
+    }
     this.#metrics = new DeliveryMetrics()
     const given = { ca: null, retryBaseMs: 20, pollMs: 10, ...settings }
     this.deliverer = new Deliverer(this.management, given, this.#metrics)
@@ -98,8 +98,8 @@ export class WebhookSite {
 
   /** In one transaction, as it is when something happens. */
   async add(...events: readonly NewEvent[]): Promise<void> {
-    await this.store.transaction((queries) => this.events.add(events, queries))
-    this.events.added()
+    const added = await this.store.transaction((queries) => this.events.add(events, queries))
+    added()
   }
 
   /** Resolves when it holds of the webhook's deliveries, newest first. */

@@ -3,7 +3,7 @@ import type { Principal, Scope } from '../http/access/principal.ts'
 import { SIGNATURES, ROUTES } from '../auth/oauth/routes.ts'
 import { wellKnownUrl } from '../http/access/resources.ts'
 import { tagOf } from '../http/front/entity-tags.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import type { Tools } from '../jobs/tools.ts'
 import { RPC_PATH, REST_PATH, VERSION } from './protocol.ts'
 import { SKILLS, type Skill, scopesOf, skillsFor } from './skills.ts'
@@ -17,12 +17,12 @@ export interface SignedCard {
 
 /** Makes our agent cards (A2A 1.0 §8), signed with the key that signs access tokens. */
 export class AgentCards {
-  readonly #management: Management
+  readonly #management: ApiContext
   readonly #tools: Tools
   readonly #hasPeople: boolean
   #kept: (SignedCard & { readonly kid: string }) | null = null
 
-  constructor(management: Management, tools: Tools, hasPeople: boolean) {
+  constructor(management: ApiContext, tools: Tools, hasPeople: boolean) {
     this.#management = management
     this.#tools = tools
     this.#hasPeople = hasPeople

@@ -4,7 +4,7 @@ import type { RequestContext, RequestState } from '../http/router.ts'
 import { admit } from '../auth/admission.ts'
 import { insufficientScope } from '../http/access/needed-scopes.ts'
 import { mayDo } from '../http/access/principal.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import { sayPublicDocument } from '../http/front/public-document.ts'
 import { A2AError, a2aErrorOf, restErrorOf, rpcErrorOf } from './a2a-error.ts'
 import { CARD_PATH, REST_PATH, REST_TYPE, RPC_PATH } from './protocol.ts'
@@ -21,12 +21,12 @@ export function isOfA2A(url: string): boolean {
  * request for it. `management`: `null` while the database is unavailable.
  */
 export function a2aEndpoints(
-  management: () => Management | null,
-  hasPeople: () => boolean,
+  management: () => ApiContext | null,
+  hasPeople: boolean,
 ): Koa.Middleware<RequestState> {
-  const services = new WeakMap<Management, Promise<A2AService>>()
-  const serviceOf = (present: Management) => {
-    const service = services.get(present) ?? load(present, hasPeople())
+  const services = new WeakMap<ApiContext, Promise<A2AService>>()
+  const serviceOf = (present: ApiContext) => {
+    const service = services.get(present) ?? load(present, hasPeople)
     services.set(present, service)
     return service
   }
@@ -68,7 +68,7 @@ async function sayCard(ctx: RequestContext, { cards }: A2AService): Promise<void
 }
 
 /** Refuses with a challenge that names the scopes that the message needs besides `mcp`. */
-async function refuse(ctx: RequestContext, { publicUrl }: Management): Promise<never> {
+async function refuse(ctx: RequestContext, { publicUrl }: ApiContext): Promise<never> {
   const { neededFor } = await import('./scope-needed.ts')
   throw insufficientScope(await neededFor(ctx, TOOLS), ctx.state.principal, publicUrl)
 }
@@ -85,7 +85,7 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0]!
 }
 
-async function load(management: Management, hasPeople: boolean): Promise<A2AService> {
+async function load(management: ApiContext, hasPeople: boolean): Promise<A2AService> {
   const { makeService } = await import('./make-service.ts')
   return makeService(management, TOOLS, hasPeople)
 }

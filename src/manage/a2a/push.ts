@@ -1,7 +1,7 @@
 import { TaskPushNotificationConfig } from '@a2a-js/sdk'
 import type { TaskCallback } from '../../store/work/task-callbacks.ts'
 import { newId } from '../http/ids.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import { invalid } from '../http/refusal.ts'
 import { type CallbackSecret, whatOf } from '../jobs/task-callbacks.ts'
 import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
@@ -18,7 +18,7 @@ export interface CheckedPush {
 export async function readPush(
   { id, url, token, authentication }: PushConfig,
   pointer: string,
-  { allowPrivateWebhooks }: Pick<Management, 'allowPrivateWebhooks'>,
+  { allowPrivateWebhooks }: Pick<ApiContext, 'allowPrivateWebhooks'>,
 ): Promise<CheckedPush> {
   const read = await readWebhookUrl(url, allowPrivateWebhooks)
   if ('refused' in read) throw invalid([{ pointer: `${pointer}/url`, detail: read.refused }])
@@ -35,7 +35,7 @@ export async function readPush(
 export async function keepPush(
   taskId: string,
   { id, url, secret }: CheckedPush,
-  { store, sealer, callbacks, nowMs }: Management,
+  { store, sealer, callbacks, nowMs }: ApiContext,
 ): Promise<TaskCallback> {
   const sealed = secret === null ? null : await sealer.seal(JSON.stringify(secret), whatOf(taskId, id))
   const callback = { taskId, id, url, sealed, createdAtMs: nowMs() }

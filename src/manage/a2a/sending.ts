@@ -3,7 +3,7 @@ import type { TaskRecord } from '../../store/work/tasks.ts'
 import { newId } from '../http/ids.ts'
 import type { ToolOutcome } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
-import { askedTool } from './asked-tool.ts'
+import { requestedTool } from './requested-tool.ts'
 import { followed } from './following.ts'
 import { keepPush, readPush } from './push.ts'
 import type { SendParams } from './requests.ts'
@@ -55,12 +55,12 @@ async function begin(
   const { management, tools } = service
   if (message.taskId !== null) await refuseMore(message.taskId, message.contextId, call, service)
   const takesData = modeOf(configuration?.acceptedOutputModes ?? []) === 'data'
-  const { tool, given, pointer } = askedTool(message, tools)
+  const { tool, given, pointer } = requestedTool(message, tools)
   const wanted = configuration?.taskPushNotificationConfig ?? null
   const push = wanted === null ? null : await readPush(wanted, PUSH_AT, management)
   const contextId = message.contextId ?? newId('ctx')
   const startedMs = performance.now()
-  const outcome = await tools.call(tool, given, call.caller, management, pointer)
+  const outcome = await tools.call(tool, { given, caller: call.caller, pointer }, management)
   const taskId = tool.name === MAKES_TASKS && !outcome.isError ? taskIdIn(outcome) : null
   if (taskId !== null) {
     await management.store.tasks.setContext(taskId, contextId)

@@ -1,5 +1,5 @@
 import type { TaskRecord } from '../../store/work/tasks.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import type { TaskWatch } from '../jobs/task-watch.ts'
 import type { ToolCaller, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
@@ -7,8 +7,8 @@ import type { AgentCards } from './agent-card.ts'
 
 /** The parts that A2A requests use. */
 export interface A2AService {
-  readonly management: Management
-  readonly tools: Tools
+  readonly management: ApiContext
+  readonly tools: Tools<ApiContext>
   readonly cards: AgentCards
   readonly watch: TaskWatch
 }

@@ -6,7 +6,7 @@ import type { FingerprintLists, KnownAgent } from '../../store/catalogue/catalog
 import type { SoftwareRow } from '../../store/catalogue/catalogue.ts'
 import type { Store } from '../../store/store.ts'
 import { agentEvidence, verificationSources } from '../judging/agent-evidence.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { type ApiOffered, type ApiVersioned, listing, operation } from './operation.ts'
 import { reasons, textInQuery, time, timeOf } from '../http/schemas.ts'
 import {
@@ -129,7 +129,7 @@ const describing = {
     'By its id or its exact name. Also finds the tools and browsers that signatures name. `kind` tells them apart.',
   scopes: ['read'] as const,
   params: z.strictObject({ agent_id: z.string() }),
-  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: Management) =>
+  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
     store.catalogue.softwareNamed(params.agent_id),
 }
 
@@ -156,7 +156,7 @@ const getAgent: ApiVersioned = {
 
 export const AGENT_OPERATIONS: readonly ApiOffered[] = [listAgents, getAgent]
 
-async function shownAgents(known: readonly KnownAgent[], { store }: Management) {
+async function shownAgents(known: readonly KnownAgent[], { store }: ApiContext) {
   const ids = known.map(({ id }) => id)
   const lists = await store.catalogueLists.fingerprintsOf(ids, LISTED_MAX)
   return known.map((each) => ({ ...shownAgent(each, lists.get(each.id)!), category: each.category! }))
@@ -171,12 +171,12 @@ function shownAgent(known: KnownAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLis
   }
 }
 
-async function signaturesOf({ id }: SoftwareRow, { store }: Management) {
+async function signaturesOf({ id }: SoftwareRow, { store }: ApiContext) {
   const filter = { ...OF_AGENT, softwareId: id }
   return (await store.catalogueLists.signatures(filter, { after: null, limit: DETAIL_MAX })).items
 }
 
-async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store, nowMs }: Management) {
+async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store, nowMs }: ApiContext) {
   const { id, category, kind } = row
   const { catalogueLists } = store
   const lists = await catalogueLists.fingerprintsOf([id], DETAIL_MAX)

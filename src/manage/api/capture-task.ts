@@ -3,6 +3,7 @@ import { analyzeCapture } from '../judging/capture-analysis.ts'
 import type { TaskType } from '../jobs/task-types.ts'
 import { TOOL_PROTOCOLS } from '../jobs/tools.ts'
 import { comparedFingerprint } from './analysis.ts'
+import type { ApiContext } from './context.ts'
 
 /** Characters of base64. They fit into a body of 8 MiB together with a key log. */
 const CAPTURE_TEXT_MAX = 6_291_456
@@ -40,7 +41,7 @@ const captureAnswer = z
   .meta({ id: 'CaptureAnalysis' })
 
 /** The task `analyze_capture`. It has no tool, because models have no captures at hand. */
-export const ANALYZE_CAPTURE: TaskType = {
+export const ANALYZE_CAPTURE: TaskType<ApiContext> = {
   type: 'analyze_capture',
   title: 'Analyze a packet capture',
   description:

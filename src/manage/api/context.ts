@@ -1,4 +1,45 @@
-import type { Management } from '../management.ts'
+import type { WorkerStatus } from '../../plane/worker-status.ts'
+import type { AuthContext } from '../auth/context.ts'
+import type { OpenidProvider } from '../auth/people/openid-provider.ts'
+import type { PasswordHasher } from '../auth/people/password-hash.ts'
+import type { EventsContext } from '../events/context.ts'
+import type { EventTail } from '../events/event-tail.ts'
+import type { RequestFeed } from '../intake/request-feed.ts'
+import type { TrafficPulse } from '../intake/traffic-pulse.ts'
+import type { JobsContext } from '../jobs/context.ts'
+import type { JudgingContext } from '../judging/context.ts'
+import type { FleetView } from '../publish/fleet-view.ts'
+import type { LiveSettings } from '../publish/live-settings.ts'
+import type { PolicyFile, PolicyKeeper } from '../publish/policy-keeper.ts'
 
-/** The parts of the management plane that the operations of the API need. */
-export type ApiContext = Management
+/** The parts of the management plane that the operations of the API need, with those of the rooms below. */
+export interface ApiContext extends AuthContext, JobsContext, JudgingContext, EventsContext {
+  readonly version: string
+  readonly settings: LiveSettings
+  /** The policy in force and its origin. */
+  readonly policy: PolicyFile | PolicyKeeper
+  /** The names that a rule may route to; `null`: remote proxies have their own. */
+  readonly upstreams: readonly string[] | null
+  /** The external OpenID provider for sign-in; `null`: none. */
+  readonly elsewhere: OpenidProvider | null
+  /** Shared, so that only a few passwords are hashed at a time. */
+  readonly passwords: PasswordHasher
+  /** The knowledge about remote proxies; `null`: all workers belong to this gateway. */
+  readonly fleet: Fleet | null
+  /** New events, for listeners. */
+  readonly tail: EventTail
+  /** Requests as they arrive, for listeners. */
+  readonly requests: RequestFeed
+  /** The amount of traffic, for listeners. */
+  readonly pulse: TrafficPulse
+  /** Runs queued tasks. Wake it after queueing one. */
+  readonly tasks: { wake(): void }
+  /** The workers of this gateway. */
+  workers(): readonly WorkerStatus[]
+}
+
+/** The knowledge of a manager about remote proxies. */
+export interface Fleet {
+  isLeading(): boolean
+  readonly view: FleetView
+}

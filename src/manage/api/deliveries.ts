@@ -3,7 +3,7 @@ import type { DeliveryRecord } from '../../store/events/delivery-log.ts'
 import { storedObject } from '../../store/engine/stored.ts'
 import type { WebhookRecord } from '../../store/events/webhooks.ts'
 import { changed } from '../http/audit.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 import { bodyOf } from '../jobs/signing.ts'
 import { findReplayed, replay, sendTest, tryAgain } from '../events/webhooks/by-hand.ts'
@@ -50,11 +50,11 @@ const deliveryWithBody = z
 const id = z.strictObject({ id: z.string().max(100) })
 const ofWebhook = {
   params: id,
-  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.webhooks.byId(params.id),
 }
 const byId = {
   params: id,
-  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.deliveryLog.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.deliveryLog.byId(params.id),
 }
 
 function moment(description: string) {

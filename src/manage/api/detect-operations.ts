@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
 import { type Detection, detect, judgedIn } from '../judging/detection.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
 import { ITEMS_MAX, SLICE_MS } from '../jobs/task-types.ts'
 import { detectionRequest, detectionResult } from './detect.ts'
@@ -85,14 +85,14 @@ export const DETECT_OPERATIONS: readonly ApiOffered[] = [detectAgent]
 type Request = z.output<typeof detectionRequest>
 type Detected = Detection & { readonly request_id: string }
 
-function detected(request: Request, requestId: string, management: Management): Detected {
+function detected(request: Request, requestId: string, management: ApiContext): Detected {
   const detection = detect(request, management)
   management.detections.keep(requestId, judgedIn(request, detection))
   return { ...detection, request_id: requestId }
 }
 
 /** Returns all results, or throws a Refusal that names the invalid items. */
-async function detectedAll(given: readonly unknown[], requestId: string, management: Management) {
+async function detectedAll(given: readonly unknown[], requestId: string, management: ApiContext) {
   const requests: Request[] = []
   const errors: FieldError[] = []
   await inTurns(given, (each, index) => {

@@ -5,7 +5,7 @@ import type { EventRecord } from '../../store/events/events.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../events/event-filter.ts'
 import { type EventStart, type EventView, eventTexts, trafficTexts } from '../events/event-texts.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { merged } from '../http/merged.ts'
 import { type Sight, sightOf } from '../intake/personal-data.ts'
 import { invalid } from '../http/refusal.ts'
@@ -133,7 +133,7 @@ function textsOf(
   { types }: Query,
   start: EventStart,
   view: EventView,
-  { tail, pulse }: Management,
+  { tail, pulse }: ApiContext,
   over: AbortSignal,
 ) {
   if (types?.includes(TRAFFIC) !== true) return eventTexts(start, view, tail, over)
@@ -154,7 +154,7 @@ function checkOfStream(target: string): void {
 
 async function startOf(
   { lastEventId, query }: Pick<Call<unknown, Query, unknown, unknown>, 'lastEventId' | 'query'>,
-  { store }: Management,
+  { store }: ApiContext,
 ): Promise<EventStart> {
   const { forgotten, last } = await store.events.kept()
   const given = lastEventId ?? query.last_event_id ?? null
@@ -171,7 +171,7 @@ async function startOf(
 
 async function filterOf(
   { types, category, agent, min_severity, min_confidence }: Query,
-  management: Management,
+  management: ApiContext,
 ): Promise<EventFilter> {
   return {
     types: (types ?? []).filter((type) => type !== TRAFFIC),

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
 import { noPart } from '../../store/engine/page.ts'
 import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../publish/fleet-view.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
@@ -140,7 +140,7 @@ const listFleetProxies = listing({
         ),
   items: {
     schema: fleetProxy,
-    show: (proxies: readonly SeenProxy[], { nowMs }: Management) =>
+    show: (proxies: readonly SeenProxy[], { nowMs }: ApiContext) =>
       proxies.map((proxy) => shownProxy(proxy, nowMs())),
   },
 })

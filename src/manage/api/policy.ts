@@ -5,7 +5,7 @@ import { pointerTo } from '../../config/source.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { DocumentFault, type DocumentProblem } from '../../shared/problem.ts'
 import type { PolicyVersion } from '../../store/work/policies.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { hashOf, type PolicyInForce, type PolicyKeeper } from '../publish/policy-keeper.ts'
 import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
 import { actorOf } from '../http/operation.ts'
@@ -173,7 +173,7 @@ const byVersion = {
       .transform(Number)
       .meta({ override: { type: 'integer', minimum: 1 } }),
   }),
-  find: ({ params }: { params: { version: number } }, { store }: Management) =>
+  find: ({ params }: { params: { version: number } }, { store }: ApiContext) =>
     store.policies.byVersion(params.version),
 }
 
@@ -232,7 +232,7 @@ function policyIn(body: unknown): { readonly policy: unknown; readonly pointer: 
   return { policy: (body as { readonly policy: unknown }).policy, pointer: '/policy' }
 }
 
-function keeperIn({ policy }: Management): PolicyKeeper {
+function keeperIn({ policy }: ApiContext): PolicyKeeper {
   if (policy.kind === 'stored') return policy
   const { file } = policy.inForce()
   throw new Refusal(
@@ -245,7 +245,7 @@ function keeperIn({ policy }: Management): PolicyKeeper {
  * Throws a Refusal with every problem of the policy: the rule, the place and the reason. `pointer`: where the
  * policy is in the body.
  */
-export function checkPolicy(value: unknown, management: Management, pointer: string): Policy {
+export function checkPolicy(value: unknown, management: ApiContext, pointer: string): Policy {
   if (value === null || value === undefined) {
     const what = value === null ? 'is null' : 'is missing'
     throw invalid([{ pointer, detail: `${what}; a policy without rules is {"rules": []}` }])
@@ -254,16 +254,16 @@ export function checkPolicy(value: unknown, management: Management, pointer: str
 }
 
 /** The policy in force, compiled with the names that are known now. */
-export function compiledInForce(management: Management): Policy {
+export function compiledInForce(management: ApiContext): Policy {
   return parseAcceptedPolicy(management.policy.inForce().document, management.upstreams, namesIn(management))
 }
 
-export function warningsOf(policy: Policy, management: Management): FieldError[] {
+export function warningsOf(policy: Policy, management: ApiContext): FieldError[] {
   return policyWarnings(policy, namesIn(management)).map((each) => shownProblem(each, ''))
 }
 
 /** The names of agents and software; `null` before the first signatures are in use. */
-export function namesIn({ snapshot }: Management): SoftwareNames | null {
+export function namesIn({ snapshot }: ApiContext): SoftwareNames | null {
   return snapshot()?.knowledge?.names ?? null
 }
 
@@ -295,7 +295,7 @@ function documentOf(text: string): unknown {
   }
 }
 
-function answer(inForce: PolicyInForce, etag: string, management: Management) {
+function answer(inForce: PolicyInForce, etag: string, management: ApiContext) {
   const { document, source, file, hash, version, sinceMs, problems } = inForce
   const warnings = warningsOf(compiledInForce(management), management)
   return {

@@ -6,7 +6,7 @@ import { readSighting } from '../../plane/sighting-document.ts'
 import { ACTIONS } from '../../store/traffic/rollup-tally.ts'
 import { addressFilter } from './address-filter.ts'
 import type { Principal } from '../http/access/principal.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { type Sight, shownTo, sightOf } from '../intake/personal-data.ts'
 import { shownPath } from '../intake/shown-path.ts'
 import { fingerprintsOf, outlineOf } from '../judging/sighting-account.ts'
@@ -137,7 +137,7 @@ const getRequest = operation({
 export const REQUEST_OPERATIONS: readonly ApiOperation[] = [listRequests, getRequest]
 
 /** Replaces the name of an agent by its id, because sightings contain ids. */
-async function withId(wanted: Filters, management: Management): Promise<Filters> {
+async function withId(wanted: Filters, management: ApiContext): Promise<Filters> {
   const { agent_id } = wanted
   return agent_id === undefined ? wanted : { ...wanted, agent_id: await softwareIdOf(agent_id, management) }
 }
@@ -147,7 +147,7 @@ async function withId(wanted: Filters, management: Management): Promise<Filters>
  * this number.
  */
 async function look(
-  store: Management['store']['sightings'],
+  store: ApiContext['store']['sightings'],
   isWanted: IsWanted,
   from: number | null,
   limit: number,
@@ -196,7 +196,7 @@ function filterOf(wanted: Filters, principal: Principal, publicUrl: string): IsW
 async function* texts(
   isWanted: IsWanted,
   sight: Sight,
-  { requests }: Management,
+  { requests }: ApiContext,
   over: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   yield 'retry: 2000\n\n'

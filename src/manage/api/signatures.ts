@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import type { Asked, LikeSignature } from '../../store/catalogue/catalogue-lookup.ts'
 import type { KnownSignature, SignatureSort } from '../../store/catalogue/catalogue-lists.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { type FieldError, invalid } from '../http/refusal.ts'
 import { noPart } from '../../store/engine/page.ts'
 import { type ApiOffered, type ApiVersioned, listing, operation } from './operation.ts'
@@ -118,7 +118,7 @@ export const SIGNATURE_OPERATIONS: readonly ApiOffered[] = [listSignatures, look
 
 async function lookedUp(
   query: z.output<typeof lookingUp.query>,
-  { store }: Management,
+  { store }: ApiContext,
 ): Promise<readonly (KnownSignature | LikeSignature)[]> {
   const asked = askedFor(query)
   const { catalogueLookup } = store

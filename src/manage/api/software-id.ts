@@ -1,4 +1,4 @@
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 
 /**
  * The id for a name in a filter. Looks in the signatures in use first, as a policy does, then in the
@@ -6,7 +6,7 @@ import type { Management } from '../management.ts'
  */
 export async function softwareIdOf(
   name: string,
-  { snapshot, store }: Pick<Management, 'snapshot' | 'store'>,
+  { snapshot, store }: Pick<ApiContext, 'snapshot' | 'store'>,
 ): Promise<string> {
   const found = snapshot()?.knowledge?.names?.find(name) ?? (await store.catalogue.softwareNamed(name))
   return found?.id ?? name
@@ -14,7 +14,7 @@ export async function softwareIdOf(
 
 export async function softwareIdsOf(
   names: readonly string[],
-  management: Pick<Management, 'snapshot' | 'store'>,
+  management: Pick<ApiContext, 'snapshot' | 'store'>,
 ): Promise<readonly string[]> {
   const ids: string[] = []
   for (const name of names) ids.push(await softwareIdOf(name, management))

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { Principal, Scope } from '../http/access/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
 import { sayEvents, sayEventStream } from '../events/event-stream.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { sightOf } from '../intake/personal-data.ts'
 import { Refusal } from '../http/refusal.ts'
 import type { SayStream } from '../http/router.ts'
@@ -11,7 +11,7 @@ import type { SayStream } from '../http/router.ts'
  * Answers as Server-Sent Events if `Accept` prefers them. A client that accepts anything gets JSON, because
  * JSON ends.
  */
-export function streamer(management: Management): SayStream<Management> {
+export function streamer(management: ApiContext): SayStream<ApiContext> {
   return async (ctx, { stream, scopes }, call) => {
     if (stream === null) return false
     ctx.vary('Accept')

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import { CATEGORIES } from '../../classify/known/software.ts'
 import type { SubmissionRecord } from '../../store/catalogue/submissions.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { EFFECTS, type FindingCode } from '../judging/submissions/findings.ts'
 import { figuresOf, sumOf, type TrialFigures } from '../judging/submissions/figures.ts'
 import type { Taken } from '../judging/submissions/submit.ts'
@@ -108,7 +108,7 @@ export function shownAtOnce(taken: Taken) {
   return { id, status, signature: { ...signature, ...named }, reasons: reasonsOf(taken.record) }
 }
 
-export async function shownWithEvidence(all: readonly Taken[], management: Management) {
+export async function shownWithEvidence(all: readonly Taken[], management: ApiContext) {
   const evidence = await signatureEvidence(all.map(signatureOf), management)
   return all.map((taken, index) => {
     const shown = shownAtOnce(taken)
@@ -131,12 +131,12 @@ function signatureOf({ record, registered, live }: Taken): KnownSignature {
   }
 }
 
-export async function shown(record: SubmissionRecord, management: Management) {
+export async function shown(record: SubmissionRecord, management: ApiContext) {
   const [only] = await shownAll([record], management)
   return only!
 }
 
-export async function shownAll(records: readonly SubmissionRecord[], { store }: Management) {
+export async function shownAll(records: readonly SubmissionRecord[], { store }: ApiContext) {
   const figures = new Map<string, TrialFigures>()
   for (const type of JA4_TYPES) {
     const ofType = records.filter((record) => record.type === type)

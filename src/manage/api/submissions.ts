@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { wrongInName } from '../../classify/known/name-likeness.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import type { Submitted } from '../judging/submissions/analyse.ts'
 import { review } from '../judging/submissions/review.ts'
 import { LIST_MAX, submit, type Taken } from '../judging/submissions/submit.ts'
@@ -137,7 +137,7 @@ const listSubmissions = listing({
 
 const byId = {
   params: z.strictObject({ id: z.string().regex(/^[\w-]{1,64}$/) }),
-  find: ({ params }: { readonly params: { readonly id: string } }, { store }: Management) =>
+  find: ({ params }: { readonly params: { readonly id: string } }, { store }: ApiContext) =>
     store.submissions.byId(params.id),
 }
 
@@ -207,7 +207,7 @@ export const SUBMISSION_OPERATIONS: readonly ApiOffered[] = [
 
 type Submitting = Call<unknown, unknown, z.output<typeof submitting.body>, unknown>
 
-function submitted(call: Submitting, management: Management): Promise<readonly Taken[]> {
+function submitted(call: Submitting, management: ApiContext): Promise<readonly Taken[]> {
   const { body } = call
   const list = ('submissions' in body ? body.submissions : [body]).map(submittedOf)
   return submit(list, actorOf(call), management)

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
 import { shownTask } from './tasks.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import type { Following, ToolCaller } from '../jobs/tools.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { Following, ToolCaller } from '../jobs/tools.ts'
 export async function followTask(
   begun: unknown,
   _caller: ToolCaller,
-  { store, log, nowMs }: Management,
+  { store, log, nowMs }: ApiContext,
   { progress, cancelled, gone }: Following,
 ): Promise<unknown> {
   const { task_id: id, finished_at } = begunTask.parse(begun)

@@ -4,7 +4,6 @@ import { checkPosition, type Order } from '../../store/engine/page.ts'
 import type { TaskItems, TaskRecord } from '../../store/work/tasks.ts'
 import { mayDo, type Principal } from '../http/access/principal.ts'
 import { newId } from '../http/ids.ts'
-import type { Management } from '../management.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import { callerOf } from '../jobs/task-runner.ts'
 import { doItems, ITEMS_MAX, type TaskType } from '../jobs/task-types.ts'
@@ -19,6 +18,7 @@ import {
   markOf,
   positionIn,
 } from '../http/cursor.ts'
+import type { ApiContext } from './context.ts'
 import { exactlyOne } from './member-rules.ts'
 import { type ApiOffered, type ApiOperation, type ApiVersioned, operation } from './operation.ts'
 import { links, PAGE_FIELDS, time, timeOf } from '../http/schemas.ts'
@@ -99,7 +99,7 @@ const listAnswer = z.strictObject({
   recent: z.array(task).meta({ description: 'The tasks of the caller, newest first.' }),
 })
 
-type Types = ReadonlyMap<string, TaskType>
+type Types = ReadonlyMap<string, TaskType<ApiContext>>
 
 /** The operations on tasks of these types. */
 export function taskOperations(types: Types): readonly ApiOffered[] {
@@ -191,7 +191,7 @@ interface TaskRequest {
 
 async function callbackUrlIn(
   { callback_url }: TaskRequest,
-  { allowPrivateWebhooks }: Management,
+  { allowPrivateWebhooks }: ApiContext,
 ): Promise<string | null> {
   if (callback_url == null) return null
   const read = await readWebhookUrl(callback_url, allowPrivateWebhooks)
@@ -210,27 +210,28 @@ function itemsIn({ items, input }: TaskRequest, { type, itemsMax }: TaskType): r
 
 /** The task is stored too, so that a client that loses the answer can ask for it. */
 async function doNow(
-  type: TaskType,
+  type: TaskType<ApiContext>,
   items: readonly unknown[],
   { id: principal }: Principal,
-  management: Management,
+  management: ApiContext,
 ): Promise<z.output<typeof taskWithResults>> {
   const { store, nowMs } = management
   const id = newId('tsk')
   const atMs = nowMs()
-  const results = await doItems(type, 0, items, callerOf({ id, principal }, type), management, turn)
+  const chunk = { number: 0, from: 0, items }
+  const results = await doItems(type, chunk, callerOf({ id, principal }, type), management, turn)
   const failed = results.filter((each) => each.status === 'error').length
-  const task = { id, principal, type: type.type, atMs, chunks: [{ number: 0, from: 0, items }] }
+  const task = { id, principal, type: type.type, atMs, chunks: [chunk] }
   await store.tasks.addDone(task, { number: 0, results, failed }, nowMs())
   const done = (await store.tasks.byId(id))!
   return { ...shownTask(done), results: [...results] }
 }
 
 async function queue(
-  type: TaskType,
+  type: TaskType<ApiContext>,
   items: readonly unknown[],
   { id: principal }: Principal,
-  { store, tasks, nowMs }: Management,
+  { store, tasks, nowMs }: ApiContext,
 ): Promise<z.output<typeof taskWithResults>> {
   const id = newId('tsk')
   const task = { id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) }
@@ -261,7 +262,7 @@ const ownTask = {
   params: taskParams,
   find: async (
     { params, principal }: { readonly params: z.output<typeof taskParams>; readonly principal: Principal },
-    { store }: Management,
+    { store }: ApiContext,
   ) => {
     const task = await store.tasks.byId(params.task_id)
     // A task of another principal is answered like one that does not exist.
@@ -315,7 +316,7 @@ const getTask: ApiVersioned = {
   }),
 }
 
-async function resultsOf({ id }: TaskRecord, skip: number, limit: number, { tasks }: Management['store']) {
+async function resultsOf({ id }: TaskRecord, skip: number, limit: number, { tasks }: ApiContext['store']) {
   return (await tasks.results(id, skip, limit)) as z.output<typeof itemResult>[]
 }
 

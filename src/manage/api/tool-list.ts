@@ -6,10 +6,11 @@ import { compare } from '../judging/comparison.ts'
 import { knowledgeOf } from '../judging/detection.ts'
 import { explain } from '../judging/explanation.ts'
 import { followTask } from './task-following.ts'
-import { type AskedOf, ask, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
+import { ask, type OperationArguments, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
+import type { ApiContext } from './context.ts'
 
 /** The tools for these operations, and the tools that have no operation of their own. */
-export function toolsOf(operations: readonly ApiOperation[]): Tools {
+export function toolsOf(operations: readonly ApiOperation[]): Tools<ApiContext> {
   const byAddress = new Map(operations.map((each) => [`${each.method} ${each.path}`, each]))
   const found = FROM_OPERATIONS.flatMap((each) => {
     const operation = byAddress.get(each.operation)
@@ -28,14 +29,14 @@ interface FromOperation {
   /** If the answer is a list, the name of the member that holds it. */
   readonly listName?: string
   readonly isReadOnly: boolean
-  readonly asked: (given: Given) => AskedOf
-  readonly follow?: NonNullable<Tool['follow']>
+  readonly asked: (given: Given) => OperationArguments
+  readonly follow?: NonNullable<Tool<ApiContext>['follow']>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the output of the tool's own schema
 type Given = any
 
-function toolFrom(operation: ApiOperation, from: FromOperation): Tool {
+function toolFrom(operation: ApiOperation, from: FromOperation): Tool<ApiContext> {
   const { name, title, description, isReadOnly, listName } = from
   const answer: z.ZodType = operation.answer ?? z.null()
   return {
@@ -72,7 +73,7 @@ function bodyOf({ body }: ApiOperation): z.ZodType {
 }
 
 /** The tool has the schema of the body, so the body is validated already. */
-function asBody(body: Given): AskedOf {
+function asBody(body: Given): OperationArguments {
   return { body, isBodyRead: true }
 }
 
@@ -181,7 +182,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
   },
 ]
 
-const COMPARE: Tool = {
+const COMPARE: Tool<ApiContext> = {
   name: 'compare_fingerprints',
   title: 'Compare fingerprints',
   description:
@@ -195,7 +196,7 @@ const COMPARE: Tool = {
     compare(knowledgeOf(management), (given as z.output<typeof comparisonRequest>).fingerprints),
 }
 
-const EXPLAIN: Tool = {
+const EXPLAIN: Tool<ApiContext> = {
   name: 'explain_detection',
   title: 'Explain a detection',
   description:

@@ -3,6 +3,7 @@ import { SCOPES } from '../http/access/principal.ts'
 import { Refusal } from '../http/refusal.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { neededBy, type Tool, TOOL_PROTOCOLS, type Tools } from '../jobs/tools.ts'
+import type { ApiContext } from './context.ts'
 import { type ApiOperation, operation } from './operation.ts'
 
 const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema.' })
@@ -45,7 +46,7 @@ const executeAnswer = z
   })
   .meta({ id: 'ExecuteResult' })
 
-export function toolOperations(tools: Tools): readonly ApiOperation[] {
+export function toolOperations(tools: Tools<ApiContext>): readonly ApiOperation[] {
   return [listTools(tools), executeTool(tools)]
 }
 
@@ -64,7 +65,7 @@ function listTools(tools: Tools): ApiOperation {
   })
 }
 
-function executeTool(tools: Tools): ApiOperation {
+function executeTool(tools: Tools<ApiContext>): ApiOperation {
   return operation({
     id: 'executeTool',
     method: 'POST',
@@ -96,7 +97,8 @@ function executeTool(tools: Tools): ApiOperation {
       if (asked === null) throw noTool(tools, body.tool)
       const startedMs = performance.now()
       const caller = { principal, requestId, address }
-      const { result, isError } = await tools.call(asked, body.arguments, caller, management, '/arguments')
+      const call = { given: body.arguments, caller, pointer: '/arguments' }
+      const { result, isError } = await tools.call(asked, call, management)
       const duration_ms = Math.round((performance.now() - startedMs) * 1000) / 1000
       return {
         body: { tool: asked.name, result: result as Record<string, unknown>, is_error: isError, duration_ms },

@@ -14,7 +14,7 @@ import { passwordProblem } from '../auth/people/password-hash.ts'
 import { SCOPES, type Scope } from '../http/access/principal.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import { scope } from './keys.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { actorOf, type Addressed } from '../http/operation.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 import { checkMatch, etagOf } from '../http/precondition.ts'
@@ -137,7 +137,7 @@ const listUsers = listing({
 
 const byId = {
   params: z.strictObject({ id: z.string() }),
-  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.users.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.users.byId(params.id),
 }
 
 const getUser = operation({

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { CATEGORIES } from '../../classify/known/software.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/events/webhooks.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { etagOf } from '../http/precondition.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
@@ -79,7 +79,7 @@ export type WebhookView = z.output<typeof webhook>
 
 export async function shownWebhooks(
   records: readonly WebhookRecord[],
-  { store, nowMs }: Pick<Management, 'store' | 'nowMs'>,
+  { store, nowMs }: Pick<ApiContext, 'store' | 'nowMs'>,
 ): Promise<WebhookView[]> {
   const ids = records.map(({ id }) => id)
   const secrets = await store.webhooks.secrets(ids, nowMs())
@@ -89,7 +89,7 @@ export async function shownWebhooks(
 
 export async function shownWebhook(
   record: WebhookRecord,
-  management: Pick<Management, 'store' | 'nowMs'>,
+  management: Pick<ApiContext, 'store' | 'nowMs'>,
 ): Promise<WebhookView> {
   return (await shownWebhooks([record], management))[0]!
 }

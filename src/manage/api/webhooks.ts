@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { UNTRIED, type WebhookRecord } from '../../store/events/webhooks.ts'
 import { changed } from '../http/audit.ts'
 import { newId } from '../http/ids.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from './context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import { newSigningSecret, secretOf } from '../jobs/signing.ts'
@@ -106,7 +106,7 @@ const listWebhooks = listing({
 
 const byId = {
   params: z.strictObject({ id: z.string() }),
-  find: ({ params }: Addressed<{ id: string }>, { store }: Management) => store.webhooks.byId(params.id),
+  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.webhooks.byId(params.id),
 }
 
 const getWebhook = operation({
@@ -237,13 +237,13 @@ export const WEBHOOK_OPERATIONS: readonly ApiOffered[] = [
   ...[createWebhook, listWebhooks, getWebhook, updateWebhook, deleteWebhook, rotateWebhookSecret],
 ]
 
-async function usualUrl(text: string, { allowPrivateWebhooks }: Management): Promise<string> {
+async function usualUrl(text: string, { allowPrivateWebhooks }: ApiContext): Promise<string> {
   const read = await readWebhookUrl(text, allowPrivateWebhooks)
   if ('refused' in read) throw invalid([{ pointer: '/url', detail: read.refused }])
   return read.url
 }
 
-async function newSecret(webhookId: string, { sealer }: Management) {
+async function newSecret(webhookId: string, { sealer }: ApiContext) {
   const id = newId('whs')
   const secret = newSigningSecret()
   return { secret, sealed: { id, sealed: await sealer.seal(secret, secretOf(webhookId, id)) } }

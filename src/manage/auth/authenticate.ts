@@ -37,7 +37,11 @@ function remembered({ req }: RequestContext, { apiKeys, nowMs }: AuthContext): P
   return principalOf(key)
 }
 
-async function foundOut(ctx: RequestContext, management: AuthContext, resource: Resource): Promise<Principal> {
+async function foundOut(
+  ctx: RequestContext,
+  management: AuthContext,
+  resource: Resource,
+): Promise<Principal> {
   const { req, state } = ctx
   const { apiKeys, bootstrapKey, oauth, publicUrl, nowMs } = management
   const refuseAgent = (detail: string) =>

@@ -2,6 +2,7 @@ import type { SoftwareNames } from '../../classify/known/software-names.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { NewEvent } from '../../store/events/events.ts'
 import type { Store } from '../../store/store.ts'
+import type { AfterCommit } from '../intake/ingest.ts'
 import { fanOut } from './webhooks/fan-out.ts'
 
 /** Records all events, whichever part of the process detects them. */
@@ -20,11 +21,13 @@ export class EventLog {
 
   /**
    * Adds events and their webhook deliveries. Call it last in the transaction that causes the events, and
-   * call `added` after the commit.
+   * call what it returns after the commit.
    */
-  async add(events: readonly NewEvent[], queries: Queries): Promise<void> {
+  async add(events: readonly NewEvent[], queries: Queries): Promise<AfterCommit> {
     const added = await this.#store.events.add(events, queries)
-    if (added.length > 0) await fanOut(this.#store, added, this.#nowMs(), this.#names(), queries)
+    if (added.length === 0) return () => undefined
+    await fanOut(this.#store, added, this.#nowMs(), this.#names(), queries)
+    return () => this.added()
   }
 
   /** Notifies the listeners that a transaction with new events has committed. */

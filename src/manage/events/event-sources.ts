@@ -1,9 +1,9 @@
+import type { Queries } from '../../store/engine/database.ts'
 import type { EventMetrics } from './event-metrics.ts'
-import type { SightingCounter } from '../intake/ingest.ts'
-import type { Management } from '../management.ts'
+import type { AfterCommit, SightingEvents } from '../intake/ingest.ts'
+import type { EventsContext } from './context.ts'
 import type { PeriodicJob } from '../jobs/periodic.ts'
-import { SightingEvents } from './sighting-events.ts'
-import type { ObservedCounter } from '../intake/sighting-keeper.ts'
+import { sightingEvents } from './sighting-events.ts'
 import { type AnomalySettings, anomalousAgents, since } from './threats/rate-anomaly.ts'
 import { isRobotsKnown, RobotsFiles, type RobotsSettings } from './threats/robots-files.ts'
 import { RULES } from './threats/rules.ts'
@@ -17,18 +17,19 @@ export interface ThreatSettings extends ThreatLogSettings {
   readonly robots: RobotsSettings
 }
 
-type Told = Pick<Management, 'store' | 'events' | 'newSignatures' | 'snapshot' | 'log' | 'nowMs'>
+type Context = Pick<EventsContext, 'store' | 'events' | 'snapshot' | 'log' | 'nowMs'>
 
 /** Everything that detects events, except changes through the API. */
 export class EventSources {
-  readonly #management: Told
+  readonly #management: Context
   readonly #settings: ThreatSettings
   readonly #metrics: EventMetrics
   readonly #threats: ThreatLog
   readonly #robots: RobotsFiles
-  readonly #sightings: SightingEvents
+  /** The events that Sightings cause. */
+  readonly sightings: SightingEvents
 
-  constructor(management: Told, settings: ThreatSettings, metrics: EventMetrics) {
+  constructor(management: Context, settings: ThreatSettings, metrics: EventMetrics) {
     this.#management = management
     this.#settings = settings
     this.#metrics = metrics
@@ -38,21 +39,7 @@ export class EventSources {
     this.#robots = new RobotsFiles(settings.robots, knowledge, log)
     const rules = RULES.filter(({ reason }) => this.#isOn(reason))
     const rest = { rules, robots: this.#robots, metrics, knowledge, nowMs }
-    this.#sightings = new SightingEvents({ store, log: events, threats: this.#threats, ...rest })
-  }
-
-  /** Must be the last counter. */
-  get counter(): SightingCounter {
-    return this.#sightings.counter
-  }
-
-  /** Call it after Sightings were stored. */
-  stored(): void {
-    this.#sightings.stored()
-  }
-
-  get observed(): ObservedCounter {
-    return this.#management.newSignatures.observed
+    this.sightings = sightingEvents({ store, log: events, threats: this.#threats, ...rest })
   }
 
   get jobs(): readonly PeriodicJob[] {
@@ -71,25 +58,24 @@ export class EventSources {
   }
 
   async followUp(): Promise<'done' | 'more'> {
-    const { store, events: log, nowMs } = this.#management
+    const { store, nowMs } = this.#management
     const atMs = nowMs()
     if (!(await this.#threats.hasEnded(atMs))) return 'done'
-    const { events, more } = await store.transaction(async (queries) => {
+    const { more, afterCommit } = await store.transaction(async (queries) => {
       await store.sightings.lock(queries)
-      const followed = await this.#threats.followUp(atMs, queries)
-      await log.add(followed.events, queries)
-      return followed
+      const { events, more } = await this.#threats.followUp(atMs, queries)
+      return { more, afterCommit: await this.#add({ events, found: NONE, suppressed: NONE }, queries) }
     })
-    this.#added({ events, found: new Map(), suppressed: new Map() })
+    afterCommit()
     return more ? 'more' : 'done'
   }
 
   async compare(): Promise<'done'> {
-    const { store, events: log, nowMs } = this.#management
+    const { store, nowMs } = this.#management
     const atMs = nowMs()
     const found = await anomalousAgents(store, this.#settings.anomaly, atMs)
     if (found.length === 0) return 'done'
-    const outcome = await store.transaction(async (queries) => {
+    const afterCommit = await store.transaction(async (queries) => {
       await store.sightings.lock(queries)
       const keys = found.map(({ key }) => key)
       // Another process may have found the same threats, and this process found most of them a minute ago.
@@ -99,11 +85,9 @@ export class EventSources {
         const rest = window === undefined ? threat : since(threat, window.untilMs)
         return rest ?? []
       })
-      const added = await this.#threats.add(fresh, atMs, queries)
-      await log.add(added.events, queries)
-      return added
+      return this.#add(await this.#threats.add(fresh, atMs, queries), queries)
     })
-    this.#added(outcome)
+    afterCommit()
     return 'done'
   }
 
@@ -112,9 +96,12 @@ export class EventSources {
     return 'done'
   }
 
-  #added(outcome: ThreatOutcome): void {
-    this.#metrics.count(outcome)
-    if (outcome.events.length > 0) this.#management.events.added()
+  async #add(outcome: ThreatOutcome, queries: Queries): Promise<AfterCommit> {
+    const added = await this.#management.events.add(outcome.events, queries)
+    return () => {
+      this.#metrics.count(outcome)
+      added()
+    }
   }
 
   #isOn(reason: Reason): boolean {
@@ -122,3 +109,5 @@ export class EventSources {
     return this.#settings.reasons.has(reason)
   }
 }
+
+const NONE: ReadonlyMap<Reason, number> = new Map()

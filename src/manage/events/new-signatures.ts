@@ -8,8 +8,9 @@ import { type EventDraft, eventOf } from './event-draft.ts'
 import type { EventLog } from './event-log.ts'
 import type { EventMetrics } from './event-metrics.ts'
 import type { SoftwareNames } from '../judging/sighting-account.ts'
-import type { ObservedCounter } from '../intake/sighting-keeper.ts'
-import type { SignatureNews } from './signature-news.ts'
+import type { AfterCommit } from '../intake/ingest.ts'
+import type { ObservedEvents } from '../intake/sighting-keeper.ts'
+import type { SignatureNews } from '../judging/context.ts'
 import { NEW_SIGNATURES, Storms } from './storms.ts'
 
 export interface NewSignaturesContext {
@@ -27,14 +28,14 @@ export class NewSignatures implements SignatureNews {
     this.#context = context
   }
 
-  async add(keys: readonly SignatureKey[], queries: Queries): Promise<readonly NewEvent[]> {
-    const { store, log, eventsPerMinute } = this.#context
+  async add(keys: readonly SignatureKey[], queries: Queries): Promise<AfterCommit> {
+    const { store, log, metrics, eventsPerMinute } = this.#context
     const nowMs = this.#context.nowMs()
     const signatures = await store.catalogueLists.byKeys(keys, queries)
     const ids = new Set(signatures.flatMap(({ software }) => software?.id ?? []))
     const names = await store.agentsSeen.names([...ids], queries)
     const storms = await Storms.open(store.eventStorms, [NEW_SIGNATURES], eventsPerMinute, nowMs, queries)
-    const events = [...storms.over]
+    const events: NewEvent[] = [...storms.over]
     for (const signature of signatures) {
       const draft = draftOf(signature, names)
       if (storms.admit(NEW_SIGNATURES)) events.push(eventOf(draft, nowMs))
@@ -42,28 +43,19 @@ export class NewSignatures implements SignatureNews {
         storms.describe(NEW_SIGNATURES, draft)
     }
     await storms.save(queries)
-    await log.add(events, queries)
-    return events
-  }
-
-  added(events: readonly NewEvent[]): void {
-    if (events.length === 0) return
-    this.#context.metrics.countEvents(events)
-    this.#context.log.added()
-  }
-
-  get observed(): ObservedCounter {
-    let events: readonly NewEvent[] = []
-    return {
-      count: async (observed, queries) => {
-        events = await this.add(
-          observed.map(({ type, value }) => ({ type, value, softwareId: '' })),
-          queries,
-        )
-      },
-      stored: () => this.added(events),
+    const added = await log.add(events, queries)
+    return () => {
+      metrics.countEvents(events)
+      added()
     }
   }
+
+  /** For fingerprints that were seen often enough to become signatures without an owner. */
+  readonly observed: ObservedEvents = (observed, queries) =>
+    this.add(
+      observed.map(({ type, value }) => ({ type, value, softwareId: '' })),
+      queries,
+    )
 }
 
 function draftOf(signature: KnownSignature, names: SoftwareNames): EventDraft {

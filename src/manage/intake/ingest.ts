@@ -6,24 +6,31 @@ import type { VersionOf } from '../../store/catalogue/agents-seen.ts'
 import { FingerprintTally, type UnnamedFingerprint } from '../../store/catalogue/fingerprints-seen.ts'
 import { OTHER, RollupTally } from '../../store/traffic/rollup-tally.ts'
 import type { RollupRetention } from '../../store/traffic/rollups.ts'
-
 import type { Store } from '../../store/store.ts'
 import type { IngestMetrics } from './ingest-metrics.ts'
 import { networkHash, takeIn } from './sighting-intake.ts'
 
+/** The rest of the work of a transaction, for the time after its commit. */
+export type AfterCommit = () => void
+
+/** Counts each Sighting once, in the transaction that stores it. Must wait for nothing except queries. */
+export type SightingCounter = (batch: readonly Sighting[], queries: Queries) => Promise<void>
+
 /**
- * Counts each Sighting once, in the transaction that stores it. `firsts` are those that are the first of
- * their agent on this installation. A counter must wait for nothing except queries.
+ * Adds the events that Sightings cause, in the transaction that stores them. `firsts` are those that are the
+ * first of their agent on this installation.
  */
-export type SightingCounter = (
+export type SightingEvents = (
   batch: readonly Sighting[],
   queries: Queries,
   firsts: readonly Sighting[],
-) => Promise<void>
+) => Promise<AfterCommit>
 
 export interface IngestOptions {
   readonly retention: RollupRetention
   readonly counters: readonly SightingCounter[]
+  /** Runs after the counters, because events have to be the last change of a transaction. `null`: no events. */
+  readonly events: SightingEvents | null
   /** Called with the stored Sightings and with those of their fingerprints that have no known owner. */
   readonly stored: (batch: readonly Sighting[], unnamed: readonly UnnamedFingerprint[]) => void
   /** The version that the client claims for its agent. */
@@ -150,25 +157,26 @@ export class Ingest {
   async #commit(sightings: readonly Sighting[]): Promise<void> {
     const startedMs = performance.now()
     const store = this.#store
-    const { retention, counters, versionOf } = this.#options
+    const { retention, counters, events, versionOf } = this.#options
     const nowMs = this.#options.nowMs()
-    const { fresh, duplicates, crowded, unnamed } = await store.transaction(async (queries) => {
+    const { fresh, duplicates, crowded, unnamed, afterCommit } = await store.transaction(async (queries) => {
       await store.sightings.lock(queries)
       const sorted = await store.sightings.sort(sightings, nowMs, queries)
-      if (sorted.fresh.length === 0) return { ...sorted, unnamed: [] }
+      if (sorted.fresh.length === 0) return { ...sorted, unnamed: [], afterCommit: undefined }
       const { kept, firsts } = await store.agentsSeen.add(sorted.fresh, queries, versionOf)
       const [rollups, fingerprints] = tallied(sorted.fresh, kept)
       await store.rollups.add(rollups, retention, nowMs, queries)
       const unnamed = await store.fingerprintsSeen.add(fingerprints, queries)
       await store.sightings.add(sorted.fresh, queries)
-      for (const counter of counters) await counter(sorted.fresh, queries, firsts)
-      return { ...sorted, unnamed }
+      for (const counter of counters) await counter(sorted.fresh, queries)
+      return { ...sorted, unnamed, afterCommit: await events?.(sorted.fresh, queries, firsts) }
     })
     const { counts, durations } = this.#metrics
     counts.stored += fresh.length
     counts.duplicates += duplicates
     for (let each = 0; each < crowded; each++) this.#refuse('id is not what a proxy makes')
     durations.observe(performance.now() - startedMs)
+    afterCommit?.()
     this.#options.stored(fresh, unnamed)
   }
 

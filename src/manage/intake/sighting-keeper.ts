@@ -5,6 +5,7 @@ import type { Queries } from '../../store/engine/database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from '../../store/catalogue/fingerprints-seen.ts'
 import type { RollupRetention } from '../../store/traffic/rollups.ts'
 import type { Store } from '../../store/store.ts'
+import type { AfterCommit } from './ingest.ts'
 import type { IngestMetrics } from './ingest-metrics.ts'
 
 export interface KeeperSettings {
@@ -22,42 +23,35 @@ export interface ObservedSettings {
   readonly max: number
 }
 
-/** Runs in the transaction that adds these signatures. `stored` is called after the commit. */
-export interface ObservedCounter {
-  count(observed: readonly UnnamedFingerprint[], queries: Queries): Promise<void>
-  stored(): void
+/** Called in the transaction that adds these signatures. */
+export type ObservedEvents = (
+  observed: readonly UnnamedFingerprint[],
+  queries: Queries,
+) => Promise<AfterCommit>
+
+export interface KeeperContext {
+  readonly store: Store
+  readonly settings: KeeperSettings
+  readonly observed: ObservedEvents
+  readonly metrics: IngestMetrics
+  readonly log: Log
+  /** If several processes share a database, only the leader deletes rows. */
+  isLeading(): boolean
 }
 
 /**
  * Periodic work on Sightings: deletes old rows, and turns fingerprints that are seen often into signatures.
  */
 export class SightingKeeper {
-  readonly #store: Store
-  readonly #settings: KeeperSettings
-  readonly #counters: readonly ObservedCounter[]
-  readonly #metrics: IngestMetrics
-  readonly #log: Log
-  readonly #isLeading: () => boolean
+  readonly #context: KeeperContext
   readonly #candidates = new Map<string, UnnamedFingerprint>()
   /** They are signatures already, or there is no room for them. */
   readonly #settled = new LRUCache<string, true>({ max: SETTLED_MAX, ttl: SETTLED_MS })
   readonly #stop = new AbortController()
   #beats: readonly Promise<void>[] = []
 
-  constructor(
-    store: Store,
-    settings: KeeperSettings,
-    counters: readonly ObservedCounter[],
-    metrics: IngestMetrics,
-    log: Log,
-    isLeading: () => boolean = () => true,
-  ) {
-    this.#store = store
-    this.#settings = settings
-    this.#counters = counters
-    this.#metrics = metrics
-    this.#log = log
-    this.#isLeading = isLeading
+  constructor(context: KeeperContext) {
+    this.#context = context
   }
 
   start(): void {
@@ -75,7 +69,7 @@ export class SightingKeeper {
 
   /** Notes fingerprints without a known owner, with their current counts. */
   noticed(unnamed: readonly UnnamedFingerprint[]): void {
-    const { addressesMin, requestsMin } = this.#settings.observed
+    const { addressesMin, requestsMin } = this.#context.settings.observed
     for (const each of unnamed) {
       if (each.addresses < addressesMin || each.requests < requestsMin || !OBSERVED.has(each.type)) continue
       const key = `${each.type} ${each.value}`
@@ -87,17 +81,16 @@ export class SightingKeeper {
   /** Turns some of the noted fingerprints into signatures. */
   async observe(): Promise<void> {
     // Before the built-in signatures are in the database, no fingerprint has a known owner.
-    if (this.#candidates.size === 0 || (await this.#store.agentsSeen.total()) === 0) return
+    const { store, settings, observed } = this.#context
+    if (this.#candidates.size === 0 || (await store.agentsSeen.total()) === 0) return
     const some = [...this.#candidates].slice(0, OBSERVED_AT_ONCE)
-    const { max } = this.#settings.observed
-    const added = await this.#store.transaction(async (queries) => {
-      await this.#store.sightings.lock(queries)
+    const afterCommit = await store.transaction(async (queries) => {
+      await store.sightings.lock(queries)
       const fingerprints = some.map(([, each]) => each)
-      const added = await this.#store.observed.add(fingerprints, max, queries)
-      if (added.length > 0) for (const counter of this.#counters) await counter.count(added, queries)
-      return added
+      const added = await store.observed.add(fingerprints, settings.observed.max, queries)
+      return added.length === 0 ? null : observed(added, queries)
     })
-    if (added.length > 0) for (const counter of this.#counters) counter.stored()
+    afterCommit?.()
     for (const [key] of some) {
       this.#candidates.delete(key)
       this.#settled.set(key, true)
@@ -106,8 +99,8 @@ export class SightingKeeper {
 
   /** Deletes rows that are too old or too many, in slices so that others can write in between. */
   async forget(nowMs: number): Promise<void> {
-    const { sightingsMs, sightingsMax, rollups } = this.#settings
-    const { sightings, rollups: rolledUp, observed } = this.#store
+    const { sightingsMs, sightingsMax, rollups } = this.#context.settings
+    const { sightings, rollups: rolledUp, observed } = this.#context.store
     await this.#slices(() => sightings.forget(nowMs - sightingsMs, nowMs, sightingsMax))
     await this.#slices(() => sightings.forgetTaken(nowMs - TAKEN_MS))
     await this.#slices(() => rolledUp.forget(rollups, nowMs))
@@ -115,10 +108,9 @@ export class SightingKeeper {
   }
 
   async #tidyUp(): Promise<void> {
-    const { retention } = this.#metrics
+    const { retention } = this.#context.metrics
     try {
-      // If several processes share a database, only the leader does this.
-      if (this.#isLeading()) await this.forget(Date.now())
+      if (this.#context.isLeading()) await this.forget(Date.now())
       await this.#count()
       retention.done++
     } catch (error) {
@@ -132,8 +124,9 @@ export class SightingKeeper {
   }
 
   async #count(): Promise<void> {
-    const { rows } = this.#metrics
-    const { sightings, rollups, fingerprintsSeen, agentsSeen, observed } = this.#store
+    const { metrics, store } = this.#context
+    const { rows } = metrics
+    const { sightings, rollups, fingerprintsSeen, agentsSeen, observed } = store
     rows.set('sightings', await sightings.rows())
     rows.set('rollups', await rollups.rows())
     rows.set('fingerprints_seen', await fingerprintsSeen.rows())
@@ -150,7 +143,8 @@ export class SightingKeeper {
         await work()
         isFailing = false
       } catch (error) {
-        if (!isFailing) this.#log.error('what was seen cannot be tidied up', { error: error as Error })
+        if (!isFailing)
+          this.#context.log.error('what was seen cannot be tidied up', { error: error as Error })
         isFailing = true
       }
       await wait(beatMs, undefined, { signal, ref: false }).catch(() => undefined)

@@ -5,7 +5,7 @@ import { guardedPost } from '../../identity/fetch/guarded-post.ts'
 import type { CallbackTold, DueCallback } from '../../store/work/task-callbacks.ts'
 import type { TaskRecord } from '../../store/work/tasks.ts'
 import { Doze } from '../http/doze.ts'
-import type { Management } from '../management.ts'
+import type { JobsContext } from './context.ts'
 
 /** Proves to a callback that the message comes from this installation. */
 export interface CallbackSecret {
@@ -34,13 +34,15 @@ export interface CallbackSettings {
   readonly lookup?: LookupFunction
 }
 
+type Sending = Omit<JobsContext, 'callbacks' | 'snapshot'>
+
 /**
  * Reports status changes of tasks to their callbacks, at least once each and the newest first, in parallel
  * with other processes. If a process dies, another one repeats its pending callbacks, or the same one after a
  * restart.
  */
 export class TaskCallbacks {
-  readonly #management: Management
+  readonly #management: Sending
   readonly #settings: CallbackSettings
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<void>>()
@@ -48,7 +50,7 @@ export class TaskCallbacks {
   #loop: Promise<void> = Promise.resolve()
   readonly #doze: Doze
 
-  constructor(management: Management, settings: CallbackSettings) {
+  constructor(management: Sending, settings: CallbackSettings) {
     this.#management = management
     this.#settings = settings
     this.#doze = new Doze(settings.pollMs ?? POLL_MS, this.#closing.signal)

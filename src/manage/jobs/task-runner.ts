@@ -4,7 +4,7 @@ import { Fault } from '../../shared/fault.ts'
 import type { Lease, TaskRecord } from '../../store/work/tasks.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { Doze } from '../http/doze.ts'
-import type { Management } from '../management.ts'
+import type { JobsContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 import { doItems, type TaskType } from './task-types.ts'
 import type { ToolCaller } from './tools.ts'
@@ -13,15 +13,15 @@ import type { ToolCaller } from './tools.ts'
  * Works on tasks that are too large for one answer, in a few lanes with one task each, in parallel with other
  * processes. If a process dies, another one continues its tasks, or the same one after a restart.
  */
-export class TaskRunner {
-  readonly #types: ReadonlyMap<string, TaskType>
-  readonly #management: Management
+export class TaskRunner<Context extends Pick<JobsContext, 'store' | 'log' | 'snapshot' | 'nowMs'>> {
+  readonly #types: ReadonlyMap<string, TaskType<Context>>
+  readonly #management: Context
   readonly #owner = randomUUID()
   readonly #closing = new AbortController()
   #lanes: readonly Promise<void>[] = []
   readonly #doze: Doze
 
-  constructor(types: ReadonlyMap<string, TaskType>, management: Management) {
+  constructor(types: ReadonlyMap<string, TaskType<Context>>, management: Context) {
     this.#types = types
     this.#management = management
     this.#doze = new Doze(POLL_MS, this.#closing.signal)
@@ -90,8 +90,8 @@ export class TaskRunner {
         if (this.#closing.signal.aborted) return
         const chunk = await store.tasks.nextChunk(task.id)
         if (chunk === null) return void (await this.#finish(task, null))
-        const { number, from, items } = chunk
-        const results = await doItems(type, from, items, caller, this.#management, turn)
+        const { number } = chunk
+        const results = await doItems(type, chunk, caller, this.#management, turn)
         const failed = results.filter(({ status }) => status === 'error').length
         if (!(await store.tasks.chunkDone(task.id, { number, results, failed }, this.#lease()))) return
         await turn()

@@ -1,15 +1,16 @@
 import type * as z from 'zod'
-import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 import { refusalOf, type Tool, type ToolCaller, type Tools } from './tools.ts'
+import type { HttpContext } from '../http/context.ts'
 import { validated } from '../http/validate.ts'
+import type { TaskItems } from '../../store/work/tasks.ts'
 
 /** Applies a tool to many items. */
-export interface TaskType {
+export interface TaskType<Context = never> {
   readonly type: string
   readonly title: string
   readonly description: string
-  readonly tool: Tool
+  readonly tool: Tool<Context>
   readonly itemsMax: number
   /** With at most this many items, the task runs while its caller waits. */
   readonly atOnceMax: number
@@ -26,7 +27,10 @@ export interface ItemResult {
 }
 
 /** The task types whose tools exist, and `others`. */
-export function taskTypesOf(tools: Tools, others: readonly TaskType[]): ReadonlyMap<string, TaskType> {
+export function taskTypesOf<Context extends Pick<HttpContext, 'publicUrl'>>(
+  tools: Tools<Context>,
+  others: readonly TaskType<Context>[],
+): ReadonlyMap<string, TaskType<Context>> {
   const found = OF_TOOLS.flatMap(({ type, name, title, description }) => {
     const tool = tools.find(name)
     return tool === null
@@ -37,12 +41,11 @@ export function taskTypesOf(tools: Tools, others: readonly TaskType[]): Readonly
 }
 
 /** Processes some items and pauses between slices for other work. An item that is refused fails alone. */
-export async function doItems(
-  { tool }: TaskType,
-  from: number,
-  items: readonly unknown[],
+export async function doItems<Context>(
+  { tool }: TaskType<Context>,
+  { from, items }: Omit<TaskItems, 'number'>,
   caller: ToolCaller,
-  management: Management,
+  management: Context,
   pause: () => Promise<void>,
 ): Promise<readonly ItemResult[]> {
   const results: ItemResult[] = []
@@ -56,12 +59,12 @@ export async function doItems(
   return results
 }
 
-async function doItem(
-  tool: Tool,
+async function doItem<Context>(
+  tool: Tool<Context>,
   index: number,
   item: unknown,
   caller: ToolCaller,
-  management: Management,
+  management: Context,
 ): Promise<ItemResult> {
   try {
     const given = validated(tool.input as z.ZodType, item, 'body')

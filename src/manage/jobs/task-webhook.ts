@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import type { TaskRecord } from '../../store/work/tasks.ts'
 import { newId } from '../http/ids.ts'
-import type { Management } from '../management.ts'
+import type { JobsContext } from './context.ts'
 import { type CallbackMessage, type CallbackSecret, whatOf } from './task-callbacks.ts'
 import { newSigningSecret, signedHeaders } from './signing.ts'
 
@@ -11,7 +11,7 @@ import { newSigningSecret, signedHeaders } from './signing.ts'
 export async function keepTaskWebhook(
   taskId: string,
   url: string,
-  { store, sealer, callbacks, nowMs }: Pick<Management, 'store' | 'sealer' | 'callbacks' | 'nowMs'>,
+  { store, sealer, callbacks, nowMs }: Pick<JobsContext, 'store' | 'sealer' | 'callbacks' | 'nowMs'>,
 ): Promise<string> {
   const id = newId('cbk')
   const signing = newSigningSecret()

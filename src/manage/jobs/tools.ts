@@ -1,13 +1,16 @@
 import type * as z from 'zod'
 import type { AnyOperation } from '../http/operation.ts'
+import type { HttpContext } from '../http/context.ts'
 import { validated } from '../http/validate.ts'
 import { insufficientScope, mayDoAll, type NamedNeeds, type Needs } from '../http/access/needed-scopes.ts'
 import type { Principal, Scope } from '../http/access/principal.ts'
-import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
 
-/** A function that programs can call through `/execute`, MCP and A2A. */
-export interface Tool {
+/**
+ * A function that programs can call through `/execute`, MCP and A2A. `Context`: the parts of the management
+ * plane that tools use. Without it, the tool can be read and not run.
+ */
+export interface Tool<Context = never> {
   readonly name: string
   readonly title: string
   readonly description: string
@@ -21,9 +24,14 @@ export interface Tool {
   /** Always an object, as MCP requires. */
   readonly output: z.ZodType
   /** Throws a Refusal with the reason. `given` is the parsed form of the arguments, from `input`. */
-  run(given: unknown, caller: ToolCaller, management: Management): Promise<unknown>
+  readonly run: (given: unknown, caller: ToolCaller, management: Context) => Promise<unknown>
   /** Waits for work that `run` only started and reports its progress. The result has the form of `run`'s. */
-  follow?(result: unknown, caller: ToolCaller, management: Management, following: Following): Promise<unknown>
+  readonly follow?: (
+    result: unknown,
+    caller: ToolCaller,
+    management: Context,
+    following: Following,
+  ) => Promise<unknown>
 }
 
 /** A caller that waits for a long call. */
@@ -59,32 +67,39 @@ export interface ToolOutcome {
   readonly isError: boolean
 }
 
-/** All tools, by name. */
-export class Tools {
-  readonly list: readonly Tool[]
-  readonly #byName: ReadonlyMap<string, Tool>
+/** One call of a tool. */
+export interface ToolCall {
+  /** The arguments. They are not validated yet. */
+  readonly given: unknown
+  readonly caller: ToolCaller
+  /** Where the arguments are in the request. */
+  readonly pointer: string
+  /** For a caller that waits for the end of a long call. */
+  readonly following?: Following | null
+}
 
-  constructor(list: readonly Tool[]) {
+/** All tools, by name. */
+export class Tools<Context extends Pick<HttpContext, 'publicUrl'> = never> {
+  readonly list: readonly Tool<Context>[]
+  readonly #byName: ReadonlyMap<string, Tool<Context>>
+
+  constructor(list: readonly Tool<Context>[]) {
     this.list = list
     this.#byName = new Map(list.map((tool) => [tool.name, tool]))
   }
 
-  find(name: string): Tool | null {
+  find(name: string): Tool<Context> | null {
     return this.#byName.get(name) ?? null
   }
 
   /**
-   * Throws a Refusal if the caller lacks a scope or the arguments are invalid (`pointer`: where they are in
-   * the request). A refusal by the tool itself is an outcome. `following`: a caller that waits for the end of
-   * a long call.
+   * Throws a Refusal if the caller lacks a scope or the arguments are invalid. A refusal by the tool itself is
+   * an outcome.
    */
   async call(
-    tool: Tool,
-    given: unknown,
-    caller: ToolCaller,
-    management: Management,
-    pointer: string,
-    following: Following | null = null,
+    tool: Tool<Context>,
+    { given, caller, pointer, following = null }: ToolCall,
+    management: Context,
   ): Promise<ToolOutcome> {
     const needed = neededBy(tool, given)
     if (!mayDoAll(caller.principal, needed.needs))
@@ -108,7 +123,7 @@ export function refusalOf({ code, message, errors }: Refusal) {
 }
 
 /** The arguments of a call to an operation. Query values are strings, as in a URL. */
-export interface AskedOf {
+export interface OperationArguments {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -119,20 +134,20 @@ export interface AskedOf {
 /** Runs an API operation with the same function and the same checks as over HTTP. */
 export async function ask<Context>(
   operation: AnyOperation<Context>,
-  asked: AskedOf,
+  given: OperationArguments,
   caller: ToolCaller,
   management: Context,
 ): Promise<unknown> {
   const { principal, requestId, address } = caller
-  const named = operation.params.safeParse(asked.params ?? {})
+  const named = operation.params.safeParse(given.params ?? {})
   const params: unknown = named.success ? named.data : null
   const subject: unknown = params === null ? null : await operation.find({ params, principal }, management)
   if (subject === null) throw new Refusal('not_found', 'there is nothing of this name')
-  const query: unknown = validated(operation.query, asked.query ?? {}, 'query')
+  const query: unknown = validated(operation.query, given.query ?? {}, 'query')
   const body: unknown =
-    operation.body === null || asked.isBodyRead === true
-      ? (asked.body ?? null)
-      : validated(operation.body, asked.body ?? {}, 'body')
+    operation.body === null || given.isBodyRead === true
+      ? (given.body ?? null)
+      : validated(operation.body, given.body ?? {}, 'body')
   const target = `/v1${operation.path}`
   const asOf = { principal, requestId, address, target, ifMatch: null, lastEventId: null }
   const call = { params, query, body, subject, ...asOf }

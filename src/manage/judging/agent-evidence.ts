@@ -2,7 +2,7 @@ import type { ProofMethod } from '../../classify/verdict/proof.ts'
 import { parseSoftware, type Software } from '../../classify/known/software.ts'
 import type { FingerprintCount, SoftwareFacts } from '../../store/catalogue/catalogue-facts.ts'
 import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evidence.ts'
-import type { Management } from '../management.ts'
+import type { JudgingContext } from './context.ts'
 
 /** A way for others to verify the agent's identity. */
 export interface VerificationSource {
@@ -13,7 +13,7 @@ export interface VerificationSource {
 /** The evidence for each agent id, strongest first. */
 export async function agentEvidence(
   ids: readonly string[],
-  { store }: Management,
+  { store }: Pick<JudgingContext, 'store'>,
 ): Promise<ReadonlyMap<string, Reason[]>> {
   const facts = await store.catalogueFacts.software(ids, ids.length === 1 ? ALONE_MAX : LISTED_MAX)
   return new Map([...facts].map(([id, each]) => [id, reasonsFor(each)]))

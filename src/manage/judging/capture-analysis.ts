@@ -4,7 +4,7 @@ import type { Finding } from '../../capture/finding.ts'
 import { HelperProcess } from '../../shared/helper-process.ts'
 import { type ComparedFingerprint, withOwners } from './comparison.ts'
 import { knowledgeOf } from './detection.ts'
-import type { Management } from '../management.ts'
+import type { JudgingContext } from './context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 
 export interface CaptureRequest {
@@ -38,7 +38,7 @@ export interface CaptureAnswer {
 /** A capture may be hostile, so a helper process reads it within limits of time and memory. */
 export async function analyzeCapture(
   { capture, keylog }: CaptureRequest,
-  management: Pick<Management, 'snapshot' | 'ja4plus'>,
+  management: Pick<JudgingContext, 'snapshot' | 'ja4plus'>,
 ): Promise<CaptureAnalysis> {
   const knowledge = knowledgeOf(management)
   const { ja4plus } = management

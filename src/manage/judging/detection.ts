@@ -10,7 +10,7 @@ import type { Category } from '../../classify/known/software.ts'
 import type { Evidence, Verdict } from '../../classify/verdict/verdict.ts'
 import type { HttpVersion } from '../../wire/request-head.ts'
 import type { Judged } from './detections.ts'
-import type { Management } from '../management.ts'
+import type { JudgingContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 
 /** A request as the caller describes it. An empty field counts as missing. */
@@ -44,10 +44,13 @@ export interface Detection {
   readonly evidence: readonly Evidence[]
 }
 
+/** The parts that judging one request needs. */
+export type Judging = Pick<JudgingContext, 'snapshot' | 'ja4plus' | 'nowMs'>
+
 /**
  * The verdict that the proxy would reach from the same data. Throws a Refusal until signatures are loaded.
  */
-export function detect(request: DetectionRequest, management: Management): Detection {
+export function detect(request: DetectionRequest, management: Judging): Detection {
   const knowledge = knowledgeOf(management)
   const described = describeRequest(toldIn(request), management.ja4plus)
   return detectionOf(described, classifyDescribed(knowledge, described, management.nowMs()))
@@ -89,7 +92,7 @@ export function judgedIn(
   }
 }
 
-export function knowledgeOf({ snapshot }: Pick<Management, 'snapshot'>): Knowledge {
+export function knowledgeOf({ snapshot }: Pick<JudgingContext, 'snapshot'>): Knowledge {
   const knowledge = snapshot()?.knowledge ?? null
   if (knowledge !== null) return knowledge
   throw new Refusal('unavailable', 'the signatures are still being loaded', {

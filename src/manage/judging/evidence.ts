@@ -3,7 +3,7 @@ import type { Software } from '../../classify/known/software.ts'
 import type { Owners } from '../../store/catalogue/catalogue-facts.ts'
 import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
 import type { Told } from '../../store/catalogue/feedback.ts'
-import type { Management } from '../management.ts'
+import type { JudgingContext } from './context.ts'
 
 /** One reason for a judgement, in the same form as the evidence of a detection. */
 export interface Reason {
@@ -17,7 +17,7 @@ export interface Reason {
 /** The reasons for each signature, strongest first: the parts of its confidence, and other known facts. */
 export async function signatureEvidence(
   signatures: readonly KnownSignature[],
-  { store, snapshot }: Management,
+  { store, snapshot }: Pick<JudgingContext, 'store' | 'snapshot'>,
 ): Promise<Reason[][]> {
   const owners = new Map<string, Owners>()
   const told = new Map<string, readonly Told[]>()

@@ -4,8 +4,14 @@ import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../classify/k
 import type { Knowledge } from '../../classify/known/knowledge.ts'
 import type { Evidence } from '../../classify/verdict/verdict.ts'
 import { type ComparedFingerprint, type GivenFingerprint, withOwners } from './comparison.ts'
-import { type Detection, type DetectionRequest, detectionOf, knowledgeOf, toldIn } from './detection.ts'
-import type { Management } from '../management.ts'
+import {
+  type Detection,
+  type DetectionRequest,
+  detectionOf,
+  type Judging,
+  knowledgeOf,
+  toldIn,
+} from './detection.ts'
 
 export interface Explanation {
   readonly detection: Detection
@@ -31,7 +37,7 @@ export interface Changed {
 }
 
 /** A detection with the effect of each piece of evidence. Throws a Refusal until signatures are loaded. */
-export function explain(request: DetectionRequest, management: Management): Explanation {
+export function explain(request: DetectionRequest, management: Judging): Explanation {
   const knowledge = knowledgeOf(management)
   const nowMs = management.nowMs()
   const described = describeRequest(toldIn(request), management.ja4plus)

@@ -5,7 +5,7 @@ import type { Fingerprint } from '../../store/catalogue/trials.ts'
 import { type Actor, changed } from '../http/audit.ts'
 import type { Judged } from './detections.ts'
 import { newId } from '../http/ids.ts'
-import type { Management } from '../management.ts'
+import type { JudgingContext } from './context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 
 /** An operator's feedback on a decision. */
@@ -27,7 +27,7 @@ export type Outcome = (typeof OUTCOMES)[number]
 export const OUTCOMES = ['confirmed', 'false_positive', 'false_negative', 'wrong_agent'] as const
 
 /** Stores the feedback, once per decision, with every fingerprint of the decision. */
-export async function giveFeedback(told: Told, actor: Actor, management: Management): Promise<Counted> {
+export async function giveFeedback(told: Told, actor: Actor, management: JudgingContext): Promise<Counted> {
   const { store, nowMs } = management
   const toldSoftwareId = await agentIdOf(told, management)
   const judged = await judgedOf(told, management)
@@ -52,7 +52,7 @@ export async function giveFeedback(told: Told, actor: Actor, management: Managem
   return { ...feedback, outcome }
 }
 
-async function agentIdOf({ agent }: Told, { store }: Management): Promise<string | null> {
+async function agentIdOf({ agent }: Told, { store }: JudgingContext): Promise<string | null> {
   if (agent === null) return null
   const software = await store.catalogue.softwareNamed(agent)
   if (software?.kind === 'agent') return software.id
@@ -60,7 +60,7 @@ async function agentIdOf({ agent }: Told, { store }: Management): Promise<string
 }
 
 /** A request id is also the id of the decision about the request. */
-async function judgedOf({ requestId, decisionId }: Told, management: Management): Promise<Judged | null> {
+async function judgedOf({ requestId, decisionId }: Told, management: JudgingContext): Promise<Judged | null> {
   const { detections, store } = management
   const detection = requestId === null ? null : await detections.find(requestId)
   if (detection !== null) return detection

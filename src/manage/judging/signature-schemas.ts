@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import { SOFTWARE_KINDS } from '../../classify/known/software.ts'
 import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
-import type { Management } from '../management.ts'
+import type { JudgingContext } from './context.ts'
 import { signatureEvidence } from './evidence.ts'
 import { reasons, time, timeOf } from '../http/schemas.ts'
 
@@ -82,7 +82,7 @@ export function shownSignature(signature: KnownSignature) {
   }
 }
 
-export async function shownWithEvidence(signatures: readonly KnownSignature[], management: Management) {
+export async function shownWithEvidence(signatures: readonly KnownSignature[], management: JudgingContext) {
   const evidence = await signatureEvidence(signatures, management)
   return signatures.map((each, index) => ({ ...shownSignature(each), evidence: evidence[index]! }))
 }

@@ -1,5 +1,5 @@
 import type { McpServer, Server } from '@modelcontextprotocol/server'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import type { ToolCaller } from '../jobs/tools.ts'
 import type { InFlight } from './in-flight.ts'
 
@@ -14,4 +14,4 @@ export interface Asker {
 }
 
 /** Makes the server that answers one message. */
-export type MakeServer = (asker: Asker, management: Management) => Server | McpServer
+export type MakeServer = (asker: Asker, management: ApiContext) => Server | McpServer

@@ -4,7 +4,7 @@ import type { ApiOperation } from '../api/operation.ts'
 import { V1 } from '../api/operations.ts'
 import { WINDOWS } from '../api/stats.ts'
 import { mayDo } from '../http/access/principal.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 import { ask, type ToolCaller } from '../jobs/tools.ts'
 import { PROMPT_ARGUMENTS } from './prompts.ts'
@@ -32,7 +32,7 @@ export interface Completion {
 export async function complete(
   { ref, argument, filled }: Completing,
   caller: ToolCaller,
-  management: Management,
+  management: ApiContext,
 ): Promise<Completion> {
   const { name, value } = argument
   const names = ref.type === 'ref/prompt' ? PROMPT_ARGUMENTS.get(ref.name) : variablesIn(ref.uri)
@@ -50,7 +50,7 @@ type Completer = (
   value: string,
   filled: Readonly<Record<string, string>>,
   caller: ToolCaller,
-  management: Management,
+  management: ApiContext,
 ) => readonly string[] | Promise<readonly string[]>
 
 const agentIds: Completer = async (value, _filled, caller, management) => {
@@ -80,7 +80,7 @@ async function seen(
   asked: ApiOperation,
   query: Readonly<Record<string, string>>,
   caller: ToolCaller,
-  management: Management,
+  management: ApiContext,
 ): Promise<Record<string, unknown> | null> {
   if (!mayDo(caller.principal, asked.scopes)) return null
   try {

@@ -7,7 +7,7 @@ import { admit } from '../auth/admission.ts'
 import { mayDo } from '../http/access/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
 import { sayEventStream } from '../events/event-stream.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import { Refusal } from '../http/refusal.ts'
 import { InFlight } from './in-flight.ts'
 import { checkPlace } from './place.ts'
@@ -41,7 +41,7 @@ export class McpEndpoint {
   }
 
   /** `management`: `null` while the database is unavailable. */
-  async answer(ctx: RequestContext, management: Management | null): Promise<void> {
+  async answer(ctx: RequestContext, management: ApiContext | null): Promise<void> {
     ctx.state.operation = 'mcp'
     let message: unknown = null
     try {
@@ -78,7 +78,7 @@ export class McpEndpoint {
     await (await this.#serving)?.close()
   }
 
-  async #letIn(ctx: RequestContext, management: Management): Promise<void> {
+  async #letIn(ctx: RequestContext, management: ApiContext): Promise<void> {
     await admit(ctx, management, 'mcp')
     if (ctx.method !== 'POST')
       throw new Refusal(
@@ -107,7 +107,7 @@ export class McpEndpoint {
     this.#inFlight.cancel(principal, id)
   }
 
-  async #serve(ctx: RequestContext, message: unknown, management: Management): Promise<void> {
+  async #serve(ctx: RequestContext, message: unknown, management: ApiContext): Promise<void> {
     const { principal, requestId } = ctx.state
     const life = beginStream(ctx, management, MAY, 'mcp')
     const left = new AbortController()

@@ -4,9 +4,8 @@ import { openApiDocument } from '../api/openapi.ts'
 import { V1, V2 } from '../api/operations.ts'
 import type { ApiVersion } from '../http/version.ts'
 import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
-import type { Management } from '../management.ts'
 import { Refusal } from '../http/refusal.ts'
-import { type AskedOf, ask, type ToolCaller } from '../jobs/tools.ts'
+import { ask, type OperationArguments, type ToolCaller } from '../jobs/tools.ts'
 
 /** A resource, usually backed by an operation of the API. */
 export interface McpResource {
@@ -19,7 +18,7 @@ export interface McpResource {
   readonly template: string | null
   /** The caller needs one of these. */
   readonly scopes: readonly Scope[]
-  readonly read: (place: Place, caller: ToolCaller, management: Management) => Promise<unknown>
+  readonly read: (place: Place, caller: ToolCaller, management: ApiContext) => Promise<unknown>
 }
 
 /** The part of the URI after its first name. */
@@ -49,7 +48,7 @@ export function resourceAt(uri: string): { readonly resource: McpResource; reado
 export async function readResource(
   uri: string,
   caller: ToolCaller,
-  management: Management,
+  management: ApiContext,
 ): Promise<unknown> {
   const found = resourceAt(uri)
   if (found === null) throw notThere(uri)
@@ -79,7 +78,7 @@ export interface ResourcePart {
 export async function listResources(
   cursor: string | null,
   caller: ToolCaller,
-  management: Management,
+  management: ApiContext,
 ): Promise<ResourcePart> {
   const fixed = cursor === null ? RESOURCES.filter((each) => mayDo(caller.principal, each.scopes)) : []
   const listed = fixed.flatMap((each) => (each.uri === null ? [] : [shown(each, each.uri)]))
@@ -131,7 +130,7 @@ function named({ operations }: ApiVersion<ApiContext>, id: string): ApiOperation
 function asking(
   operation: ApiOperation,
   described: Omit<McpResource, 'scopes' | 'read'>,
-  asked: (place: Place) => AskedOf = ({ query }) => ({ query }),
+  asked: (place: Place) => OperationArguments = ({ query }) => ({ query }),
 ): McpResource {
   const read: McpResource['read'] = (place, caller, management) =>
     ask(operation, asked(place), caller, management)
@@ -165,7 +164,7 @@ const JSON_TYPE = 'application/json'
 const LIST_AGENTS = named(V2, 'listAgents')
 const LOOK_UP = named(V1, 'lookupFingerprint')
 /** Caches the OpenAPI document, which is slow to make. */
-const DOCUMENTS = new WeakMap<Management, unknown>()
+const DOCUMENTS = new WeakMap<ApiContext, unknown>()
 
 export const RESOURCES: readonly McpResource[] = [
   asking(LIST_AGENTS, {

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server'
 import { TOOLS } from '../api/operations.ts'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import { refusalFor } from '../http/problem.ts'
 import { Refusal } from '../http/refusal.ts'
 import type { ToolCaller } from '../jobs/tools.ts'
@@ -77,9 +77,9 @@ export const makeServer: MakeServer = (asker, management) => {
 
 /** Converts thrown errors to protocol errors. Bugs go to the log, not to the caller. */
 class Answers {
-  readonly #management: Management
+  readonly #management: ApiContext
 
-  constructor(management: Management) {
+  constructor(management: ApiContext) {
     this.#management = management
   }
 
@@ -107,7 +107,7 @@ class Answers {
   }
 }
 
-async function read(uri: string, caller: ToolCaller, management: Management): Promise<unknown> {
+async function read(uri: string, caller: ToolCaller, management: ApiContext): Promise<unknown> {
   try {
     return await readResource(uri, caller, management)
   } catch (error) {

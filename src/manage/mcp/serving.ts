@@ -1,10 +1,10 @@
 import { type AuthInfo, createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
-import type { Management } from '../management.ts'
+import type { ApiContext } from '../api/context.ts'
 import type { Asker, MakeServer } from './asker.ts'
 import { paramsError } from './message-check.ts'
 
 export interface Asking extends Omit<Asker, 'era'> {
-  readonly management: Management
+  readonly management: ApiContext
   readonly headers: Headers
   /** The JSON-RPC message. */
   readonly message: unknown

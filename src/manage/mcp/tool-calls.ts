@@ -1,6 +1,6 @@
 import type { CallToolResult, ServerContext, Tool as ListedTool } from '@modelcontextprotocol/server'
+import type { ApiContext } from '../api/context.ts'
 import { jsonSchemaOf, noTool } from '../api/tools.ts'
-import type { Management } from '../management.ts'
 import { refusalFor } from '../http/problem.ts'
 import { type Following, refusalOf, type Tool, type Tools } from '../jobs/tools.ts'
 import type { Asker } from './asker.ts'
@@ -20,20 +20,21 @@ export function listTools({ list }: Tools): ListedTool[] {
  * read.
  */
 export async function callTool(
-  tools: Tools,
+  tools: Tools<ApiContext>,
   {
     name,
     arguments: given,
   }: { readonly name: string; readonly arguments?: Record<string, unknown> | undefined },
   ctx: ServerContext,
   asker: Asker,
-  management: Management,
+  management: ApiContext,
 ): Promise<CallToolResult> {
   const tool = tools.find(name)
   if (tool === null) throw noTool(tools, name)
   const { following, leave } = followingFor(tool, ctx, asker)
   try {
-    const { result, isError } = await tools.call(tool, given, asker.caller, management, '', following)
+    const call = { given, caller: asker.caller, pointer: '', following }
+    const { result, isError } = await tools.call(tool, call, management)
     return isError ? refused(result) : answered(result)
   } catch (error) {
     const refusal = refusalFor(error)

@@ -43,7 +43,11 @@ export async function interactPage(
 }
 
 /** The page where a signed-in person decides. They can approve only scopes that they have. */
-export async function decidePage(ctx: RequestContext, secret: string, management: AuthContext): Promise<void> {
+export async function decidePage(
+  ctx: RequestContext,
+  secret: string,
+  management: AuthContext,
+): Promise<void> {
   const { store, publicUrl, oauth, nowMs } = management
   const { people } = oauth
   const grant = await grantBehind(secret, management)

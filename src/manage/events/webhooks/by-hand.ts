@@ -5,7 +5,7 @@ import type { Store } from '../../../store/store.ts'
 import type { EventType } from '../../../store/engine/tables/events.ts'
 import type { WebhookRecord } from '../../../store/events/webhooks.ts'
 import { newId } from '../../http/ids.ts'
-import type { Management } from '../../management.ts'
+import type { EventsContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { wants } from './event-filter.ts'
 
@@ -14,7 +14,7 @@ import { wants } from './event-filter.ts'
 /** Sends a test event to this webhook only. Resolves to the id of the delivery. */
 export async function sendTest(
   webhookId: string,
-  { store, nowMs }: Management,
+  { store, nowMs }: Pick<EventsContext, 'store' | 'nowMs'>,
   queries: Queries,
 ): Promise<string> {
   const [atMs, id] = [nowMs(), newId('dlv')]
@@ -31,7 +31,7 @@ export async function sendTest(
 /** Sends the same delivery again, whatever its outcome was. */
 export async function tryAgain(
   { id, webhookId }: DeliveryRecord,
-  { store }: Management,
+  { store }: Pick<EventsContext, 'store'>,
   queries: Queries,
 ): Promise<void> {
   await unpaused(webhookId, store, queries)
@@ -54,7 +54,7 @@ export interface FoundEvents {
 export async function findReplayed(
   { id: webhookId, filters }: WebhookRecord,
   wanted: WantedEvents,
-  { store, snapshot }: Management,
+  { store, snapshot }: Pick<EventsContext, 'store' | 'snapshot'>,
 ): Promise<FoundEvents> {
   const names = snapshot()?.knowledge?.names ?? null
   const found: FoundEvents['events'][number][] = []
@@ -75,7 +75,7 @@ export async function findReplayed(
 export async function replay(
   webhookId: string,
   events: FoundEvents['events'],
-  { store, nowMs }: Management,
+  { store, nowMs }: Pick<EventsContext, 'store' | 'nowMs'>,
   queries: Queries,
 ): Promise<void> {
   await locked(webhookId, store, queries)

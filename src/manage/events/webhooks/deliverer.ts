@@ -4,7 +4,7 @@ import { Fault } from '../../../shared/fault.ts'
 import type { DueDelivery } from '../../../store/events/deliveries.ts'
 import type { WebhookRecord, WebhookSecret } from '../../../store/events/webhooks.ts'
 import { Doze } from '../../http/doze.ts'
-import type { Management } from '../../management.ts'
+import type { EventsContext } from '../context.ts'
 import { type Ended, isProbed, toldOf } from './afterwards.ts'
 import { Courier, type CourierSettings, type Posted } from './courier.ts'
 import type { DeliveryMetrics } from './delivery-metrics.ts'
@@ -19,13 +19,15 @@ export interface DelivererSettings extends Omit<CourierSettings, 'allowPrivate'>
   readonly heldMs?: number
 }
 
+type Sending = Omit<EventsContext, 'deliveries' | 'snapshot'>
+
 /**
  * Sends the deliveries that are due, in parallel with other processes. One process at a time holds a
  * delivery; if it dies, the delivery falls due again. Finished deliveries are stored together in one
  * transaction before new ones are claimed.
  */
 export class Deliverer {
-  readonly #management: Management
+  readonly #management: Sending
   readonly #settings: DelivererSettings
   readonly #metrics: DeliveryMetrics
   readonly #courier: Courier
@@ -41,7 +43,7 @@ export class Deliverer {
   #loop: Promise<void> = Promise.resolve()
   #forget: () => void = () => undefined
 
-  constructor(management: Management, settings: DelivererSettings, metrics: DeliveryMetrics) {
+  constructor(management: Sending, settings: DelivererSettings, metrics: DeliveryMetrics) {
     this.#management = management
     this.#settings = settings
     this.#metrics = metrics

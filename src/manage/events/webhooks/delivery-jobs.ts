@@ -1,10 +1,10 @@
-import type { Management } from '../../management.ts'
+import type { EventsContext } from '../context.ts'
 import { forgetting, type PeriodicJob } from '../../jobs/periodic.ts'
 import type { DeliveryMetrics } from './delivery-metrics.ts'
 
 /** The periodic jobs for webhook deliveries. */
 export function deliveryJobs(
-  { store, deliveries }: Management,
+  { store, deliveries }: Pick<EventsContext, 'store' | 'deliveries'>,
   retentionMs: number,
   { counted }: DeliveryMetrics,
 ): readonly PeriodicJob[] {

@@ -1,20 +1,19 @@
 import type { Queries } from '../../../store/engine/database.ts'
 import type { WebhookRecord } from '../../../store/events/webhooks.ts'
 import { type Actor, addAudit } from '../../http/audit.ts'
-import type { Management } from '../../management.ts'
+import type { EventsContext } from '../context.ts'
 import { type Ended, healthAfter } from './afterwards.ts'
 
 /** Stores the results of attempts, the health of their webhooks, and which webhooks are disabled for it. */
 export async function settle(
   ended: readonly Ended[],
   retryBaseMs: number,
-  management: Management,
+  management: Pick<EventsContext, 'store' | 'log' | 'nowMs'>,
 ): Promise<void> {
   const { store, nowMs, log } = management
   const atMs = nowMs()
-  const disabled: { readonly webhook: string; readonly reason: string }[] = []
-  await store.transaction(async (queries) => {
-    disabled.length = 0
+  const disabled = await store.transaction(async (queries) => {
+    const disabled: { readonly webhook: string; readonly reason: string }[] = []
     const ids = [...new Set(ended.map(({ told }) => told.delivery.webhookId))]
     for (const webhook of await store.webhookHealth.lock(ids.toSorted(), queries)) {
       const own = ended.filter(({ told }) => told.delivery.webhookId === webhook.id)
@@ -26,6 +25,7 @@ export async function settle(
       atMs,
       queries,
     )
+    return disabled
   })
   for (const said of disabled) log.warn('a webhook is disabled', said)
   for (const { told } of ended)
@@ -40,7 +40,7 @@ async function settleOne(
   webhook: WebhookRecord,
   ended: readonly Ended[],
   { retryBaseMs, atMs }: { readonly retryBaseMs: number; readonly atMs: number },
-  { store }: Management,
+  { store }: Pick<EventsContext, 'store'>,
   queries: Queries,
 ): Promise<string | null> {
   const isProbe = ended.some((each) => each.isProbe)

@@ -4,7 +4,7 @@ import type { Queries } from '../../../store/engine/database.ts'
 import type { Decision, NamedSoftware, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
 import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
 import { type Actor, changed } from '../../http/audit.ts'
-import type { Management } from '../../management.ts'
+import type { JudgingContext } from '../context.ts'
 import { invalid, Refusal } from '../../http/refusal.ts'
 import { analyse } from './analyse.ts'
 import { EFFECTS } from './findings.ts'
@@ -24,7 +24,7 @@ export async function review(
   record: SubmissionRecord,
   wanted: Review,
   actor: Actor,
-  management: Management,
+  management: JudgingContext,
 ): Promise<void> {
   switch (wanted.decision) {
     case 'accept':
@@ -38,7 +38,7 @@ export async function review(
   }
 }
 
-function changedKnowledge({ store, publisher }: Management): void {
+function changedKnowledge({ store, publisher }: JudgingContext): void {
   forgetNames(store)
   publisher.nudge()
 }
@@ -47,7 +47,7 @@ async function accept(
   record: SubmissionRecord,
   { agentId, isDespitePeople }: Review,
   actor: Actor,
-  management: Management,
+  management: JudgingContext,
 ): Promise<void> {
   if (record.status !== 'pending') throw notIn('pending', record)
   const target = await targetOf(record, agentId, management)
@@ -59,7 +59,7 @@ async function accept(
 export async function acceptClean(
   record: SubmissionRecord,
   actor: Actor,
-  management: Management,
+  management: JudgingContext,
 ): Promise<void> {
   await promote(record, await targetOf(record, null, management), actor, management)
   changedKnowledge(management)
@@ -70,12 +70,12 @@ async function promote(
   record: SubmissionRecord,
   { software, isNew }: Target,
   actor: Actor,
-  management: Management,
+  management: JudgingContext,
 ): Promise<void> {
   const { store, newSignatures, nowMs } = management
   const atMs = nowMs()
   const { id, type, value } = record
-  const events = await changed(
+  const afterCommit = await changed(
     store,
     actor,
     changeOf('accept', record, software.id),
@@ -96,13 +96,13 @@ async function promote(
         },
         queries,
       )
-      return isAdded ? newSignatures.add([{ type, value, softwareId: software.id }], queries) : []
+      return isAdded ? newSignatures.add([{ type, value, softwareId: software.id }], queries) : null
     },
   )
-  newSignatures.added(events)
+  afterCommit?.()
 }
 
-async function reject(record: SubmissionRecord, actor: Actor, management: Management): Promise<void> {
+async function reject(record: SubmissionRecord, actor: Actor, management: JudgingContext): Promise<void> {
   if (record.status !== 'pending') throw notIn('pending', record)
   const { store, nowMs } = management
   const atMs = nowMs()
@@ -117,7 +117,7 @@ async function reject(record: SubmissionRecord, actor: Actor, management: Manage
 }
 
 /** Undoes everything that accepting the submission created. */
-async function rollBack(record: SubmissionRecord, actor: Actor, management: Management): Promise<void> {
+async function rollBack(record: SubmissionRecord, actor: Actor, management: JudgingContext): Promise<void> {
   if (record.status !== 'accepted') throw notIn('accepted', record)
   const { store, nowMs } = management
   const atMs = nowMs()
@@ -140,7 +140,7 @@ async function decide(
   record: SubmissionRecord,
   decision: Decision,
   queries: Queries,
-  { store }: Management,
+  { store }: JudgingContext,
 ): Promise<void> {
   const { id, status, type, value } = record
   if (!(await store.submissions.decide(id, status, decision, queries)))
@@ -158,7 +158,7 @@ interface Target {
 async function targetOf(
   { agentName, softwareId, category }: SubmissionRecord,
   agentId: string | null,
-  { store }: Management,
+  { store }: JudgingContext,
 ): Promise<Target> {
   for (const name of agentId === null ? [softwareId, agentName] : [agentId]) {
     const software = name === null ? null : await store.catalogue.softwareNamed(name)
@@ -181,7 +181,7 @@ async function refuseHarm(
   record: SubmissionRecord,
   { name, category }: NamedSoftware,
   isDespitePeople: boolean,
-  management: Management,
+  management: JudgingContext,
 ): Promise<void> {
   const submitted = { ...record, agentName: name, category }
   const { findings } = analyse(submitted, await surroundingsOf([submitted], management))

@@ -1,7 +1,7 @@
 import type { Registered, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
 import type { Actor } from '../../http/audit.ts'
 import { newId } from '../../http/ids.ts'
-import type { Management } from '../../management.ts'
+import type { JudgingContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { type Analysis, analyse, type Live, type Submitted, type Surroundings } from './analyse.ts'
 import { type Effect, effectOf } from './findings.ts'
@@ -22,7 +22,7 @@ export interface Taken {
 export async function submit(
   list: readonly Submitted[],
   actor: Actor,
-  management: Management,
+  management: JudgingContext,
 ): Promise<readonly Taken[]> {
   const { store, nowMs } = management
   const { id: principal } = actor
@@ -45,7 +45,7 @@ export async function submit(
   return accepted
 }
 
-async function acceptedAtOnce(taken: Taken, actor: Actor, management: Management): Promise<Taken> {
+async function acceptedAtOnce(taken: Taken, actor: Actor, management: JudgingContext): Promise<Taken> {
   const { store } = management
   const { id, type, value } = taken.record
   await acceptClean(taken.record, actor, management)

@@ -6,7 +6,7 @@ import type { Store } from '../../../store/store.ts'
 import type { Registered, Seen } from '../../../store/catalogue/submissions.ts'
 import type { VerdictCount } from '../../../store/catalogue/trials.ts'
 import { knowledgeOf } from '../detection.ts'
-import type { Management } from '../../management.ts'
+import type { JudgingContext } from '../context.ts'
 import type { Live, Submitted, Surroundings, Waiting } from './analyse.ts'
 import { namesIn } from './names.ts'
 import { VerdictTally } from './verdict-tally.ts'
@@ -14,7 +14,7 @@ import { VerdictTally } from './verdict-tally.ts'
 /** Everything that these submissions are compared with, read for all of them at once. */
 export async function surroundingsOf(
   list: readonly Submitted[],
-  management: Management,
+  management: JudgingContext,
 ): Promise<Surroundings> {
   const { store } = management
   const knowledge = knowledgeOf(management)

@@ -1,13 +1,14 @@
 import { JA4_TYPES, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { invalid } from '../http/refusal.ts'
+import type { ApiContext } from '../api/context.ts'
 import type { Tool, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
 import type { Message, Part } from './requests.ts'
 
 /** The tool call that a message asks for. */
-export interface AskedTool {
-  readonly tool: Tool
+export interface RequestedTool {
+  readonly tool: Tool<ApiContext>
   readonly given: unknown
   /** Where the arguments are in the request. */
   readonly pointer: string
@@ -18,7 +19,7 @@ export interface AskedTool {
  * ignored. Without a data part, the text is a User-Agent or a fingerprint to detect. Throws if the message
  * has neither.
  */
-export function askedTool({ parts }: Message, tools: Tools): AskedTool {
+export function requestedTool({ parts }: Message, tools: Tools<ApiContext>): RequestedTool {
   const data = placesOf(parts, (part) => part.data != null)
   const texts = placesOf(parts, (part) => part.text != null)
   for (const [index, { url, raw }] of parts.entries())
@@ -34,7 +35,7 @@ function placesOf(parts: readonly Part[], has: (part: Part) => boolean): readonl
   return parts.flatMap((part, index) => (has(part) ? [index] : []))
 }
 
-function toolIn({ data, mediaType }: Part, index: number, tools: Tools): AskedTool {
+function toolIn({ data, mediaType }: Part, index: number, tools: Tools<ApiContext>): RequestedTool {
   checkType(mediaType, JSON_TYPES, index)
   const at = `/message/parts/${index}/data`
   if (typeof data !== 'object' || Array.isArray(data))
@@ -52,7 +53,7 @@ function toolIn({ data, mediaType }: Part, index: number, tools: Tools): AskedTo
   return { tool: toolNamed(name, tools, `${at}/tool`), given, pointer: `${at}/arguments` }
 }
 
-function textIn({ text, mediaType }: Part, index: number, tools: Tools): AskedTool {
+function textIn({ text, mediaType }: Part, index: number, tools: Tools<ApiContext>): RequestedTool {
   checkType(mediaType, TEXT_TYPES, index)
   const said = text!.trim()
   const at = `/message/parts/${index}/text`
@@ -63,7 +64,7 @@ function textIn({ text, mediaType }: Part, index: number, tools: Tools): AskedTo
   return { tool: toolNamed(DETECT, tools, at), given, pointer: at }
 }
 
-function toolNamed(name: string, tools: Tools, pointer: string): Tool {
+function toolNamed(name: string, tools: Tools<ApiContext>, pointer: string): Tool<ApiContext> {
   const tool = tools.find(name)
   if (tool?.protocols.includes('a2a')) return tool
   const names = tools.list.filter(({ protocols }) => protocols.includes('a2a')).map((each) => each.name)

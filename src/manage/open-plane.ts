@@ -1,0 +1,225 @@
+import type Koa from 'koa'
+import { versionSaid } from '../classify/known/version-said.ts'
+import type { VersionOf } from '../store/catalogue/agents-seen.ts'
+import { Store } from '../store/store.ts'
+import { SEALED_BY } from '../store/work/settings.ts'
+import type { TaskRecord } from '../store/work/tasks.ts'
+import { api } from './api/api.ts'
+import type { ApiContext } from './api/context.ts'
+import { TASK_TYPES } from './api/operations.ts'
+import { shownTask } from './api/tasks.ts'
+import { oauthEndpoints } from './auth/oauth/endpoints.ts'
+import { type Composed, composed, type Groundwork, type Site } from './compose.ts'
+import { EventSources } from './events/event-sources.ts'
+import { Deliverer } from './events/webhooks/deliverer.ts'
+import { deliveryJobs } from './events/webhooks/delivery-jobs.ts'
+import type { RequestState } from './http/router.ts'
+import { Ingest, type IngestOptions } from './intake/ingest.ts'
+import { SightingKeeper } from './intake/sighting-keeper.ts'
+import { Periodic, type PeriodicJob } from './jobs/periodic.ts'
+import { type CallbackMessage, TaskCallbacks } from './jobs/task-callbacks.ts'
+import { TaskRunner } from './jobs/task-runner.ts'
+import { taskWebhook } from './jobs/task-webhook.ts'
+import { trialCounter } from './judging/submissions/trial-counter.ts'
+import type { RateLimitSettings } from './limits/rate-limits.ts'
+import { periodicJobs } from './periodic-jobs.ts'
+import { StoreWatch } from './store-watch.ts'
+
+/** The management plane over an open database. */
+export class OpenPlane {
+  readonly store: Store
+  readonly context: ApiContext
+  readonly api: Koa.Middleware<RequestState>
+  readonly oauth: Koa.Middleware<RequestState>
+  readonly ingest: Ingest
+  readonly watch: StoreWatch
+  readonly #ground: Groundwork
+  readonly #composed: Composed
+  readonly #sources: EventSources
+  readonly #keeper: SightingKeeper
+  readonly #tasks: TaskRunner<ApiContext>
+  readonly #callbacks: TaskCallbacks
+  readonly #deliverer: Deliverer
+  readonly #periodic: Periodic
+
+  /** Opens the database and makes the parts that need it. None of them works before `start`. */
+  static async open(ground: Groundwork, site: Site): Promise<OpenPlane> {
+    const { settings, links, live } = ground
+    const store = await Store.open(settings.storeUrl, settings.storeLogin)
+    try {
+      await Promise.all([live.open(store), links.policy.kind === 'file' ? null : links.policy.open(store)])
+      return new OpenPlane(ground, await composed(store, ground, site))
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  private constructor(ground: Groundwork, parts: Composed) {
+    const { settings, log, eventMetrics, deliveryMetrics } = ground
+    const { store } = parts
+    this.store = store
+    this.#ground = ground
+    this.#composed = parts
+    this.context = {
+      ...parts,
+      tasks: { wake: () => this.#tasks.wake() },
+      callbacks: { wake: () => this.#callbacks.wake() },
+      deliveries: { wake: () => this.#deliverer.wake() },
+    }
+    this.api = api(this.context)
+    this.oauth = oauthEndpoints(this.context)
+    this.watch = new StoreWatch(store, log)
+    this.#sources = new EventSources(this.context, settings.threats, eventMetrics)
+    this.#keeper = new SightingKeeper({
+      store,
+      settings: settings.seen,
+      observed: parts.newSignatures.observed,
+      metrics: ground.ingestMetrics,
+      log,
+      isLeading: () => ground.isLeading(),
+    })
+    this.ingest = this.#makeIngest()
+    this.#tasks = new TaskRunner(TASK_TYPES, this.context)
+    this.#callbacks = new TaskCallbacks(this.context, {
+      message: pushMessageOf,
+      signed: (task, by) => taskWebhook(task, shownTask(task), by, ground.nowMs()),
+    })
+    this.#deliverer = new Deliverer(this.context, settings.deliveries, deliveryMetrics)
+    this.#periodic = new Periodic(log, () => ground.isLeading())
+  }
+
+  /** If it rejects, `close` ends the parts that have started. */
+  async start(): Promise<void> {
+    const { settings, sinks, deliveryMetrics } = this.#ground
+    const { store, context } = this
+    await this.#sayForeign()
+    await this.#tasks.start()
+    await sinks.start(context)
+    const { auditRetentionMs, deliveries, events } = settings
+    this.#periodic.start([
+      this.watch.job,
+      ...this.#following,
+      ...this.#sources.jobs,
+      ...periodicJobs(context, this.#composed.rateLimits, auditRetentionMs, events),
+      ...deliveryJobs(context, deliveries.retentionMs, deliveryMetrics),
+    ])
+    if (store.kind !== 'sqlite') context.pulse.share(store.traffic)
+    this.#keeper.start()
+    this.#callbacks.start()
+    this.#deliverer.start()
+  }
+
+  /** Resolves when everything is stored. */
+  async close(): Promise<void> {
+    const { tail, agents, elsewhere, apiKeys, pulse, log } = this.context
+    const { sinks } = this.#ground
+    const parts = [this.#periodic, this.ingest, this.#keeper, this.#tasks, this.#callbacks]
+    await Promise.all([...parts, this.#deliverer, sinks, pulse].map((part) => part.close()))
+    tail.close()
+    agents.close()
+    elsewhere?.close()
+    await this.#composed.rateLimits
+      .write()
+      .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))
+    try {
+      while ((await apiKeys.writeUsed()) === 'more');
+    } catch (error) {
+      log.warn('when keys were used could not be written down', { error: error as Error })
+    }
+    await this.store.close()
+  }
+
+  /** A backup was restored into the database. */
+  restored(): void {
+    this.context.oauth.forget()
+    this.context.tail.restored()
+    this.#ground.sinks.restored()
+  }
+
+  /** Applies limits that were changed while the database is open. */
+  useLimits(limits: Partial<RateLimitSettings>): void {
+    this.#composed.rateLimits.use(limits)
+  }
+
+  /**
+   * Reports a missing key at the start and when the keys change, instead of when a secret is first needed.
+   */
+  async saySealedBy(): Promise<void> {
+    const { sealer, log } = this.#ground
+    const { settings } = this.store
+    const keys = sealer.givenKeyIds
+    if (keys.length === 0) return
+    const before = (await settings.get(SEALED_BY))?.value ?? null
+    if (before !== keys[0]) await settings.put(SEALED_BY, keys[0], null, this.#ground.nowMs())
+    if (before !== null && !keys.includes(String(before)))
+      log.error(
+        `the secrets in the database were last encrypted with the key ${before}, which is not in store.encryption_keys (${keys.join(', ')}), and cannot be read: add it there as a further key`,
+      )
+  }
+
+  /** Warns about settings that processes on one database must share. No later check finds them in time. */
+  async #sayForeign(): Promise<void> {
+    await this.saySealedBy()
+    const { settings, log } = this.#ground
+    const { fleet, signing } = this.#ground.links
+    if (fleet === undefined) return
+    if (settings.publicUrl === null)
+      log.warn('manage.public_url is missing: tokens and links name the address of this process alone')
+    if (signing?.webhooks && signing.keyFile === null)
+      log.warn(
+        'signing.key_file is missing: each manager signs with a key of its own, which the others do not show',
+      )
+  }
+
+  /** Applies the changes of other processes on the same database. */
+  get #following(): readonly PeriodicJob[] {
+    const { live, links } = this.#ground
+    const job = (name: string, everyMs: number, follow: () => Promise<void> | undefined): PeriodicJob => ({
+      name,
+      everyMs,
+      run: async () => {
+        await follow()
+        return 'done'
+      },
+    })
+    const { policy } = links
+    return [
+      job('read the settings', FOLLOW_MS, () => live.follow()),
+      ...(policy.kind === 'file' ? [] : [job('read the policy', FOLLOW_MS, () => policy.follow())]),
+      { ...job('look for what nobody was told of', CATCH_UP_MS, () => links.catchUp?.()), isOnce: true },
+    ]
+  }
+
+  #makeIngest(): Ingest {
+    const { settings, links, log, ingestMetrics } = this.#ground
+    const { store, context } = this
+    const versionOf: VersionOf = ({ agent, userAgent }) => {
+      const index = context.snapshot()?.knowledge?.userAgents
+      return agent === null || userAgent === null || index === undefined
+        ? null
+        : versionSaid(index, agent, userAgent)
+    }
+    const options: IngestOptions = {
+      retention: settings.seen.rollups,
+      counters: [trialCounter(store)],
+      events: this.#sources.sightings,
+      stored: (batch, unnamed) => {
+        links.stored(batch)
+        this.#keeper.noticed(unnamed)
+        context.pulse.add(batch)
+      },
+      versionOf,
+      nowMs: Date.now,
+    }
+    return new Ingest(store, options, ingestMetrics, log)
+  }
+}
+
+/** Loads the A2A format only when a message has to be sent. */
+async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
+  return (await import('./a2a/push-message.ts')).pushMessage(task)
+}
+
+const FOLLOW_MS = 1_000
+const CATCH_UP_MS = 5_000
