@@ -167,7 +167,7 @@ test('what has no management plane loads nothing of it: neither a database nor t
   // For the first who asks for it.
   for (const name of ['oidc-provider', '@modelcontextprotocol/server', '@a2a-js/sdk'])
     assert.ok(!plane.has(`npm:${name}`), name)
-  assert.ok(loadedBy('manage/a2a/make-service.ts').has('npm:@a2a-js/sdk'))
+  assert.ok(loadedBy('manage/a2a/agent-card.ts').has('npm:@a2a-js/sdk'))
 })
 
 test('no folder of src/ is a heap', async () => {

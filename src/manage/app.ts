@@ -5,7 +5,6 @@ import type { UnreadyReason } from '../plane/readiness.ts'
 import type { RequestContext, RequestState } from './http/router.ts'
 import { pathIn } from './http/front/address.ts'
 import { ClientAddresses } from './http/front/client-address.ts'
-import { cors } from './http/front/cors.ts'
 import { putHead } from './http/front/head.ts'
 import { isSent, represent } from './http/front/representation.ts'
 import type { ProxyHeaderFault } from './http/front/proxy-header.ts'
@@ -133,27 +132,27 @@ async function nowhere(): Promise<never> {
   throw new Refusal('not_found', 'there is nothing at this address')
 }
 
-type Resource = (ctx: RequestContext, context: ManageContext) => void | Promise<void>
+type FrontResource = (ctx: RequestContext, context: ManageContext) => void | Promise<void>
 
 /** Live as long as the process runs. If liveness depended on more, restarts would make an outage worse. */
-const live: Resource = (ctx) => {
+const live: FrontResource = (ctx) => {
   ctx.body = { status: 'live' }
 }
 
-const ready: Resource = (ctx, context) => {
+const ready: FrontResource = (ctx, context) => {
   const reasons = context.unready()
   ctx.status = reasons.length === 0 ? 200 : 503
   ctx.body = { status: reasons.length === 0 ? 'ready' : 'not-ready', reasons }
 }
 
-const metrics: Resource = async (ctx, context) => {
+const metrics: FrontResource = async (ctx, context) => {
   const type = metricsTypeFor(ctx.get('Accept'))
   ctx.body = await context.metrics(type)
   ctx.set('Content-Type', type)
   ctx.vary('Accept')
 }
 
-const RESOURCES: ReadonlyMap<string, Resource> = new Map([
+const RESOURCES: ReadonlyMap<string, FrontResource> = new Map([
   ['/health/live', live],
   ['/health/ready', ready],
   // The default names of Kubernetes and load balancers.
@@ -219,3 +218,41 @@ const SANE_ID = /^[\w.:=-]{1,128}$/
 /** Of the request target. The longest useful one is a list of fingerprints to look up. */
 const URL_LENGTH_MAX = 8_192
 const GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ECANCELED'])
+
+/**
+ * Lets pages of these origins use the API. Cookies grant no access to it, so credentials are never allowed.
+ * Any other origin learns only that it is not on the list. Returns `true` if the request was a preflight,
+ * which is then answered.
+ */
+function cors(origins: readonly string[]): (ctx: RequestContext) => boolean {
+  const allowed = new Set(origins)
+  return (ctx) => {
+    if (allowed.size === 0) return false
+    ctx.vary('Origin')
+    const origin = ctx.get('Origin')
+    if (!allowed.has(origin)) return false
+    ctx.set('Access-Control-Allow-Origin', origin)
+    if (ctx.method !== 'OPTIONS' || ctx.get('Access-Control-Request-Method') === '') {
+      ctx.set('Access-Control-Expose-Headers', EXPOSED)
+      return false
+    }
+    ctx.set({
+      'Access-Control-Allow-Methods': METHODS,
+      'Access-Control-Allow-Headers': ASKED,
+      'Access-Control-Max-Age': String(PREFLIGHT_S),
+    })
+    ctx.status = 204
+    ctx.state.operation = 'preflight'
+    return true
+  }
+}
+
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
+const ASKED =
+  'Authorization, Content-Type, Content-Encoding, DPoP, Idempotency-Key, If-Match, If-None-Match, X-Request-Id, Content-Digest, Signature, Signature-Input, Signature-Agent, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, A2A-Version, A2A-Extensions'
+const EXPOSED = [
+  ...['ETag', 'Link', 'Location', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
+  ...['Idempotency-Replayed', 'WWW-Authenticate', 'X-API-Stability', 'Mcp-Session-Id', 'DPoP-Nonce'],
+].join(', ')
+/** Chromium caches a preflight for at most two hours. */
+const PREFLIGHT_S = 7_200

@@ -110,13 +110,11 @@ export class ManagementPlane {
   /** Call it when the settings contain other encryption keys for secrets in the database. */
   useEncryptionKeys(keys: readonly Secret<string>[]): void {
     this.#ground.sealer.use(keys)
-    this.#open
-      ?.saySealedBy()
-      .catch((error: Error) =>
-        this.#ground.log.warn('which key the secrets are encrypted with could not be written down', {
-          error,
-        }),
-      )
+    this.#open?.saySealedBy().catch((error: Error) =>
+      this.#ground.log.warn('which key the secrets are encrypted with could not be written down', {
+        error,
+      }),
+    )
   }
 
   /** Resolves when the API judges by this Snapshot, or cannot use it. */

@@ -218,7 +218,7 @@ export class OpenPlane {
 
 /** Loads the A2A format only when a message has to be sent. */
 async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
-  return (await import('./a2a/push-message.ts')).pushMessage(task)
+  return (await import('./a2a/push.ts')).pushMessage(task)
 }
 
 const FOLLOW_MS = 1_000

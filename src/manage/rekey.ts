@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 import { SEALED_COLUMNS, type SealedPlace } from './sealed-columns.ts'
 import { type Sealer, sealedPrefix } from './auth/sealer.ts'
 
-export interface RekeyOptions {
+interface RekeyOptions {
   /** Only counts, and changes nothing. */
   readonly isDry: boolean
   /** Called after each batch. */
@@ -21,7 +21,7 @@ export interface RekeyReport {
   readonly problems: readonly string[]
 }
 
-export interface RekeyedTable {
+interface RekeyedTable {
   readonly table: string
   /** The number of values. */
   readonly total: number

@@ -13,10 +13,12 @@ import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_PATH } from './mcp/offer.ts'
 import { dashboard } from './pages/dashboard.ts'
 import { documents } from './pages/documents.ts'
-import { sayDirectory } from './pages/own-directory-page.ts'
+import { directoryHeaders, directoryText } from '../identity/keys/own-directory.ts'
+import { beginDocument } from './http/front/public-document.ts'
+import { Refusal } from './http/refusal.ts'
 
 /** The parts of the management plane that answer requests. */
-export interface RouteTargets {
+interface RouteTargets {
   readonly publicUrl: string
   readonly settings: Pick<ManagementSettings, 'version' | 'oauth' | 'hasDashboard'>
   readonly links: Pick<ManagementLinks, 'people' | 'nowMs'>
@@ -29,7 +31,7 @@ export interface RouteTargets {
 }
 
 /** The targets that need the database. */
-export interface OpenTargets {
+interface OpenTargets {
   readonly context: ApiContext
   readonly api: Koa.Middleware<RequestState>
   readonly oauth: Koa.Middleware<RequestState>
@@ -89,3 +91,22 @@ function isAt(url: string, path: string): boolean {
 
 const OF_PEOPLE = /^\/account(?:[/?]|$)/
 const OF_THE_API = /^\/v[12](?:[/?]|$)/
+
+/**
+ * The public keys that Gatehouse signs with, for any client. They are signed for the host that Gatehouse is
+ * known by: signed for another host, an attacker could present our keys as their own.
+ */
+function sayDirectory(ctx: RequestContext, { agent, keys }: OwnSignature, nowMs: number): void {
+  beginDocument(ctx)
+  if (keys === null)
+    throw new Refusal(
+      'not_found',
+      'this installation does not sign requests and has no keys (setting: signing)',
+    )
+  ctx.body = Buffer.from(directoryText(keys))
+  ctx.set(directoryHeaders(keys, new URL(agent).host, Math.floor(nowMs / 1000)))
+  ctx.set('Access-Control-Allow-Origin', '*')
+  ctx.state.freshSeconds = FRESH_S
+}
+
+const FRESH_S = 3_600

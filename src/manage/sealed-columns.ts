@@ -14,23 +14,32 @@ export interface SealedPlace extends SealedColumn {
 /** Every column with output of `Sealer.seal`. A test compares this list with the code and with a database. */
 export const SEALED_COLUMNS: readonly SealedPlace[] = [
   {
-    ...{ table: 'oauth_keys', column: 'sealed', key: ['number'], names: ['kid'] },
+    table: 'oauth_keys',
+    column: 'sealed',
+    key: ['number'],
+    names: ['kid'],
     sealedAs: ({ kid }) => keySealedAs(kid!),
   },
   {
-    ...{ table: 'oauth_records', column: 'sealed', key: ['id'], names: ['kind'] },
+    table: 'oauth_records',
+    column: 'sealed',
+    key: ['id'],
+    names: ['kind'],
     sealedAs: ({ kind, id }) => (kind === NONCE_KIND ? NONCE_SECRET : recordSealedAs(kind!, id!)),
   },
   {
-    ...{ table: 'task_callbacks', column: 'sealed', key: ['task_id', 'id'], names: [] },
+    table: 'task_callbacks',
+    column: 'sealed',
+    key: ['task_id', 'id'],
+    names: [],
     sealedAs: ({ task_id, id }) => callbackSealedAs(task_id!, id!),
   },
+  { table: 'users', column: 'totp', key: ['id'], names: [], sealedAs: ({ id }) => codesSealedAs(id!) },
   {
-    ...{ table: 'users', column: 'totp', key: ['id'], names: [] },
-    sealedAs: ({ id }) => codesSealedAs(id!),
-  },
-  {
-    ...{ table: 'webhook_secrets', column: 'sealed', key: ['id'], names: ['webhook_id'] },
+    table: 'webhook_secrets',
+    column: 'sealed',
+    key: ['id'],
+    names: ['webhook_id'],
     sealedAs: ({ webhook_id, id }) => secretOf(webhook_id!, id!),
   },
 ]

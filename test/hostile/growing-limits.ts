@@ -114,7 +114,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['manage/intake/ingest.ts', 'WAITING_MAX', 'Ingest.#waiting'],
   ['manage/publish/live-settings.ts', 'ours', 'LiveSettings.#listeners', 'LiveSettings.#said'],
   ['manage/mcp/in-flight.ts', 'streams', 'InFlight.#open'],
-  ['manage/mcp/message-check.ts', 'kinds', 'SCHEMAS'],
+  ['manage/mcp/serving.ts', 'kinds', 'SCHEMAS'],
   ['manage/http/open-streams.ts', 'LIMITS', 'OpenStreams.#of'],
   ['manage/rekey.ts', 'PROBLEMS_COUNTED_MAX', 'Rekeying.problems'],
   ['manage/intake/request-feed.ts', 'streams', 'RequestFeed.#waiting'],

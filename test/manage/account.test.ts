@@ -339,7 +339,12 @@ test('who has no password is offered none, and who is disabled is not there', as
 
 test('with codes a password alone shows nobody who they are', async (t) => {
   const { manage, browser, account, anna, store } = await begun(t)
-  await startCodes(store, new Sealer([], `${manage.folder}/store.key`), anna, COMMAND_LINE, Date.now())
+  await startCodes(
+    { store, sealer: new Sealer([], `${manage.folder}/store.key`) },
+    anna,
+    COMMAND_LINE,
+    Date.now(),
+  )
   await account('/password')
   await browser.submit('sign-in', ANNA)
   assert.equal(browser.page!.status, 403)

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import {
-  type EventFilter,
-  EVERYTHING,
-  isWanted,
-  severitiesFrom,
-} from '../../src/manage/events/event-filter.ts'
+import { type EventFilter, isWanted, severitiesFrom } from '../../src/manage/events/event-filter.ts'
 import { EventLog } from '../../src/manage/events/event-log.ts'
 import { EventTail } from '../../src/manage/events/event-tail.ts'
 import { eventTexts } from '../../src/manage/events/event-texts.ts'
@@ -221,4 +216,12 @@ function many(count: number, from: number | string = 'm'): readonly NewEvent[] {
 
 function ids(events: readonly { readonly id: string }[]): readonly string[] {
   return events.map(({ id }) => id)
+}
+
+const EVERYTHING: EventFilter = {
+  types: [],
+  categories: [],
+  agents: [],
+  minSeverity: null,
+  minConfidence: null,
 }

@@ -87,7 +87,13 @@ test('a device is forgotten when the password changes elsewhere, with a sign-out
   await signIn(own, ANNA)
   const other = { ...ANNA, password: 'a phrase of other words' }
   clock.aheadMs += 2_000
-  await setPassword(store, quickHasher(), anna, other.password, COMMAND_LINE, Date.now() + clock.aheadMs)
+  await setPassword(
+    { store, hasher: quickHasher() },
+    anna,
+    other.password,
+    COMMAND_LINE,
+    Date.now() + clock.aheadMs,
+  )
   await lockAnna()
   assert.equal(await signIn(own, other), 429)
   clock.aheadMs += 600_000

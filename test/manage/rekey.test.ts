@@ -200,7 +200,7 @@ async function filled(t: Test, kind: DatabaseKind) {
   const user = await manage.ask('POST', '/v1/users', { email: 'anna@example.com', scopes: ['read'] })
   assert.equal(user.status, 201, JSON.stringify(user.body))
   const anna = (await store.users.byEmail('anna@example.com'))!
-  const codes = await startCodes(store, sealer, anna, COMMAND_LINE, Date.now())
+  const codes = await startCodes({ store, sealer }, anna, COMMAND_LINE, Date.now())
   await tokenFor(manage, await clientFor(manage, {}))
   await new DpopNonces({ store, sealer, nowMs: Date.now }).secret()
   await recordsOf(store, sealer).upsert('a', { iat: 1 }, 3_600)

@@ -159,7 +159,7 @@ test('who guesses is told to wait, on the page', async (t) => {
 
 test('a code is asked for beside the password', async (t) => {
   const { manage, client, browser, anna, store, sealer } = await begun(t)
-  const codes = (await startCodes(store, sealer, anna, COMMAND_LINE, Date.now()))!
+  const codes = (await startCodes({ store, sealer }, anna, COMMAND_LINE, Date.now()))!
   await browser.open(authorizeUrl(manage, client))
   await browser.submit('sign-in', ANNA)
   assert.equal(browser.page!.status, 403)
@@ -373,7 +373,7 @@ for (const kind of KINDS)
       assert.match(open.page!.text, /Allow access/)
 
       if (end !== null) assert.equal((await end(manage, anna.id)).status, 204)
-      else await setPassword(store, quickHasher(), anna, OTHER, COMMAND_LINE, Date.now())
+      else await setPassword({ store, hasher: quickHasher() }, anna, OTHER, COMMAND_LINE, Date.now())
       await wait(1_000)
       assert.equal(await ask(), 401)
       const over = await refresh(again.body.refresh_token)
@@ -398,7 +398,7 @@ test('a sign-in that was under way while the password was changed is none', asyn
   const { manage, client, browser, anna, store } = await begun(t, { passwords })
   await browser.open(authorizeUrl(manage, client))
   const signingIn = browser.submit('sign-in', ANNA)
-  await setPassword(store, passwords, anna, OTHER, COMMAND_LINE, Date.now() + 1_000)
+  await setPassword({ store, hasher: passwords }, anna, OTHER, COMMAND_LINE, Date.now() + 1_000)
   await signingIn
   // It may have come to the consent before: it comes no further.
   if (/Allow access/.test(browser.page!.text)) await browser.submit('allow')

@@ -111,7 +111,7 @@ test('an account is tried a hundred times, wherever from', async (t) => {
 test('a code is asked for beside the password, opens once, and a recovery code in its place', async (t) => {
   const { attempt, store, sealer, anna, at, quick } = await begun(t, 'sqlite')
   await quick()
-  const codes = (await startCodes(store, sealer, anna, COMMAND_LINE, NOW_MS))!
+  const codes = (await startCodes({ store, sealer }, anna, COMMAND_LINE, NOW_MS))!
   const step = Math.floor(NOW_MS / 30_000)
   const code = (number: number) => codeAt(codes.secret, number)
   const kindOf = async (more: Partial<Attempt>) => (await attempt(more)).kind

@@ -159,7 +159,7 @@ for (const kind of KINDS)
     await consent()
     const store = await openAt(t, storeUrl)
     const sealer = new Sealer([encryptionKey], '')
-    await startCodes(store, sealer, (await store.users.byId(made.id))!, COMMAND_LINE, Date.now())
+    await startCodes({ store, sealer }, (await store.users.byId(made.id))!, COMMAND_LINE, Date.now())
     assert.equal((await change({ one_time_codes: false })).body.has_one_time_codes, false)
 
     const { body } = await manage.ask('GET', '/v1/audit?action=updateUser')

@@ -76,7 +76,7 @@ async function runAdd(given: Arguments, io: Io): Promise<ExitCode> {
   const subject = await subjectIn(given.operands[0]!)
   const rules = { allowPrivate: configGiven(given, io).fetch.allowPrivateAddresses }
   const record = await withStore(given, io, true, (store) =>
-    makeTrust(store, subject, terms, rules, COMMAND_LINE, Date.now()).catch((error: unknown) => {
+    makeTrust(store, { subject, terms, rules }, COMMAND_LINE, Date.now()).catch((error: unknown) => {
       throw error instanceof Refusal ? new Fault('TRUST_REFUSED', error.message, { cause: error }) : error
     }),
   )

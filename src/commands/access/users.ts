@@ -205,7 +205,7 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
 async function runChange(given: Arguments, io: Io): Promise<ExitCode> {
   const changes = changesIn(given)
   const { id, email } = await withUser(given, io, async (store, user) => {
-    return changeUser(store, new PasswordHasher(), user, changes, COMMAND_LINE, Date.now())
+    return changeUser({ store, hasher: new PasswordHasher() }, user, changes, COMMAND_LINE, Date.now())
   })
   const { scopes, isDisabled } = changes
   const said = [
@@ -227,7 +227,7 @@ async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
 async function runPassword(given: Arguments, io: Io): Promise<ExitCode> {
   const { id, email } = await withUser(given, io, async (store, user) => {
     const text = await newPassword(io)
-    return setPassword(store, new PasswordHasher(), user, text, COMMAND_LINE, Date.now())
+    return setPassword({ store, hasher: new PasswordHasher() }, user, text, COMMAND_LINE, Date.now())
   })
   io.stderr.write(`${id}: ${visible(email)}: the password is set, and they are signed out\n`)
   return 0
@@ -238,7 +238,7 @@ async function runCodes(given: Arguments, io: Io): Promise<ExitCode> {
   const isOff = given.flag('off')
   const { id, email } = await withUser(given, io, async (store, user) => {
     if (isOff) return stopCodes(store, user, COMMAND_LINE, Date.now())
-    const made = await startCodes(store, sealer, user, COMMAND_LINE, Date.now())
+    const made = await startCodes({ store, sealer }, user, COMMAND_LINE, Date.now())
     if (made === null) return false
     io.stdout.write(`${[codeUri(made.secret, user.email), ...made.recoveryCodes].join('\n')}\n`)
     return true

@@ -4,13 +4,13 @@ import type { FieldError, ProblemCode } from '../http/refusal.ts'
 
 /** An error in A2A's format. Both bindings report the same error (A2A 1.0 §5.4, §9.5, §11.6). */
 export class A2AError extends Error {
-  readonly reason: Reason
+  readonly reason: ErrorReason
   readonly metadata: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
   readonly errors: readonly FieldError[]
 
   constructor(
-    reason: Reason,
+    reason: ErrorReason,
     message: string,
     {
       metadata = {},
@@ -88,7 +88,7 @@ function fieldOf(pointer: string): string {
   return path.join('').replace(/^\./, '')
 }
 
-type Reason = keyof typeof REASONS
+type ErrorReason = keyof typeof REASONS
 
 const TYPES = 'type.googleapis.com/google.rpc.'
 const A2A = 'a2a-protocol.org'
@@ -97,40 +97,83 @@ const OURS = 'gatehouse'
 const REASONS = {
   TASK_NOT_FOUND: { code: -32001, status: 404, name: 'NOT_FOUND', domain: A2A, problem: 'not_found' },
   TASK_NOT_CANCELABLE: {
-    ...{ code: -32002, status: 400, name: 'FAILED_PRECONDITION', domain: A2A, problem: 'conflict' },
+    code: -32002,
+    status: 400,
+    name: 'FAILED_PRECONDITION',
+    domain: A2A,
+    problem: 'conflict',
   },
   UNSUPPORTED_OPERATION: {
-    ...{ code: -32004, status: 400, name: 'FAILED_PRECONDITION', domain: A2A, problem: 'invalid_request' },
+    code: -32004,
+    status: 400,
+    name: 'FAILED_PRECONDITION',
+    domain: A2A,
+    problem: 'invalid_request',
   },
   CONTENT_TYPE_NOT_SUPPORTED: {
-    ...{ code: -32005, status: 400, name: 'INVALID_ARGUMENT', domain: A2A },
+    code: -32005,
+    status: 400,
+    name: 'INVALID_ARGUMENT',
+    domain: A2A,
     problem: 'unsupported_media_type',
   },
   VERSION_NOT_SUPPORTED: {
-    ...{ code: -32009, status: 400, name: 'FAILED_PRECONDITION', domain: A2A, problem: 'invalid_request' },
+    code: -32009,
+    status: 400,
+    name: 'FAILED_PRECONDITION',
+    domain: A2A,
+    problem: 'invalid_request',
   },
   PARSE_ERROR: {
-    ...{ code: -32700, status: 400, name: 'INVALID_ARGUMENT', domain: OURS, problem: 'invalid_request' },
+    code: -32700,
+    status: 400,
+    name: 'INVALID_ARGUMENT',
+    domain: OURS,
+    problem: 'invalid_request',
   },
   INVALID_REQUEST: {
-    ...{ code: -32600, status: 400, name: 'INVALID_ARGUMENT', domain: OURS, problem: 'invalid_request' },
+    code: -32600,
+    status: 400,
+    name: 'INVALID_ARGUMENT',
+    domain: OURS,
+    problem: 'invalid_request',
   },
   METHOD_NOT_FOUND: { code: -32601, status: 404, name: 'NOT_FOUND', domain: OURS, problem: 'not_found' },
   METHOD_NOT_ALLOWED: {
-    ...{ code: -32600, status: 405, name: 'UNIMPLEMENTED', domain: OURS, problem: 'method_not_allowed' },
+    code: -32600,
+    status: 405,
+    name: 'UNIMPLEMENTED',
+    domain: OURS,
+    problem: 'method_not_allowed',
   },
   INVALID_PARAMS: {
-    ...{ code: -32602, status: 400, name: 'INVALID_ARGUMENT', domain: A2A, problem: 'invalid_request' },
+    code: -32602,
+    status: 400,
+    name: 'INVALID_ARGUMENT',
+    domain: A2A,
+    problem: 'invalid_request',
   },
   TOO_LARGE: { code: -32600, status: 413, name: 'INVALID_ARGUMENT', domain: OURS, problem: 'too_large' },
   UNAUTHENTICATED: {
-    ...{ code: -32000, status: 401, name: 'UNAUTHENTICATED', domain: OURS, problem: 'invalid_token' },
+    code: -32000,
+    status: 401,
+    name: 'UNAUTHENTICATED',
+    domain: OURS,
+    problem: 'invalid_token',
   },
   PERMISSION_DENIED: {
-    ...{ code: -32000, status: 403, name: 'PERMISSION_DENIED', domain: OURS, problem: 'insufficient_scope' },
+    code: -32000,
+    status: 403,
+    name: 'PERMISSION_DENIED',
+    domain: OURS,
+    problem: 'insufficient_scope',
   },
   RESOURCE_EXHAUSTED: {
-    ...{ code: -32000, status: 429, name: 'RESOURCE_EXHAUSTED', domain: OURS, problem: 'rate_limited' },
+    code: -32000,
+    status: 429,
+    name: 'RESOURCE_EXHAUSTED',
+    domain: OURS,
+    problem: 'rate_limited',
   },
   UNAVAILABLE: { code: -32000, status: 503, name: 'UNAVAILABLE', domain: OURS, problem: 'unavailable' },
   INTERNAL: { code: -32603, status: 500, name: 'INTERNAL', domain: OURS, problem: 'internal' },
@@ -145,7 +188,7 @@ interface Meaning {
 }
 
 /** The reason for each status of a Refusal. Every other status means invalid parameters. */
-const BY_STATUS: ReadonlyMap<number, Reason> = new Map([
+const BY_STATUS: ReadonlyMap<number, ErrorReason> = new Map([
   [401, 'UNAUTHENTICATED'],
   [403, 'PERMISSION_DENIED'],
   [405, 'METHOD_NOT_ALLOWED'],

@@ -9,7 +9,7 @@ import { RPC_PATH, REST_PATH, VERSION } from './protocol.ts'
 import { SKILLS, type Skill, scopesOf, skillsFor } from './skills.ts'
 
 /** A signed agent card, and its entity tag. */
-export interface SignedCard {
+interface SignedCard {
   readonly text: string
   /** The same in all processes, although their signatures differ. */
   readonly tag: string
@@ -95,8 +95,10 @@ function schemesAt(publicUrl: string, hasPeople: boolean) {
     httpAuthSecurityScheme: { scheme, bearerFormat, description },
   })
   const code = {
-    ...{ ...flow, authorizationUrl: publicUrl + ROUTES.authorization },
-    ...{ refreshUrl: tokenUrl, pkceRequired: true },
+    ...flow,
+    authorizationUrl: publicUrl + ROUTES.authorization,
+    refreshUrl: tokenUrl,
+    pkceRequired: true,
   }
   return {
     oauth2: oauth2({ clientCredentials: flow }, 'A client that acts on its own behalf.'),

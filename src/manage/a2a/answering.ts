@@ -4,7 +4,7 @@ import { beginStream } from '../auth/stream-life.ts'
 import { sayEvents } from '../events/event-stream.ts'
 import { A2AError } from './a2a-error.ts'
 import { VERSION } from './protocol.ts'
-import type { Answering, Streaming } from './methods.ts'
+import type { A2AAnswer, Streaming } from './methods.ts'
 import type { A2ACall, A2AService } from './service.ts'
 
 /** Throws if the client speaks another protocol version (A2A 1.0 §3.6). No version means 0.3. */
@@ -24,7 +24,7 @@ export function checkVersion(ctx: RequestContext): void {
 
 /** Runs a method with a single response. Stops it if the client disconnects. */
 export function answered(
-  method: Answering,
+  method: A2AAnswer,
   params: unknown,
   ctx: RequestContext,
   service: A2AService,
@@ -47,7 +47,7 @@ export async function streamed(
   sayEvents(ctx, eventsOf(values, form))
 }
 
-export interface EventForm {
+interface EventForm {
   value(value: unknown): string
   /** Formats an error that occurred after the status was sent. */
   error(error: unknown): string

@@ -6,6 +6,7 @@ import { insufficientScope } from '../http/access/needed-scopes.ts'
 import { mayDo } from '../http/access/principal.ts'
 import type { ApiContext } from '../api/context.ts'
 import { sayPublicDocument } from '../http/front/public-document.ts'
+import { TaskWatch } from '../jobs/task-watch.ts'
 import { A2AError, a2aErrorOf, restErrorOf, rpcErrorOf } from './a2a-error.ts'
 import { CARD_PATH, REST_PATH, REST_TYPE, RPC_PATH } from './protocol.ts'
 import type { A2AService } from './service.ts'
@@ -86,8 +87,9 @@ function pathOf(url: string): string {
 }
 
 async function load(management: ApiContext, hasPeople: boolean): Promise<A2AService> {
-  const { makeService } = await import('./make-service.ts')
-  return makeService(management, TOOLS, hasPeople)
+  const { AgentCards } = await import('./agent-card.ts')
+  const cards = new AgentCards(management, TOOLS, hasPeople)
+  return { management, tools: TOOLS, cards, watch: new TaskWatch(management.store) }
 }
 
 function notOpen(): A2AError {

@@ -6,7 +6,7 @@ import type { RequestContext } from '../http/router.ts'
 import { Refusal } from '../http/refusal.ts'
 import { A2AError, reportedError, rpcErrorOf } from './a2a-error.ts'
 import { answered, checkVersion, streamed } from './answering.ts'
-import { METHODS, type Method } from './methods.ts'
+import { METHODS, type A2AMethod } from './methods.ts'
 import type { A2AService } from './service.ts'
 
 /**
@@ -63,7 +63,7 @@ async function bodyOf(ctx: RequestContext): Promise<unknown> {
   }
 }
 
-function methodNamed(name: string): Method {
+function methodNamed(name: string): A2AMethod {
   if (Object.hasOwn(METHODS, name)) return METHODS[name as keyof typeof METHODS]
   const near = didYouMean(name.slice(0, 100), Object.keys(METHODS))
   throw new A2AError('METHOD_NOT_FOUND', `unknown method${near}`)

@@ -20,9 +20,9 @@ import { type A2ACall, type A2AService, ownTask } from './service.ts'
 import { RESULTS_LENGTH_MAX, statusWith, taskOf, taskWithResults } from './task-view.ts'
 
 /** A method of A2A for both bindings. It validates its parameters and returns JSON, once or as a stream. */
-export type Method = Answering | Streaming
+export type A2AMethod = A2AAnswer | Streaming
 
-export interface Answering {
+export interface A2AAnswer {
   readonly kind: 'answer'
   run(params: unknown, call: A2ACall, service: A2AService): Promise<unknown>
 }
@@ -36,7 +36,7 @@ export interface Streaming {
 function answering<Schema extends z.ZodType>(
   schema: Schema,
   run: (params: z.output<Schema>, call: A2ACall, service: A2AService) => Promise<unknown>,
-): Answering {
+): A2AAnswer {
   return { kind: 'answer', run: (params, ...rest) => run(validated(schema, params, 'body'), ...rest) }
 }
 
@@ -160,6 +160,6 @@ export const METHODS = {
   ListTaskPushNotificationConfigs: listPush,
   DeleteTaskPushNotificationConfig: deletePush,
   GetExtendedAgentCard: getCard,
-} as const satisfies Record<string, Method>
+} as const satisfies Record<string, A2AMethod>
 
 const PAGE_SIZE = 50

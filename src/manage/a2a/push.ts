@@ -1,15 +1,18 @@
-import { TaskPushNotificationConfig } from '@a2a-js/sdk'
+import { StreamResponse, TaskPushNotificationConfig } from '@a2a-js/sdk'
 import type { TaskCallback } from '../../store/work/task-callbacks.ts'
 import { newId } from '../http/ids.ts'
 import type { ApiContext } from '../api/context.ts'
 import { invalid } from '../http/refusal.ts'
-import { type CallbackSecret, whatOf } from '../jobs/task-callbacks.ts'
+import { type CallbackMessage, type CallbackSecret, whatOf } from '../jobs/task-callbacks.ts'
 import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import { A2AError } from './a2a-error.ts'
 import type { PushConfig } from './requests.ts'
+import type { TaskRecord } from '../../store/work/tasks.ts'
+import { REST_TYPE, VERSION } from './protocol.ts'
+import { statusUpdate } from './task-view.ts'
 
 /** A push configuration after validation. */
-export interface CheckedPush {
+interface CheckedPush {
   readonly id: string
   readonly url: string
   readonly secret: CallbackSecret | null
@@ -59,3 +62,13 @@ export function pushView({ taskId, id, url }: TaskCallback): unknown {
 
 /** Configurations per task. Each receives every status change. */
 const CONFIGS_MAX = 5
+
+/**
+ * A push notification for a task (A2A 1.0 §4.3.3). It contains the status; the client fetches the results.
+ */
+export function pushMessage(task: TaskRecord): CallbackMessage {
+  return {
+    headers: { 'content-type': REST_TYPE, 'a2a-version': VERSION },
+    body: JSON.stringify(StreamResponse.toJSON(statusUpdate(task))),
+  }
+}

@@ -7,7 +7,7 @@ import { A2AError } from './a2a-error.ts'
 import type { Message, Part } from './requests.ts'
 
 /** The tool call that a message asks for. */
-export interface RequestedTool {
+interface RequestedTool {
   readonly tool: Tool<ApiContext>
   readonly given: unknown
   /** Where the arguments are in the request. */

@@ -4,7 +4,7 @@ import * as z from 'zod'
 // of the wrong type is refused; the SDK's codecs would convert it to text.
 
 const CONTENTS = ['text', 'data', 'raw', 'url'] as const
-export const TASK_STATES = [
+const TASK_STATES = [
   'TASK_STATE_UNSPECIFIED',
   'TASK_STATE_SUBMITTED',
   'TASK_STATE_WORKING',
@@ -119,4 +119,3 @@ export type Message = z.output<typeof message>
 export type Part = z.output<typeof part>
 export type PushConfig = z.output<z.ZodObject<typeof pushFields>>
 export type SendParams = z.output<typeof sendParams>
-export type ListParams = z.output<typeof listParams>

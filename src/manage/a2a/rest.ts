@@ -5,7 +5,7 @@ import { invalid, Refusal } from '../http/refusal.ts'
 import { A2AError, reportedError, restErrorOf } from './a2a-error.ts'
 import { answered, checkVersion, streamed } from './answering.ts'
 import { BODY_BYTES_MAX } from './json-rpc.ts'
-import { METHODS, type Method } from './methods.ts'
+import { METHODS, type A2AMethod } from './methods.ts'
 import { REST_PATH, REST_TYPE } from './protocol.ts'
 import type { A2AService } from './service.ts'
 
@@ -16,7 +16,7 @@ export async function answerRest(ctx: RequestContext, service: A2AService): Prom
     checkVersion(ctx)
     const given = route.takesBody ? await bodyOf(ctx) : queryOf(ctx)
     const params = { ...given, ...ids }
-    const method: Method = METHODS[route.method]
+    const method: A2AMethod = METHODS[route.method]
     if (method.kind === 'stream') return await streamed(method, params, ctx, service, form(ctx))
     const body = await answered(method, params, ctx, service)
     if (body === null) {
@@ -44,7 +44,7 @@ function say(ctx: RequestContext, body: object, status: number): void {
   ctx.status = status
 }
 
-interface Route {
+interface RestRoute {
   readonly verb: 'GET' | 'POST' | 'DELETE'
   /** Has one group for each id. */
   readonly path: RegExp
@@ -54,7 +54,7 @@ interface Route {
   readonly status?: 201
 }
 
-function routeOf(ctx: RequestContext): { readonly route: Route; readonly ids: Record<string, string> } {
+function routeOf(ctx: RequestContext): { readonly route: RestRoute; readonly ids: Record<string, string> } {
   const path = ctx.req.url!.split('?', 1)[0]!.slice(REST_PATH.length)
   const here = ROUTES.filter((route) => route.path.test(path))
   if (here.length === 0) throw new A2AError('METHOD_NOT_FOUND', 'unknown path')
@@ -106,7 +106,7 @@ const TRUTH: ReadonlyMap<string, boolean> = new Map([
 
 const ID = '([^/:]+)'
 const CONFIGS = `/tasks/${ID}/pushNotificationConfigs`
-const ROUTES: readonly Route[] = [
+const ROUTES: readonly RestRoute[] = [
   to('POST', '/message:send', 'SendMessage'),
   to('POST', '/message:stream', 'SendStreamingMessage'),
   to('GET', '/tasks', 'ListTasks'),
@@ -122,6 +122,11 @@ const ROUTES: readonly Route[] = [
   to('GET', '/extendedAgentCard', 'GetExtendedAgentCard'),
 ]
 
-function to(verb: Route['verb'], path: string, method: Route['method'], ids: Route['ids'] = []): Route {
+function to(
+  verb: RestRoute['verb'],
+  path: string,
+  method: RestRoute['method'],
+  ids: RestRoute['ids'] = [],
+): RestRoute {
   return { verb, path: new RegExp(`^${path}$`), ids, method, takesBody: verb === 'POST' }
 }

@@ -43,7 +43,7 @@ async function* alone(message: Message): AsyncGenerator<unknown, void, undefined
   yield StreamResponse.toJSON({ payload: { $case: 'message', value: message } })
 }
 
-type Begun =
+type SendResult =
   | { readonly kind: 'message'; readonly message: Message }
   | { readonly kind: 'task'; readonly task: TaskRecord }
 
@@ -51,7 +51,7 @@ async function begin(
   { message, configuration }: SendParams,
   call: A2ACall,
   service: A2AService,
-): Promise<Begun> {
+): Promise<SendResult> {
   const { management, tools } = service
   if (message.taskId !== null) await refuseMore(message.taskId, message.contextId, call, service)
   const takesData = modeOf(configuration?.acceptedOutputModes ?? []) === 'data'

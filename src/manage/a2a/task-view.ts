@@ -13,7 +13,7 @@ import type { TaskStatus as OurStatus } from '../../store/engine/tables/tasks.ts
 import type { TaskRecord } from '../../store/work/tasks.ts'
 
 /** Consecutive results of a task, in the order of its items. */
-export interface ResultPiece {
+interface ResultPiece {
   readonly parts: readonly Part[]
   /** The index of the first result, and the index after the last one. */
   readonly from: number
@@ -55,8 +55,10 @@ export async function taskWithResults(
 
 export function statusUpdate(record: TaskRecord): StreamResponse {
   const value = {
-    ...{ taskId: record.id, contextId: contextOf(record) },
-    ...{ status: statusOf(record), metadata: progressOf(record) },
+    taskId: record.id,
+    contextId: contextOf(record),
+    status: statusOf(record),
+    metadata: progressOf(record),
   }
   return { payload: { $case: 'statusUpdate', value } }
 }
@@ -68,8 +70,12 @@ export function artifactUpdate(
 ): StreamResponse {
   const artifact = artifactOf(parts, from, to)
   const value = {
-    ...{ taskId: record.id, contextId: contextOf(record), artifact },
-    ...{ append: from > 0, lastChunk: isLast, metadata: undefined },
+    taskId: record.id,
+    contextId: contextOf(record),
+    artifact,
+    append: from > 0,
+    lastChunk: isLast,
+    metadata: undefined,
   }
   return { payload: { $case: 'artifactUpdate', value } }
 }
@@ -99,7 +105,7 @@ export async function* resultPieces(
   }
 }
 
-export interface ResultSource {
+interface ResultSource {
   readonly store: Pick<Store, 'tasks'>
   readonly publicUrl: string
 }
@@ -125,8 +131,14 @@ export function messageFrom(
   metadata: Readonly<Record<string, unknown>> | undefined,
 ): Message {
   return {
-    ...{ messageId: id, contextId, taskId, role: Role.ROLE_AGENT, parts, metadata },
-    ...{ extensions: [], referenceTaskIds: [] },
+    messageId: id,
+    contextId,
+    taskId,
+    role: Role.ROLE_AGENT,
+    parts,
+    metadata,
+    extensions: [],
+    referenceTaskIds: [],
   }
 }
 
@@ -140,7 +152,7 @@ export function hasEnded({ finishedAtMs }: TaskRecord): boolean {
 }
 
 /** A task that was not created through A2A has a context of its own. */
-export function contextOf({ id, contextId }: TaskRecord): string {
+function contextOf({ id, contextId }: TaskRecord): string {
   return contextId ?? id
 }
 
@@ -159,10 +171,13 @@ function progressOf({ type, total, completed, failed }: TaskRecord) {
 
 function artifactOf(parts: readonly Part[], from: number, to: number): Artifact {
   return {
-    ...{ artifactId: 'results', name: 'Results' },
+    artifactId: 'results',
+    name: 'Results',
     description:
       'One part for each item, in the order of the items: {index, status, result} or {index, status, error}.',
-    ...{ parts: [...parts], metadata: { from, to }, extensions: [] },
+    parts: [...parts],
+    metadata: { from, to },
+    extensions: [],
   }
 }
 

@@ -164,7 +164,9 @@ async function shownAgents(known: readonly KnownAgent[], { store }: ApiContext) 
 
 function shownAgent(known: KnownAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLists) {
   return {
-    ...{ id: known.id, name: known.name, description: known.description ?? '' },
+    id: known.id,
+    name: known.name,
+    description: known.description ?? '',
     fingerprints: { ja4: [...ja4], ja4s: [...ja4s], ja4h: [...ja4h], ja4x: [...ja4x] },
     first_seen: timeOf(known.firstSeenMs),
     last_seen: timeOf(known.lastSeenMs),
@@ -184,12 +186,21 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
   const software = parseSoftware(JSON.parse(row.document))
   const { vendor, homepage, robotsToken } = software
   const known = {
-    ...{ id, category, kind, name: row.name, description: row.description },
-    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: seen?.lastSeenMs ?? null },
+    id,
+    category,
+    kind,
+    name: row.name,
+    description: row.description,
+    firstSeenMs: row.first_seen_ms,
+    lastSeenMs: seen?.lastSeenMs ?? null,
   }
   return {
     ...shownAgent(known, lists.get(id)!),
-    ...{ category, kind, vendor, homepage, documentation: documentationOf(homepage) },
+    category,
+    kind,
+    vendor,
+    homepage,
+    documentation: documentationOf(homepage),
     user_agent_patterns: userAgentPatterns(software),
     robots_token: robotsToken,
     verification: shownVerification(software),
@@ -228,7 +239,10 @@ function shownVerification(software: Software) {
 }
 
 const OF_AGENT = {
-  ...{ type: null, unknownOnly: false, text: null, confidenceMin: 0 },
+  type: null,
+  unknownOnly: false,
+  text: null,
+  confidenceMin: 0,
   sort: { by: 'confidence', isDescending: true },
 } as const
 /** Fingerprints of each type, for each agent of a list. */

@@ -2,8 +2,13 @@ import type Koa from 'koa'
 import { admit } from '../auth/admission.ts'
 import type { ApiContext } from './context.ts'
 import { VERSIONS } from './operations.ts'
-import { type RequestState, routesOf } from '../http/router.ts'
-import { streamer } from './streamer.ts'
+import { type RequestState, routesOf, type SayStream } from '../http/router.ts'
+import { Readable } from 'node:stream'
+import type { Principal, Scope } from '../http/access/principal.ts'
+import { beginStream } from '../auth/stream-life.ts'
+import { sayEvents, sayEventStream } from '../events/event-stream.ts'
+import { sightOf } from '../intake/personal-data.ts'
+import { Refusal } from '../http/refusal.ts'
 
 /**
  * The API, under the prefix of each version. The checks run in this order: authentication (401), rate limit
@@ -23,3 +28,36 @@ export function api(management: ApiContext): Koa.Middleware<RequestState> {
     return admitting instanceof Promise ? admitting.then(routed) : routed()
   }
 }
+
+/**
+ * Answers as Server-Sent Events if `Accept` prefers them. A client that accepts anything gets JSON, because
+ * JSON ends.
+ */
+function streamer(management: ApiContext): SayStream<ApiContext> {
+  return async (ctx, { stream, scopes }, call) => {
+    if (stream === null) return false
+    ctx.vary('Accept')
+    const type = ctx.accepts(JSON_TYPE, EVENTS)
+    if (type === false)
+      throw new Refusal(
+        'not_acceptable',
+        `only ${EVENTS} and ${JSON_TYPE} are available: send one of them as Accept`,
+      )
+    if (type === JSON_TYPE) return false
+    const events = await stream.begin(call, management)
+    if (ctx.method === 'HEAD') sayEventStream(ctx, Readable.from([]))
+    else sayEvents(ctx, events(beginStream(ctx, management, lastingScopes(call.principal, scopes)).over))
+    return true
+  }
+}
+
+/**
+ * The scopes that the principal must keep while the stream is open. What a stream shows is fixed when it
+ * begins, so a principal that loses the scope `admin` has to begin a new one.
+ */
+function lastingScopes(principal: Principal, scopes: readonly Scope[]): readonly Scope[] {
+  return sightOf(principal) === 'full' ? ['admin'] : scopes
+}
+
+const EVENTS = 'text/event-stream'
+const JSON_TYPE = 'application/json'

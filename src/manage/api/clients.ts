@@ -77,10 +77,16 @@ const clientRequest = z
   })
 
 const EXAMPLE = {
-  ...{ client_id: 'cli_x7c1Jq0aT5b2', name: 'nightly build', grant_types: ['client_credentials' as const] },
-  ...{ redirect_uris: [], scopes: ['read' as const, 'detect' as const], jwks: null },
+  client_id: 'cli_x7c1Jq0aT5b2',
+  name: 'nightly build',
+  grant_types: ['client_credentials' as const],
+  redirect_uris: [],
+  scopes: ['read' as const, 'detect' as const],
+  jwks: null,
   token_endpoint_auth_method: 'client_secret_basic' as const,
-  ...{ plan: 'standard' as const, created_at: '2026-11-21T09:30:00.000Z', origin: 'administrator' },
+  plan: 'standard' as const,
+  created_at: '2026-11-21T09:30:00.000Z',
+  origin: 'administrator',
 }
 
 const createClient = operation({
@@ -106,7 +112,11 @@ const createClient = operation({
       body.token_endpoint_auth_method ?? (body.jwks ? 'private_key_jwt' : 'client_secret_basic')
     const scopes = SCOPES.filter((each) => body.scopes.includes(each))
     const wanted = {
-      ...{ name: body.name, scopes, authMethod, jwks: body.jwks ?? null, plan: body.plan ?? planFor(scopes) },
+      name: body.name,
+      scopes,
+      authMethod,
+      jwks: body.jwks ?? null,
+      plan: body.plan ?? planFor(scopes),
       grantTypes: [...new Set(body.grant_types)],
       redirectUris: [...new Set(body.redirect_uris)],
       origin: 'administrator',

@@ -222,8 +222,13 @@ export const DELIVERY_OPERATIONS: readonly ApiOffered[] = [
 function shown(record: DeliveryRecord): z.output<typeof delivery> {
   const { id, webhookId, eventId, type, status, attempts, log, createdAtMs, nextAtMs, finishedAtMs } = record
   return {
-    ...{ id, webhook_id: webhookId, event_id: eventId, event_type: type },
-    ...{ event_at: timeOf(record.eventAtMs), status, attempts },
+    id,
+    webhook_id: webhookId,
+    event_id: eventId,
+    event_type: type,
+    event_at: timeOf(record.eventAtMs),
+    status,
+    attempts,
     log: log.map(({ atMs, durationMs, status, error, response }) => {
       return { at: timeOf(atMs), duration_ms: durationMs, status, error, response }
     }),

@@ -9,13 +9,20 @@ import { type ApiOffered, type ApiVersioned, operation } from './operation.ts'
 import { validated } from '../http/validate.ts'
 
 const EXAMPLE: z.output<typeof detectionResult> = {
-  ...{ is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+  is_agent: true,
+  confidence: 0.9971,
+  agent_name: 'GPTBot',
+  agent_category: 'crawler',
   fingerprints: {
     ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',
     ja4s: '',
     ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
   },
-  ...{ agent_id: 'gptbot', verified: null, proof: null, conflicts: [], verdict: 'agent' },
+  agent_id: 'gptbot',
+  verified: null,
+  proof: null,
+  conflicts: [],
+  verdict: 'agent',
   software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
   evidence: [{ kind: 'names-agent', detail: 'the User-Agent names GPTBot', weight: 3.98 }],
   request_id: '5f0c9f0e-6d1b-4c36-8f7c-2d9a3f6a7b10',

@@ -19,7 +19,7 @@ const TOO_LONG = `is longer than ${TEXT_LENGTH_MAX} characters`
 const HTTP_VERSION = /^(?:(?:[hH][tT][tT][pP]\/)?(?:1\.[01]|[23](?:\.0)?)|[hH][123])?$/
 
 /** A complete fingerprint of the JA4 family. Empty means unknown. */
-export function fingerprintText(type: Ja4Type) {
+function fingerprintText(type: Ja4Type) {
   return z.string().superRefine((text, context) => {
     if (isWhole(type, text)) return
     context.addIssue({ code: 'custom', message: wrongInFingerprint(type, text, false)! })
@@ -48,7 +48,7 @@ const headers = z
     example: { 'User-Agent': 'python-requests/2.32.5', Accept: '*/*' },
   }) as z.ZodType as z.ZodType<Readonly<Record<string, string | readonly string[]>>>
 
-export const detectionFields = {
+const detectionFields = {
   user_agent: z.string().max(TEXT_LENGTH_MAX, TOO_LONG).nullish(),
   ja4: fingerprintText('ja4')
     .nullish()

@@ -6,7 +6,6 @@ import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../events/event-filter.ts'
 import { type EventStart, type EventView, eventTexts, trafficTexts } from '../events/event-texts.ts'
 import type { ApiContext } from './context.ts'
-import { merged } from '../http/merged.ts'
 import { type Sight, sightOf } from '../intake/personal-data.ts'
 import { invalid } from '../http/refusal.ts'
 import { shownEvent } from '../events/shown-event.ts'
@@ -207,4 +206,27 @@ function severalInQuery<Value extends string>(values: readonly Value[], descript
 
 function severalIn(text: string): readonly string[] {
   return [...new Set(text.split(',').map((each) => each.trim()))]
+}
+
+/** Yields values from all sources as they arrive. Ends when any one source ends. */
+async function* merged<Value>(
+  sources: readonly AsyncGenerator<Value, void, undefined>[],
+): AsyncGenerator<Value, void, undefined> {
+  const next = async (source: AsyncGenerator<Value, void, undefined>) => ({
+    source,
+    came: await source.next(),
+  })
+  const awaited = new Map(sources.map((source) => [source, next(source)]))
+  try {
+    while (awaited.size > 0) {
+      const { source, came } = await Promise.race(awaited.values())
+      if (came.done === true) return
+      yield came.value
+      awaited.set(source, next(source))
+    }
+  } finally {
+    // Ignore late values and late failures.
+    for (const late of awaited.values()) late.catch(() => undefined)
+    for (const source of sources) source.return().catch(() => undefined)
+  }
 }

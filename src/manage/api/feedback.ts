@@ -79,7 +79,11 @@ export const FEEDBACK_OPERATIONS: readonly ApiOperation[] = [sendFeedback]
 function shown(counted: Counted): z.output<typeof feedback> {
   const { id, decisionId, told, toldSoftwareId, outcome, verdict, verdictSoftwareId, fingerprints } = counted
   return {
-    ...{ id, decision_id: decisionId, verdict: told, agent_id: toldSoftwareId, outcome },
+    id,
+    decision_id: decisionId,
+    verdict: told,
+    agent_id: toldSoftwareId,
+    outcome,
     decided: { verdict, agent_id: verdictSoftwareId },
     counted_for: fingerprints.map(({ type, value }) => ({ type, fingerprint: value })),
     created_at: timeOf(counted.atMs),

@@ -161,13 +161,20 @@ function shownProxy({ heartbeat, heardAtMs, state, isCurrent }: SeenProxy, nowMs
   const { id, host, version, configHash, startedAtMs, snapshot, source, refused, workers, sightings } =
     heartbeat
   return {
-    ...{ id, host, version, state, config_hash: configHash },
-    ...{ started_at: timeOf(startedAtMs), heard_at: timeOf(heardAtMs) },
+    id,
+    host,
+    version,
+    state,
+    config_hash: configHash,
+    started_at: timeOf(startedAtMs),
+    heard_at: timeOf(heardAtMs),
     snapshot:
       snapshot === null
         ? null
         : {
-            ...{ number: snapshot.number, hash: snapshot.hash, made_at: timeOf(snapshot.madeAtMs) },
+            number: snapshot.number,
+            hash: snapshot.hash,
+            made_at: timeOf(snapshot.madeAtMs),
             age_s: Math.max(0, Math.round((nowMs - snapshot.madeAtMs) / 1000)),
           },
     snapshot_source: source,
@@ -180,7 +187,9 @@ function shownProxy({ heartbeat, heardAtMs, state, isCurrent }: SeenProxy, nowMs
 
 function shown({ number, pid, state, sinceMs, snapshot, unready }: WorkerStatus, newest: number | null) {
   return {
-    ...{ id: `worker-${number}`, pid, snapshot },
+    id: `worker-${number}`,
+    pid,
+    snapshot,
     state: state === 'serving' && unready.length > 0 ? ('unready' as const) : state,
     since: timeOf(sinceMs),
     current: snapshot !== null && snapshot === newest,

@@ -81,7 +81,7 @@ const decideGrantById = operation({
     const given = scopesGiven(subject, body)
     const { decision } = body
     const said = { decision, scopes: given }
-    if (!(await decideGrant(store, subject, said, actorOf(call), nowMs(), nowMs())))
+    if (!(await decideGrant(store, subject, { ...said, atMs: nowMs() }, actorOf(call), nowMs())))
       throw new Refusal('conflict', 'this grant has already been decided')
     return { body: { id: subject.id, ...said } }
   },
@@ -101,12 +101,16 @@ function scopesGiven(
 
 function shown({ id, display, thumbprint, scopes, wanted, finish, ...record }: GnapGrantRecord) {
   return {
-    ...{ id, name: display.name, uri: display.uri, thumbprint },
+    id,
+    name: display.name,
+    uri: display.uri,
+    thumbprint,
     state: record.state,
     scopes: SCOPES.filter((scope) => scopes.includes(scope)),
     decided_by: record.decided?.by ?? null,
     bearer: wanted.tokens.some(({ isBearer }) => isBearer),
     finish_uri: finish?.uri ?? null,
-    ...{ created_at: timeOf(record.createdAtMs), expires_at: timeOf(record.expiresAtMs) },
+    created_at: timeOf(record.createdAtMs),
+    expires_at: timeOf(record.expiresAtMs),
   }
 }

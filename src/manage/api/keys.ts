@@ -54,8 +54,13 @@ const createKey = operation({
   examples: {
     body: { name: 'nightly build', access: 'read' },
     answer: {
-      ...{ id: 'key_x7c1Jq0aT5b2', name: 'nightly build', scopes: ['read', 'detect'], plan: 'standard' },
-      ...{ created_at: '2026-11-21T09:30:00.000Z', expires_at: null, key: 'ghk_…' },
+      id: 'key_x7c1Jq0aT5b2',
+      name: 'nightly build',
+      scopes: ['read', 'detect'],
+      plan: 'standard',
+      created_at: '2026-11-21T09:30:00.000Z',
+      expires_at: null,
+      key: 'ghk_…',
     },
   },
   run: async (call, { store, nowMs }) => {
@@ -129,7 +134,11 @@ function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey 
 function shown(record: KeyRecord) {
   const { id, name, scopes, plan } = principalOf(record)
   return {
-    ...{ id, name, scopes: [...scopes], plan },
-    ...{ created_at: timeOf(record.createdAtMs), expires_at: timeOf(record.expiresAtMs) },
+    id,
+    name,
+    scopes: [...scopes],
+    plan,
+    created_at: timeOf(record.createdAtMs),
+    expires_at: timeOf(record.expiresAtMs),
   }
 }

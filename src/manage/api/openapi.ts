@@ -33,7 +33,7 @@ export interface DocumentedOperation {
   readonly responses: Readonly<Record<string, DocumentedResponse | Reference>>
 }
 
-export interface Reference {
+interface Reference {
   readonly $ref: string
 }
 
@@ -46,7 +46,7 @@ export interface DocumentedParameter {
   example?: unknown
 }
 
-export interface DocumentedResponse {
+interface DocumentedResponse {
   readonly description: string
   readonly content?: Readonly<Record<string, Content>>
 }

@@ -176,7 +176,12 @@ function verdictOf(
   given: boolean,
 ) {
   return {
-    ...{ kind, given, agent, software, confidence, proof },
+    kind,
+    given,
+    agent,
+    software,
+    confidence,
+    proof,
     verified: proof?.method ?? null,
     conflicts: [...conflicts],
     evidence: evidence.map(({ kind, detail, weight }) => ({ kind, detail, weight })),

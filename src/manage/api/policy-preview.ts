@@ -88,9 +88,12 @@ export const previewPolicy = operation({
 function previewed({ report, oldestMs, newestMs, isComplete, leftOut }: PolicyPreview) {
   const { bySettings, rules, transitions, agents, paths, open, ...counts } = report
   return {
-    ...{ from: timeOf(oldestMs), to: timeOf(newestMs), complete: isComplete },
+    from: timeOf(oldestMs),
+    to: timeOf(newestMs),
+    complete: isComplete,
     ...counts,
-    ...{ by_settings: bySettings, left_out: leftOut },
+    by_settings: bySettings,
+    left_out: leftOut,
     transitions: [...transitions],
     rules: rules.map(({ onTrial, ...each }) => ({ ...each, on_trial: onTrial })),
     agents: [...agents],

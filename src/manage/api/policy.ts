@@ -301,7 +301,10 @@ function answer(inForce: PolicyInForce, etag: string, management: ApiContext) {
   return {
     body: {
       // A file with nothing but comments has no document.
-      ...{ policy: document ?? {}, source, file, hash },
+      policy: document ?? {},
+      source,
+      file,
+      hash,
       version: version?.version ?? null,
       author: version?.author ?? null,
       created_at: timeOf(version?.createdAtMs ?? null),

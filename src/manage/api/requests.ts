@@ -4,10 +4,9 @@ import { CATEGORIES } from '../../classify/known/software.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import { ACTIONS } from '../../store/traffic/rollup-tally.ts'
-import { addressFilter } from './address-filter.ts'
 import type { Principal } from '../http/access/principal.ts'
 import type { ApiContext } from './context.ts'
-import { type Sight, shownTo, sightOf } from '../intake/personal-data.ts'
+import { shownTo, type Sight, sightOf } from '../intake/personal-data.ts'
 import { shownPath } from '../intake/shown-path.ts'
 import { fingerprintsOf, outlineOf } from '../judging/sighting-account.ts'
 import { softwareIdOf } from './software-id.ts'
@@ -15,6 +14,8 @@ import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionI
 import { invalid } from '../http/refusal.ts'
 import { type ApiOperation, operation } from './operation.ts'
 import { textInQuery, time } from '../http/schemas.ts'
+import { Address, type AddressRange, AddressRanges, parseAddressRange } from '../../wire/address-ranges.ts'
+import { insufficientScope } from '../http/access/needed-scopes.ts'
 
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
 
@@ -215,7 +216,11 @@ function shown(sighting: Sighting, sight: Sight): z.output<typeof request> {
   return shownTo(sight, {
     ...outlineOf(sighting),
     verdict: sighting.verdict as z.output<typeof request>['verdict'],
-    ...{ agent_id: agent, agent_category: category, software_id: software, verified, identity: signer },
+    agent_id: agent,
+    agent_category: category,
+    software_id: software,
+    verified,
+    identity: signer,
     conflicts: [...conflictsIn(evidence.map((kind) => ({ kind })))],
     fingerprints: fingerprintsOf(sighting),
     evidence: [...evidence],
@@ -228,3 +233,32 @@ const LOOKED_AT_MAX = 20_000
 const LOOK_MS = 100
 /** For each half second. */
 const TOLD_AT_ONCE = 25
+
+/**
+ * The filter `address` of requests: an address or a network. A principal that sees only networks cannot find
+ * out an address by filtering for it. Throws a Refusal.
+ */
+function addressFilter(text: string, principal: Principal, publicUrl: string): (address: string) => boolean {
+  const range = parseAddressRange(text)
+  if (range === null) throw invalid([{ pointer: '/address', detail: TAKES }])
+  if (sightOf(principal) === 'reduced' && !isShown(range))
+    throw insufficientScope(NEEDED, principal, publicUrl)
+  const ranges = new AddressRanges([range])
+  return (address) => {
+    ADDRESS.read(address)
+    return ranges.has(ADDRESS)
+  }
+}
+
+/** Whether the range is at least as large as the networks that are shown. */
+function isShown({ isIpv4, length }: AddressRange): boolean {
+  return length <= (isIpv4 ? 24 : 48)
+}
+
+const TAKES = 'takes an address or a network, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/48'
+const NEEDED = {
+  what: 'a filter narrower than IPv4 /24 or IPv6 /48',
+  needs: [['admin']],
+} as const
+/** Shared by all calls: an address is compared before the next one is read. */
+const ADDRESS = new Address()

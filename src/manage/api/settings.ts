@@ -62,8 +62,13 @@ function shown(all: readonly ShownSetting[]) {
   return {
     settings: all.map(({ name, value, origin, configured, isLive, about, changedAtMs }) => {
       return {
-        ...{ name, value, origin, configured },
-        ...{ changeable: isLive, description: about, changed_at: timeOf(changedAtMs) },
+        name,
+        value,
+        origin,
+        configured,
+        changeable: isLive,
+        description: about,
+        changed_at: timeOf(changedAtMs),
       }
     }),
   }

@@ -86,7 +86,10 @@ const stats = z
     series: z
       .array(
         z.strictObject({
-          ...{ at: time, requests: count, agents: count, blocked: count },
+          at: time,
+          requests: count,
+          agents: count,
+          blocked: count,
           by_verdict: z.record(z.string(), count),
           by_category: z.record(z.string(), count),
         }),
@@ -129,7 +132,8 @@ const getStats = operation({
 const traffic = z
   .strictObject({
     agent_id: z.string(),
-    ...{ window, bucket },
+    window,
+    bucket,
     requests: count,
     blocked: count,
     series: z
@@ -194,7 +198,8 @@ export async function statistics(
   ])
   const agents = [...sumsOf(rolledUp, 'agent')].filter(([id]) => id !== OTHER && id !== UNNAMED)
   return {
-    ...{ window, bucket },
+    window,
+    bucket,
     agents: {
       total,
       seen: agents.length,
@@ -231,8 +236,11 @@ function detection(rolledUp: RolledUp) {
   const agents = verdicts.reduce((sum, { agents }) => sum + agents, 0)
   const actions = byKey(rolledUp, 'action', ACTIONS)
   return {
-    ...{ requests, agents, rate: requests === 0 ? 0 : agents / requests },
-    ...{ blocked: actions['block']!, tagged: actions['tag']! },
+    requests,
+    agents,
+    rate: requests === 0 ? 0 : agents / requests,
+    blocked: actions['block']!,
+    tagged: actions['tag']!,
     verified: [...sumsOf(rolledUp, 'verified').values()].reduce((sum, { requests }) => sum + requests, 0),
     verified_by: byKey(rolledUp, 'verified', PROOF_METHODS),
     by_category: byKey(rolledUp, 'category', CATEGORIES),
@@ -282,8 +290,11 @@ function sumsOf({ sums }: RolledUp, dimension: Dimension): ReadonlyMap<string, R
 }
 
 const NOTHING: RolledUpBucket = {
-  ...{ requests: 0, agents: 0, blocked: 0 },
-  ...{ verdicts: new Map(), categories: new Map() },
+  requests: 0,
+  agents: 0,
+  blocked: 0,
+  verdicts: new Map(),
+  categories: new Map(),
 }
 /** As many agents as a page shows. */
 const TOP = 20

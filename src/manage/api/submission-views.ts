@@ -125,9 +125,15 @@ function signatureOf({ record, registered, live }: Taken): KnownSignature {
     return { ...registered, ...seen, status: 'active', isDecisive, software: registered }
   }
   return {
-    ...{ ...seen, source: 'submitted', status: status === 'rejected' ? 'retired' : 'trial' },
-    ...{ firstSeenMs: live?.firstSeenMs ?? createdAtMs, provenance: null, observations: 0 },
-    ...{ confidence: 0, isDecisive: false, software: null },
+    ...seen,
+    source: 'submitted',
+    status: status === 'rejected' ? 'retired' : 'trial',
+    firstSeenMs: live?.firstSeenMs ?? createdAtMs,
+    provenance: null,
+    observations: 0,
+    confidence: 0,
+    isDecisive: false,
+    software: null,
   }
 }
 
@@ -155,7 +161,11 @@ export async function shownAll(records: readonly SubmissionRecord[], { store }: 
 function fieldsOf(record: SubmissionRecord) {
   const { id, status, type, category, notes, principal } = record
   return {
-    ...{ id, status, type, category, notes },
+    id,
+    status,
+    type,
+    category,
+    notes,
     fingerprint: record.value,
     agent_name: record.agentName,
     agent_id: record.softwareId,
@@ -178,8 +188,12 @@ function trialOf(figures: TrialFigures | null): z.output<typeof trial> | null {
   if (figures === null) return null
   const { trial, agreements, undecided, disagreements } = figures
   return {
-    ...{ since: timeOf(trial.sinceMs), is_counting: trial.isOpen, hits: trial.hits },
-    ...{ addresses: trial.addresses.count, agreements, undecided },
+    since: timeOf(trial.sinceMs),
+    is_counting: trial.isOpen,
+    hits: trial.hits,
+    addresses: trial.addresses.count,
+    agreements,
+    undecided,
     first_hit_at: timeOf(trial.firstHitMs),
     last_hit_at: timeOf(trial.lastHitMs),
     disagreements: {

@@ -215,7 +215,8 @@ function submitted(call: Submitting, management: ApiContext): Promise<readonly T
 
 function submittedOf(given: z.output<typeof submission>): Submitted {
   return {
-    ...{ type: given.type, value: given.fingerprint },
+    type: given.type,
+    value: given.fingerprint,
     agentName: given.agent_name ?? null,
     category: given.category ?? null,
     userAgent: given.user_agent ?? null,

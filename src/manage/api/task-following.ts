@@ -45,4 +45,4 @@ const PAUSE_MS = 100
 const PAUSE_GROWTH = 1.3
 const PAUSE_MS_MAX = 2_000
 /** By then clients have given up. */
-export const FOLLOWED_MS = 300_000
+const FOLLOWED_MS = 300_000

@@ -108,7 +108,9 @@ export function taskOperations(types: Types): readonly ApiOffered[] {
 
 function listTasks(types: Types): ApiOperation {
   const tasks = [...types.values()].map(({ type, title, description, tool, itemsMax }) => ({
-    ...{ type, title, description },
+    type,
+    title,
+    description,
     input_schema: jsonSchemaOf(tool.input, 'input'),
     output_schema: jsonSchemaOf(tool.output, 'output'),
     max_items: itemsMax,
@@ -271,7 +273,10 @@ const ownTask = {
 }
 
 const lookedAt = {
-  ...{ id: 'getTask', method: 'GET' as const, path: '/tasks/{task_id}' as const, tag: 'Tasks' as const },
+  id: 'getTask',
+  method: 'GET' as const,
+  path: '/tasks/{task_id}' as const,
+  tag: 'Tasks' as const,
   summary: 'Get a task',
   scopes: ['read'] as const,
   ...ownTask,
@@ -340,7 +345,13 @@ const cancelTask = operation({
 export function shownTask(record: TaskRecord): z.output<typeof task> {
   const { id: task_id, type, status, total, completed, failed, error } = record
   return {
-    ...{ task_id, type, status, total, completed, failed, error },
+    task_id,
+    type,
+    status,
+    total,
+    completed,
+    failed,
+    error,
     created_at: timeOf(record.createdAtMs),
     started_at: timeOf(record.startedAtMs),
     finished_at: timeOf(record.finishedAtMs),

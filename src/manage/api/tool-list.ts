@@ -29,12 +29,12 @@ interface FromOperation {
   /** If the answer is a list, the name of the member that holds it. */
   readonly listName?: string
   readonly isReadOnly: boolean
-  readonly asked: (given: Given) => OperationArguments
+  readonly asked: (given: ToolArguments) => OperationArguments
   readonly follow?: NonNullable<Tool<ApiContext>['follow']>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the output of the tool's own schema
-type Given = any
+type ToolArguments = any
 
 function toolFrom(operation: ApiOperation, from: FromOperation): Tool<ApiContext> {
   const { name, title, description, isReadOnly, listName } = from
@@ -73,7 +73,7 @@ function bodyOf({ body }: ApiOperation): z.ZodType {
 }
 
 /** The tool has the schema of the body, so the body is validated already. */
-function asBody(body: Given): OperationArguments {
+function asBody(body: ToolArguments): OperationArguments {
   return { body, isBodyRead: true }
 }
 

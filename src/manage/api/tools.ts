@@ -89,7 +89,8 @@ function executeTool(tools: Tools<ApiContext>): ApiOperation {
       answer: {
         tool: 'detect_agent',
         result: { is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
-        ...{ is_error: false, duration_ms: 0.21 },
+        is_error: false,
+        duration_ms: 0.21,
       },
     },
     run: async ({ body, principal, requestId, address }, management) => {
@@ -117,10 +118,14 @@ export function noTool({ list }: Tools, name: string): Refusal {
 
 function described({ name, title, description, scopes, protocols, annotations, input, output }: Tool) {
   return {
-    ...{ name, title, description },
+    name,
+    title,
+    description,
     input_schema: jsonSchemaOf(input, 'input'),
     output_schema: jsonSchemaOf(output, 'output'),
-    ...{ scopes: [...scopes], protocols: [...protocols], annotations },
+    scopes: [...scopes],
+    protocols: [...protocols],
+    annotations,
   }
 }
 

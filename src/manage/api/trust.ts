@@ -66,14 +66,21 @@ const createTrust = operation({
   examples: {
     body: { agent_id: AGENT, scopes: ['read', 'detect'] },
     answer: {
-      ...{ id: 'trs_x7c1Jq0aT5b2', agent_id: AGENT, document: null, jwk: null, thumbprint: null, name: null },
-      ...{ scopes: ['read', 'detect'], plan: 'standard', created_at: '2026-11-21T09:30:00.000Z' },
+      id: 'trs_x7c1Jq0aT5b2',
+      agent_id: AGENT,
+      document: null,
+      jwk: null,
+      thumbprint: null,
+      name: null,
+      scopes: ['read', 'detect'],
+      plan: 'standard',
+      created_at: '2026-11-21T09:30:00.000Z',
     },
   },
   run: async (call, { store, trust, agents, nowMs }) => {
     const { name = null, plan = 'standard', scopes, ...subject } = call.body
     const terms = { name, plan, scopes: [...new Set(scopes)] }
-    const record = await makeTrust(store, subject, terms, agents.rules, actorOf(call), nowMs())
+    const record = await makeTrust(store, { subject, terms, rules: agents.rules }, actorOf(call), nowMs())
     trust.forget()
     return { body: shown(record) }
   },
@@ -116,9 +123,14 @@ export const TRUST_OPERATIONS: readonly ApiOffered[] = [createTrust, listTrust, 
 function shown({ id, kind, subject, name, scopes, plan, document, createdAtMs }: TrustRecord) {
   const isKey = kind === 'key'
   return {
-    ...{ id, agent_id: isKey ? null : subject, document: isKey ? null : document },
-    ...{ jwk: isKey ? document : null, thumbprint: isKey ? subject : null },
-    ...{ name, scopes: knownScopes(scopes), plan: knownPlan(plan) },
+    id,
+    agent_id: isKey ? null : subject,
+    document: isKey ? null : document,
+    jwk: isKey ? document : null,
+    thumbprint: isKey ? subject : null,
+    name,
+    scopes: knownScopes(scopes),
+    plan: knownPlan(plan),
     created_at: timeOf(createdAtMs),
   }
 }

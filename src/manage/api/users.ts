@@ -100,8 +100,13 @@ const createUser = operation({
   examples: {
     body: { email: 'anna@example.com', password: 'a phrase of some words', scopes: ['read', 'detect'] },
     answer: {
-      ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
-      ...{ has_password: true, has_one_time_codes: false, disabled: false, openid: null },
+      id: 'usr_Zt0cP1w4Yk2e',
+      email: 'anna@example.com',
+      scopes: ['read', 'detect'],
+      has_password: true,
+      has_one_time_codes: false,
+      disabled: false,
+      openid: null,
       created_at: '2026-11-21T09:30:00.000Z',
     },
   },
@@ -178,7 +183,13 @@ const updateUser = operation({
       ...(passkeys === false && { withoutPasskeys: true }),
       ...(disabled !== undefined && { isDisabled: disabled }),
     }
-    const isDone = await changeUser(store, passwords, call.subject, changes, actorOf(call), nowMs())
+    const isDone = await changeUser(
+      { store, hasher: passwords },
+      call.subject,
+      changes,
+      actorOf(call),
+      nowMs(),
+    )
     const now = isDone ? await store.users.byId(call.subject.id) : null
     // The user has been deleted meanwhile.
     if (now === null) throw new Refusal('not_found', `user "${call.subject.id}" not found`)
@@ -222,8 +233,12 @@ const setUserOpenid = operation({
   examples: {
     body: { subject: '248289761001' },
     answer: {
-      ...{ id: 'usr_Zt0cP1w4Yk2e', email: 'anna@example.com', scopes: ['read', 'detect'] },
-      ...{ has_password: false, has_one_time_codes: false, disabled: false },
+      id: 'usr_Zt0cP1w4Yk2e',
+      email: 'anna@example.com',
+      scopes: ['read', 'detect'],
+      has_password: false,
+      has_one_time_codes: false,
+      disabled: false,
       openid: { issuer: 'https://id.example/', subject: '248289761001' },
       created_at: '2026-11-21T09:30:00.000Z',
     },
@@ -271,8 +286,13 @@ export const USER_OPERATIONS: readonly ApiOffered[] = [
 function shown(record: UserRecord) {
   const { id, email, hasPassword, hasCodes, isDisabled, createdAtMs } = record
   return {
-    ...{ id, email, scopes: [...scopesOf(record)] },
-    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
-    ...{ openid: record.openid, created_at: timeOf(createdAtMs) },
+    id,
+    email,
+    scopes: [...scopesOf(record)],
+    has_password: hasPassword,
+    has_one_time_codes: hasCodes,
+    disabled: isDisabled,
+    openid: record.openid,
+    created_at: timeOf(createdAtMs),
   }
 }

@@ -75,7 +75,7 @@ export const webhookWithSecret = z
   })
   .meta({ id: 'WebhookWithSecret' })
 
-export type WebhookView = z.output<typeof webhook>
+type WebhookView = z.output<typeof webhook>
 
 export async function shownWebhooks(
   records: readonly WebhookRecord[],
@@ -122,10 +122,12 @@ function shown(record: WebhookRecord, secrets: readonly WebhookSecret[], pending
     webhookId === id ? (expiresAtMs ?? []) : [],
   )
   return {
-    ...{ id, url },
+    id,
+    url,
     events: events as EventType[],
     filters: filters as WebhookView['filters'],
-    ...{ description, enabled: record.isEnabled },
+    description,
+    enabled: record.isEnabled,
     created_at: timeOf(createdAtMs),
     updated_at: timeOf(updatedAtMs),
     old_secret_expires_at: expiring.length === 0 ? null : timeOf(Math.max(...expiring)),

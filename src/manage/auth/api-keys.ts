@@ -36,7 +36,9 @@ export function principalOf(key: KeyRecord): Principal {
   if (made !== undefined) return made
   const { id, name, expiresAtMs } = key
   const principal: Principal = {
-    ...{ id, name, expiresAtMs },
+    id,
+    name,
+    expiresAtMs,
     scopes: new Set(knownScopes(key.scopes)),
     plan: knownPlan(key.plan),
   }

@@ -8,7 +8,7 @@ import { Refusal } from '../http/refusal.ts'
 import type { MinuteThrottle } from './minute-throttle.ts'
 
 /** The parts of the management plane that counting failures needs. */
-export interface FailureCounting {
+interface FailureCounting {
   readonly failureThrottle: MinuteThrottle
   readonly store: Store
   readonly log: Log

@@ -3,7 +3,7 @@ import { changed } from '../http/audit.ts'
 import type { AuthContext } from './context.ts'
 import { instanceIdOf } from './gnap/gnap-tokens.ts'
 import { isDocumentUrl } from './oauth/client-documents.ts'
-import type { From, Given, GivenAccess, Person } from './oauth/people.ts'
+import type { From, GivenAccess, Person, ProgramAccess } from './oauth/people.ts'
 import { openedRecord } from './oauth/sealed-records.ts'
 import { SCOPES } from '../http/access/principal.ts'
 
@@ -15,7 +15,7 @@ export class AccessGiven implements GivenAccess {
     this.#management = management
   }
 
-  async of(personId: string): Promise<readonly Given[]> {
+  async of(personId: string): Promise<readonly ProgramAccess[]> {
     return [...(await this.#clients(personId)), ...(await this.#keys(personId))]
   }
 
@@ -43,10 +43,10 @@ export class AccessGiven implements GivenAccess {
   }
 
   /** One entry per client, no matter how many consents there are. */
-  async #clients(personId: string): Promise<readonly Given[]> {
+  async #clients(personId: string): Promise<readonly ProgramAccess[]> {
     const { store, nowMs } = this.#management
     const records = await store.oauthRecords.grantsOf(personId, nowMs(), GIVEN_MAX)
-    const found = new Map<string, Given>()
+    const found = new Map<string, ProgramAccess>()
     for (const record of records) {
       const id = record.clientId!
       const before = found.get(id)
@@ -74,9 +74,9 @@ export class AccessGiven implements GivenAccess {
     return (await this.#management.oauth.clients.byId(clientId))?.name ?? clientId
   }
 
-  async #keys(personId: string): Promise<readonly Given[]> {
+  async #keys(personId: string): Promise<readonly ProgramAccess[]> {
     const { store, nowMs } = this.#management
-    const found = new Map<string, Given>()
+    const found = new Map<string, ProgramAccess>()
     for (const token of await store.gnapTokens.approvedBy(personId, nowMs(), GIVEN_MAX)) {
       const id = instanceIdOf(token.thumbprint)
       const before = found.get(id)

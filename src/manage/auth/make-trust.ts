@@ -26,12 +26,17 @@ export interface TrustTerms {
   readonly plan: Plan
 }
 
+interface NewTrust {
+  readonly subject: TrustSubject
+  readonly terms: TrustTerms
+  /** For the agent's document. */
+  readonly rules: DocumentRules
+}
+
 /** Gives access to an agent or a key, for the API and the command line. Throws a Refusal. */
 export async function makeTrust(
   store: Store,
-  subject: TrustSubject,
-  terms: TrustTerms,
-  rules: DocumentRules,
+  { subject, terms, rules }: NewTrust,
   actor: Actor,
   nowMs: number,
 ): Promise<TrustRecord> {

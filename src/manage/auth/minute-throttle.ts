@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { digestOf } from '../../store/engine/sealed.ts'
 import { clientNetwork } from '../../wire/ip-address.ts'
 
-export type Throttled =
+type ThrottleResult =
   | { readonly kind: 'may' }
   /** `isFirst`: this call is the first one over the limit. */
   | { readonly kind: 'throttled'; readonly retryAfterS: number; readonly isFirst: boolean }
@@ -30,7 +30,7 @@ export class MinuteThrottle {
     this.#countMax = perMinute
   }
 
-  count(address: string, nowMs: number): Throttled {
+  count(address: string, nowMs: number): ThrottleResult {
     const who = clientNetwork(address)
     const minute = this.#minuteOf(who, nowMs)
     minute.count++

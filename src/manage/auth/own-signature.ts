@@ -38,12 +38,12 @@ export class OwnSignature {
     const said = Object.entries({ ...headers, ...own }).filter(([name]) => COVERED.has(name))
     const createdS = Math.floor(this.#nowMs() / 1000)
     const signed = signAsAgent(
+      { method: 'POST', base: place.origin, target: place.pathname + place.search, rawHeaders: said.flat() },
       {
-        ...{ method: 'POST', base: place.origin, target: place.pathname + place.search },
-        rawHeaders: said.flat(),
-      },
-      {
-        ...{ agent: this.agent, form: 'dictionary', createdS, expiresS: createdS + LIFE_S },
+        agent: this.agent,
+        form: 'dictionary',
+        createdS,
+        expiresS: createdS + LIFE_S,
         nonce: randomBytes(NONCE_BYTES).toString('base64url'),
         components: [...PLACE, ...said.map(([name]) => name), 'signature-agent;key=sig1'],
       },

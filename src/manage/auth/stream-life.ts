@@ -9,7 +9,7 @@ import type { Resource } from '../http/access/resources.ts'
 import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
 
 /** The lifetime of a stream: until the client disconnects, its time is up, or it loses access. */
-export interface StreamLife {
+interface StreamLife {
   /** Aborted when the stream must end for any reason. */
   readonly over: AbortSignal
   /** Aborted when the client disconnects first. */

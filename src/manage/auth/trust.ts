@@ -20,7 +20,7 @@ export interface Trusted {
 export class Trust {
   readonly #store: TrustStore
   readonly #nowMs: () => number
-  readonly #known = new LRUCache<string, Known>({ max: KNOWN_MAX })
+  readonly #known = new LRUCache<string, CachedTrust>({ max: KNOWN_MAX })
 
   constructor(store: TrustStore, nowMs: () => number) {
     this.#store = store
@@ -62,7 +62,7 @@ function isOfNow({ kind, document }: TrustRecord, nowMs: number): boolean {
   return !isEarly && !(typeof exp === 'number' && nowMs >= exp * 1000)
 }
 
-interface Known {
+interface CachedTrust {
   readonly trusted: Trusted | null
   readonly atMs: number
 }

@@ -12,7 +12,7 @@ export interface EventFilter {
   readonly minConfidence: number | null
 }
 
-export type FilteredEvent = Pick<EventRecord, 'type' | 'category' | 'agent' | 'severity' | 'confidence'>
+type FilteredEvent = Pick<EventRecord, 'type' | 'category' | 'agent' | 'severity' | 'confidence'>
 
 /**
  * A filter on agents or categories rejects events without an agent or a category. A minimum severity or
@@ -37,9 +37,4 @@ export function severitiesFrom(least: Severity): readonly Severity[] {
 
 function isAmong(value: string | null, wanted: readonly string[]): boolean {
   return wanted.length === 0 || (value !== null && wanted.includes(value))
-}
-
-export const EVERYTHING: EventFilter = {
-  ...{ types: [], categories: [], agents: [] },
-  ...{ minSeverity: null, minConfidence: null },
 }

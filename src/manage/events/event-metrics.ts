@@ -2,13 +2,13 @@ import type { Metrics } from '../../shared/metrics.ts'
 import type { NewEvent } from '../../store/events/events.ts'
 import type { EventType } from '../../store/engine/tables/events.ts'
 import type { ThreatOutcome } from './threats/threat-log.ts'
-import { REASONS, type Reason } from './threats/threat.ts'
+import { REASONS, type ThreatReason } from './threats/threat.ts'
 
 /** Counts the events and threats that this process detected. */
 export class EventMetrics {
   readonly #events = new Map<EventType, number>(TYPES.map((type) => [type, 0]))
-  readonly #threats = new Map<Reason, number>(REASONS.map((reason) => [reason, 0]))
-  readonly #suppressed = new Map<Reason, number>(REASONS.map((reason) => [reason, 0]))
+  readonly #threats = new Map<ThreatReason, number>(REASONS.map((reason) => [reason, 0]))
+  readonly #suppressed = new Map<ThreatReason, number>(REASONS.map((reason) => [reason, 0]))
 
   count({ events, found, suppressed }: ThreatOutcome): void {
     this.countEvents(events)

@@ -7,21 +7,21 @@ import { sightingEvents } from './sighting-events.ts'
 import { type AnomalySettings, anomalousAgents, since } from './threats/rate-anomaly.ts'
 import { isRobotsKnown, RobotsFiles, type RobotsSettings } from './threats/robots-files.ts'
 import { RULES } from './threats/rules.ts'
-import type { Reason } from './threats/threat.ts'
+import type { ThreatReason } from './threats/threat.ts'
 import { ThreatLog, type ThreatLogSettings, type ThreatOutcome } from './threats/threat-log.ts'
 
 export interface ThreatSettings extends ThreatLogSettings {
   /** The reasons that cause events. */
-  readonly reasons: ReadonlySet<Reason>
+  readonly reasons: ReadonlySet<ThreatReason>
   readonly anomaly: AnomalySettings
   readonly robots: RobotsSettings
 }
 
-type Context = Pick<EventsContext, 'store' | 'events' | 'snapshot' | 'log' | 'nowMs'>
+type SourcesContext = Pick<EventsContext, 'store' | 'events' | 'snapshot' | 'log' | 'nowMs'>
 
 /** Everything that detects events, except changes through the API. */
 export class EventSources {
-  readonly #management: Context
+  readonly #management: SourcesContext
   readonly #settings: ThreatSettings
   readonly #metrics: EventMetrics
   readonly #threats: ThreatLog
@@ -29,7 +29,7 @@ export class EventSources {
   /** The events that Sightings cause. */
   readonly sightings: SightingEvents
 
-  constructor(management: Context, settings: ThreatSettings, metrics: EventMetrics) {
+  constructor(management: SourcesContext, settings: ThreatSettings, metrics: EventMetrics) {
     this.#management = management
     this.#settings = settings
     this.#metrics = metrics
@@ -104,10 +104,10 @@ export class EventSources {
     }
   }
 
-  #isOn(reason: Reason): boolean {
+  #isOn(reason: ThreatReason): boolean {
     if (reason === 'robots_violation' && !isRobotsKnown(this.#settings.robots)) return false
     return this.#settings.reasons.has(reason)
   }
 }
 
-const NONE: ReadonlyMap<Reason, number> = new Map()
+const NONE: ReadonlyMap<ThreatReason, number> = new Map()

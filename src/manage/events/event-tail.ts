@@ -4,7 +4,7 @@ import { Doze } from '../http/doze.ts'
 import type { EventLog } from './event-log.ts'
 
 /** Some events, and the position after them. The position can advance without any event. */
-export interface FollowedEvents {
+interface FollowedEvents {
   readonly events: readonly EventRecord[]
   readonly position: number
 }

@@ -13,7 +13,7 @@ import type { ObservedEvents } from '../intake/sighting-keeper.ts'
 import type { SignatureNews } from '../judging/context.ts'
 import { NEW_SIGNATURES, Storms } from './storms.ts'
 
-export interface NewSignaturesContext {
+interface NewSignaturesContext {
   readonly store: Store
   readonly log: EventLog
   readonly metrics: EventMetrics
@@ -61,7 +61,10 @@ export class NewSignatures implements SignatureNews {
 function draftOf(signature: KnownSignature, names: SoftwareNames): EventDraft {
   const { type, value, software, confidence } = signature
   return {
-    ...{ type: 'new_signature', subject: `${type} ${value}`, severity: null, confidence },
+    type: 'new_signature',
+    subject: `${type} ${value}`,
+    severity: null,
+    confidence,
     agent: software?.id ?? null,
     category: software === null ? null : (names.get(software.id)?.category ?? null),
     data: { signature: shownSignature(signature) },
@@ -74,8 +77,14 @@ function occurrenceOf(
   nowMs: number,
 ) {
   return {
-    ...{ count: 1, sinceMs: nowMs, untilMs: nowMs, address: null, fingerprint: `${type} ${value}` },
-    ...{ agent, category, confidence },
+    count: 1,
+    sinceMs: nowMs,
+    untilMs: nowMs,
+    address: null,
+    fingerprint: `${type} ${value}`,
+    agent,
+    category,
+    confidence,
     example: { type, fingerprint: value, agent_id: software?.id ?? null },
   }
 }

@@ -3,7 +3,7 @@ import { storedObject } from '../../store/engine/stored.ts'
 import { type Sight, shownTo } from '../intake/personal-data.ts'
 
 /** An event in the form that the API, webhooks and sinks use. */
-export interface ShownEvent {
+interface ShownEvent {
   readonly id: string
   readonly type: EventRecord['type']
   readonly timestamp: string

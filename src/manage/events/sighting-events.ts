@@ -3,22 +3,30 @@ import type { Sighting } from '../../plane/sighting.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { NewEvent } from '../../store/events/events.ts'
 import type { Store } from '../../store/store.ts'
-import { eventOf } from './event-draft.ts'
+import { type EventDraft, eventOf } from './event-draft.ts'
 import type { EventLog } from './event-log.ts'
 import type { EventMetrics } from './event-metrics.ts'
 import type { SightingEvents } from '../intake/ingest.ts'
-import { newAgentDraft } from './new-agents.ts'
-import type { RobotsRules, Rule } from './threats/rule.ts'
+import type { RobotsRules, ThreatRule } from './threats/rule.ts'
 import { threatDraft } from './threats/threat-data.ts'
 import type { ThreatLog, ThreatOutcome } from './threats/threat-log.ts'
 import { type Describe, threatsIn } from './threats/threat-tally.ts'
+import { proofIn } from '../../plane/sighting-document.ts'
+import { timeOf } from '../http/schemas.ts'
+import {
+  fingerprintsOf,
+  nameOf,
+  outlineOf,
+  type SoftwareNames,
+  subjectOf,
+} from '../judging/sighting-account.ts'
 
-export interface SightingEventsContext {
+interface SightingEventsContext {
   readonly store: Store
   readonly log: EventLog
   readonly threats: ThreatLog
   /** The enabled rules. */
-  readonly rules: readonly Rule[]
+  readonly rules: readonly ThreatRule[]
   readonly robots: RobotsRules
   readonly metrics: EventMetrics
   /** The knowledge that requests are judged by. */
@@ -59,3 +67,19 @@ async function newAgents(
 }
 
 const NONE: ThreatOutcome = { events: [], found: new Map(), suppressed: new Map() }
+
+/** The event for the first request of an agent, or of a client that claims to be it. */
+function newAgentDraft(first: Sighting, names: SoftwareNames): EventDraft {
+  const id = first.agent!
+  const { category, confidence, verified, seenAtMs } = first
+  const data = {
+    agent: { id, name: nameOf(id, names), category },
+    fingerprints: fingerprintsOf(first),
+    verified,
+    proof: proofIn(first),
+    first_seen: timeOf(seenAtMs),
+    sighting: outlineOf(first),
+  }
+  const subject = subjectOf(first, `agent ${id}`)
+  return { type: 'new_agent', subject, agent: id, category, severity: null, confidence, data }
+}

@@ -162,9 +162,14 @@ class OpenStorm {
   get row(): EventStorm {
     const { topic, told, draft } = this
     return {
-      ...{ topic, minuteMs: this.#minuteMs, told, count: this.#count },
-      ...{ sinceMs: this.#sinceMs, untilMs: this.#untilMs },
-      ...{ addresses: this.#addresses.text, fingerprints: this.#fingerprints.text },
+      topic,
+      minuteMs: this.#minuteMs,
+      told,
+      count: this.#count,
+      sinceMs: this.#sinceMs,
+      untilMs: this.#untilMs,
+      addresses: this.#addresses.text,
+      fingerprints: this.#fingerprints.text,
       examples: JSON.stringify(this.#examples),
       event: draft === null ? '' : draftText({ ...draft, ...picked(this.#common ?? draft) }),
     }
@@ -175,9 +180,12 @@ class OpenStorm {
     const addresses = this.#addresses.count
     const data = {
       ...draft.data,
-      ...{ count: this.#count, since: timeOf(this.#sinceMs), until: timeOf(this.#untilMs) },
+      count: this.#count,
+      since: timeOf(this.#sinceMs),
+      until: timeOf(this.#untilMs),
       ...(addresses === 0 ? {} : { addresses }),
-      ...{ fingerprints: this.#fingerprints.count, examples: this.#examples },
+      fingerprints: this.#fingerprints.count,
+      examples: this.#examples,
     }
     // The topic as subject: events about a single subject do not have to wait for this summary.
     return eventOf({ ...draft, subject: this.topic, data }, nowMs)

@@ -5,7 +5,7 @@ import type { HttpContext } from './context.ts'
 import { type FieldError, invalid, type ProblemCode, Refusal } from './refusal.ts'
 
 /** A request and its principal. */
-export interface AskedOnce {
+interface AskedOnce {
   readonly principal: string
   readonly method: string
   /** Path and query. */

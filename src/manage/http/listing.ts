@@ -16,7 +16,7 @@ import { links, PAGE_ANSWER, PAGE_FIELDS } from './schemas.ts'
 import type { Versioned } from './version.ts'
 
 /** Describes a list. `listing` makes the operation of each API version from it. */
-export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner, Context>
+interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner, Context>
   extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>,
     Partial<Pick<AnyOperation<Context>, 'stream'>> {
   /** The name of the array of items in the answer. */
@@ -38,7 +38,7 @@ export interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, 
 }
 
 /** The schema of an item, and how items are rendered. */
-export interface Items<Kept, Shown, Context> {
+interface Items<Kept, Shown, Context> {
   readonly schema: z.ZodType<Shown>
   readonly show: (
     items: readonly Kept[],

@@ -1,6 +1,6 @@
 import { Refusal } from './refusal.ts'
 
-export interface StreamLimits {
+interface StreamLimits {
   readonly perPrincipal: number
   readonly inAll: number
 }

@@ -8,7 +8,7 @@ import type { ProblemCode } from './refusal.ts'
  * One operation of the API. Routes, validation, types and the OpenAPI document are made from operations.
  * `Context`: the parts of the management plane that operations use.
  */
-export interface Operation<
+interface Operation<
   Params extends Fields,
   Query extends Fields,
   Body extends z.ZodType,
@@ -67,7 +67,7 @@ export interface Operation<
 }
 
 /** The streaming form of an operation. */
-export interface Stream<Params, Query, Body, Subject, Context> {
+interface Stream<Params, Query, Body, Subject, Context> {
   /** Whether the stream can resume after `Last-Event-ID`. */
   readonly hasIds: boolean
   /** Shown in the OpenAPI document. */
@@ -83,9 +83,9 @@ export interface Stream<Params, Query, Body, Subject, Context> {
   ) => Promise<(over: AbortSignal) => AsyncGenerator<string, void, undefined>>
 }
 
-export type Fields = z.ZodObject
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-export type Tag = (typeof TAGS)[number]['name']
+type Fields = z.ZodObject
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Tag = (typeof TAGS)[number]['name']
 /** Without `Context`, the operation can be read and not run. */
 // biome-ignore lint/suspicious/noExplicitAny: an operation's types are its own; the table holds all of them
 export type AnyOperation<Context = never> = Operation<any, any, any, any, any, Context>

@@ -32,7 +32,10 @@ export function problemBody(
   requestId: string | null,
 ): Readonly<Record<string, unknown>> {
   return {
-    ...{ type: 'about:blank', title: PROBLEMS[code].title, status, detail: message },
+    type: 'about:blank',
+    title: PROBLEMS[code].title,
+    status,
+    detail: message,
     ...(instance === null ? {} : { instance }),
     code,
     ...(requestId === null ? {} : { request_id: requestId }),

@@ -16,7 +16,7 @@ export function timeOf(ms: number | null): string | null {
 }
 
 /** An integer in a query. */
-export function integerInQuery(min: number, max: number, fallback: number, description: string) {
+function integerInQuery(min: number, max: number, fallback: number, description: string) {
   return z
     .string()
     .regex(/^\d{1,15}$/, 'takes a whole number')

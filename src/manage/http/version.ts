@@ -7,7 +7,7 @@ export interface ApiVersion<Context = never> {
   readonly operations: readonly AnyOperation<Context>[]
 }
 
-export type VersionName = 'v1' | 'v2'
+type VersionName = 'v1' | 'v2'
 
 /** An operation that differs between versions. */
 export type Versioned<Context> = Readonly<Record<VersionName, AnyOperation<Context>>>

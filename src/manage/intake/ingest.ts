@@ -14,7 +14,7 @@ import { networkHash, takeIn } from './sighting-intake.ts'
 export type AfterCommit = () => void
 
 /** Counts each Sighting once, in the transaction that stores it. Must wait for nothing except queries. */
-export type SightingCounter = (batch: readonly Sighting[], queries: Queries) => Promise<void>
+type SightingCounter = (batch: readonly Sighting[], queries: Queries) => Promise<void>
 
 /**
  * Adds the events that Sightings cause, in the transaction that stores them. `firsts` are those that are the
@@ -48,7 +48,7 @@ export class Ingest {
   readonly #options: IngestOptions
   readonly #metrics: IngestMetrics
   readonly #log: Log
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: WaitingBatch[] = []
   #waitingSize = 0
   #running: Promise<void> | null = null
   /** Database errors are logged once, until a write succeeds. */
@@ -114,7 +114,7 @@ export class Ingest {
   }
 
   /** The next waiting batches, in order, up to the size of one transaction. */
-  #group(): readonly Waiting[] {
+  #group(): readonly WaitingBatch[] {
     let size = 0
     let count = 0
     for (const { batch } of this.#waiting) {
@@ -126,7 +126,7 @@ export class Ingest {
     return this.#waiting.splice(0, count)
   }
 
-  #read(group: readonly Waiting[]) {
+  #read(group: readonly WaitingBatch[]) {
     const nowMs = this.#options.nowMs()
     const sightings: Sighting[] = []
     const refusals: string[] = []
@@ -200,7 +200,7 @@ export class Ingest {
   }
 }
 
-interface Waiting {
+interface WaitingBatch {
   readonly batch: readonly unknown[]
   resolve(): void
   reject(error: unknown): void

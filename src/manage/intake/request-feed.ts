@@ -4,7 +4,7 @@ import { readSighting } from '../../plane/sighting-document.ts'
 import type { NumberedSighting, SightingStore } from '../../store/traffic/sightings.ts'
 
 /** The requests since the last read, newest last. Only the newest ones are listed. */
-export interface FreshRequests {
+interface FreshRequests {
   readonly requests: readonly Sighting[]
   /** The number of further requests, which are left out because no reader could keep up. */
   readonly skipped: number

@@ -1,7 +1,7 @@
 import { ipFamily } from '../../wire/ip-address.ts'
 
 /** Stands for a part of a path or User-Agent that may be a secret or name a person. */
-export const REDACTED = '[redacted]'
+const REDACTED = '[redacted]'
 
 /**
  * A path as callers without the scope `admin` see it. Segments that look like secrets or personal data are

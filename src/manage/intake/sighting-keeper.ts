@@ -17,7 +17,7 @@ export interface KeeperSettings {
 }
 
 /** The thresholds from which a fingerprint without a known owner becomes a signature without an owner. */
-export interface ObservedSettings {
+interface ObservedSettings {
   readonly addressesMin: number
   readonly requestsMin: number
   readonly max: number
@@ -29,7 +29,7 @@ export type ObservedEvents = (
   queries: Queries,
 ) => Promise<AfterCommit>
 
-export interface KeeperContext {
+interface KeeperContext {
   readonly store: Store
   readonly settings: KeeperSettings
   readonly observed: ObservedEvents

@@ -163,7 +163,10 @@ function increase(counts: Map<string, number>, name: string, by = 1): void {
 const count = z.int().min(0)
 const counts = z.record(z.string(), count)
 const trafficSchema: z.ZodType<Traffic> = z.object({
-  ...{ requests: count, by_verdict: counts, by_action: counts, by_category: counts },
+  requests: count,
+  by_verdict: counts,
+  by_action: counts,
+  by_category: counts,
   agents: z.array(z.object({ id: z.string(), requests: count })),
 })
 const EVERY_MS = 1_000

@@ -34,7 +34,7 @@ export interface CallbackSettings {
   readonly lookup?: LookupFunction
 }
 
-type Sending = Omit<JobsContext, 'callbacks' | 'snapshot'>
+type CallbackContext = Omit<JobsContext, 'callbacks' | 'snapshot'>
 
 /**
  * Reports status changes of tasks to their callbacks, at least once each and the newest first, in parallel
@@ -42,7 +42,7 @@ type Sending = Omit<JobsContext, 'callbacks' | 'snapshot'>
  * restart.
  */
 export class TaskCallbacks {
-  readonly #management: Sending
+  readonly #management: CallbackContext
   readonly #settings: CallbackSettings
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<void>>()
@@ -50,7 +50,7 @@ export class TaskCallbacks {
   #loop: Promise<void> = Promise.resolve()
   readonly #doze: Doze
 
-  constructor(management: Sending, settings: CallbackSettings) {
+  constructor(management: CallbackContext, settings: CallbackSettings) {
     this.#management = management
     this.#settings = settings
     this.#doze = new Doze(settings.pollMs ?? POLL_MS, this.#closing.signal)

@@ -9,7 +9,7 @@ import type { TaskRecord } from '../../store/work/tasks.ts'
 export class TaskWatch {
   readonly #store: Pick<Store, 'tasks'>
   readonly #everyMs: number
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<TaskWaiter>()
   #isLooking = false
 
   constructor(store: Pick<Store, 'tasks'>, everyMs = EVERY_MS) {
@@ -32,7 +32,7 @@ export class TaskWatch {
         resolve(record)
       }
       const gone = () => end(null)
-      const waiting: Waiting = { last, end }
+      const waiting: TaskWaiter = { last, end }
       stop.addEventListener('abort', gone)
       this.#waiting.add(waiting)
       if (!this.#isLooking) void this.#look()
@@ -62,7 +62,7 @@ export class TaskWatch {
   }
 }
 
-interface Waiting {
+interface TaskWaiter {
   readonly last: TaskRecord
   end(record: TaskRecord | null): void
 }

@@ -44,10 +44,10 @@ export interface Following {
   readonly gone: AbortSignal
 }
 
-export type ToolProtocol = (typeof TOOL_PROTOCOLS)[number]
+type ToolProtocol = (typeof TOOL_PROTOCOLS)[number]
 
 /** The names of MCP. */
-export interface ToolAnnotations {
+interface ToolAnnotations {
   readonly readOnlyHint: boolean
   readonly destructiveHint: boolean
   readonly idempotentHint: boolean
@@ -68,7 +68,7 @@ export interface ToolOutcome {
 }
 
 /** One call of a tool. */
-export interface ToolCall {
+interface ToolCall {
   /** The arguments. They are not validated yet. */
   readonly given: unknown
   readonly caller: ToolCaller

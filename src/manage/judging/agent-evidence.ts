@@ -5,7 +5,7 @@ import { counted, logOdds, type Reason, seenLive, strongestFirst } from './evide
 import type { JudgingContext } from './context.ts'
 
 /** A way for others to verify the agent's identity. */
-export interface VerificationSource {
+interface VerificationSource {
   readonly method: ProofMethod
   readonly source: string
 }

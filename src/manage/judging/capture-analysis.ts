@@ -7,13 +7,13 @@ import { knowledgeOf } from './detection.ts'
 import type { JudgingContext } from './context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 
-export interface CaptureRequest {
+interface CaptureRequest {
   /** Base64. */
   readonly capture: string
   readonly keylog?: string | undefined
 }
 
-export type CaptureAnalysis = Omit<CaptureAnswer, 'findings'> & {
+type CaptureAnalysis = Omit<CaptureAnswer, 'findings'> & {
   findings: Record<string, unknown>[]
   fingerprints: ComparedFingerprint[]
 }

@@ -4,7 +4,7 @@ import { type Share, sharesOf } from '../../classify/known/owners.ts'
 import { isFingerprint } from '../../classify/known/signature.ts'
 import type { Nearest } from '../../classify/known/index/signature-index.ts'
 
-export type ComparedType = (typeof COMPARED_TYPES)[number]
+type ComparedType = (typeof COMPARED_TYPES)[number]
 
 export interface GivenFingerprint {
   readonly type: ComparedType
@@ -12,7 +12,7 @@ export interface GivenFingerprint {
 }
 
 /** What two fingerprints say about the clients that have them. */
-export type Relation =
+type Relation =
   /** Equal in every part. */
   | 'identical'
   /** The same program: only the parts that vary between sessions or requests differ. */
@@ -23,7 +23,7 @@ export type Relation =
   /** The fingerprints have different types, or the owners of at least one are unknown. */
   | 'unknown'
 
-export interface Comparison {
+interface Comparison {
   readonly verdict: Relation
   readonly why: string
   readonly fingerprints: ComparedFingerprint[]
@@ -36,14 +36,14 @@ export interface ComparedFingerprint extends GivenFingerprint {
   readonly owners: Owner[]
 }
 
-export interface Owner {
+interface Owner {
   readonly id: string
   readonly name: string
   readonly kind: 'agent' | 'tool' | 'browser'
   readonly share: number
 }
 
-export interface ComparedPair {
+interface ComparedPair {
   /** Indexes into `fingerprints`. */
   readonly first: number
   readonly second: number
@@ -105,17 +105,21 @@ function pairOf(
   return { ...places, ...WITHIN[one.type](parts, others, isOneOwner), agreeing, differing }
 }
 
-type Judged = Pick<ComparedPair, 'relation' | 'why'>
+type JudgedPair = Pick<ComparedPair, 'relation' | 'why'>
 
 /** Fingerprints of two types (TLS and HTTP, for example) can only be compared by their known owners. */
-function acrossTypes(one: ComparedFingerprint, other: ComparedFingerprint, common: readonly Owner[]): Judged {
+function acrossTypes(
+  one: ComparedFingerprint,
+  other: ComparedFingerprint,
+  common: readonly Owner[],
+): JudgedPair {
   if (one.known !== 'exact' || other.known !== 'exact')
     return { relation: 'unknown', why: 'they are of two types, and not of both is known who has them' }
   if (common.length > 0) return { relation: 'same_client', why: `${common[0]!.name} is known to have both` }
   return { relation: 'different', why: 'they are of two types, and nobody is known to have both' }
 }
 
-function hello(one: readonly string[], other: readonly string[], isOneOwner: boolean): Judged {
+function hello(one: readonly string[], other: readonly string[], isOneOwner: boolean): JudgedPair {
   const isAlike = withoutCounts(one[0]!) === withoutCounts(other[0]!) && one[1] === other[1]
   if (isAlike && isOneOwner)
     return {
@@ -142,13 +146,13 @@ function hello(one: readonly string[], other: readonly string[], isOneOwner: boo
     : { relation: 'different', why: 'neither ciphers nor extensions are the same' }
 }
 
-function answer(one: readonly string[], other: readonly string[]): Judged {
+function answer(one: readonly string[], other: readonly string[]): JudgedPair {
   if (one[2] === other[2] || one[0] === other[0])
     return { relation: 'same_library', why: 'the server answered with other parts of what it has' }
   return { relation: 'different', why: 'the server answered otherwise' }
 }
 
-function request(one: readonly string[], other: readonly string[], isOneOwner: boolean): Judged {
+function request(one: readonly string[], other: readonly string[], isOneOwner: boolean): JudgedPair {
   if (one[1] === other[1])
     return {
       relation: 'same_client',
@@ -159,7 +163,7 @@ function request(one: readonly string[], other: readonly string[], isOneOwner: b
     : { relation: 'different', why: 'the headers are others, or in another order' }
 }
 
-function certificate(one: readonly string[], other: readonly string[]): Judged {
+function certificate(one: readonly string[], other: readonly string[]): JudgedPair {
   if (one[2] === other[2] && one[2] !== NO_EXTENSIONS)
     return {
       relation: 'same_library',
@@ -170,7 +174,7 @@ function certificate(one: readonly string[], other: readonly string[]): Judged {
   return { relation: 'different', why: 'the certificates have nothing in common' }
 }
 
-function openingOf(): Judged {
+function openingOf(): JudgedPair {
   return { relation: 'different', why: 'HTTP/2 is opened otherwise' }
 }
 
@@ -187,7 +191,7 @@ function partsOf({ type, fingerprint }: GivenFingerprint): readonly string[] {
 
 export const COMPARED_TYPES = [...JA4_TYPES, 'stable', 'http2'] as const
 const WITHIN: Readonly<
-  Record<ComparedType, (one: readonly string[], other: readonly string[], isOneOwner: boolean) => Judged>
+  Record<ComparedType, (one: readonly string[], other: readonly string[], isOneOwner: boolean) => JudgedPair>
 > = {
   ja4: hello,
   stable: hello,

@@ -73,7 +73,8 @@ export function detectionOf(
     },
     agent_id: agent?.id ?? null,
     verified: proof?.method ?? null,
-    ...{ proof, conflicts },
+    proof,
+    conflicts,
     verdict: kind,
     software,
     evidence: strongestFirst(evidence),
@@ -86,10 +87,7 @@ export function judgedIn(
   { verdict, agent_id: agentId, fingerprints }: Detection,
 ): Judged {
   const { ja4, ja4s, ja4h } = fingerprints
-  return {
-    ...{ verdict, agentId },
-    ...{ ja4: ja4 || null, ja4s: ja4s || null, ja4h: ja4h || null, ja4x: ja4x || null },
-  }
+  return { verdict, agentId, ja4: ja4 || null, ja4s: ja4s || null, ja4h: ja4h || null, ja4x: ja4x || null }
 }
 
 export function knowledgeOf({ snapshot }: Pick<JudgingContext, 'snapshot'>): Knowledge {

@@ -73,7 +73,12 @@ export class RecentDetections {
 
 const text = z.string().nullable()
 const judgedSchema = z.object({
-  ...{ verdict: z.string(), agentId: text, ja4: text, ja4s: text, ja4h: text, ja4x: text },
+  verdict: z.string(),
+  agentId: text,
+  ja4: text,
+  ja4s: text,
+  ja4h: text,
+  ja4x: text,
 })
 /** Up to twice as many are kept, about 10 MB. */
 export const KEPT_MIN = 10_000

@@ -13,7 +13,7 @@ import {
   toldIn,
 } from './detection.ts'
 
-export interface Explanation {
+interface Explanation {
   readonly detection: Detection
   /** Most likely first. */
   readonly alternatives: { verdict: 'agent' | 'automation' | 'human'; probability: number }[]
@@ -24,13 +24,13 @@ export interface Explanation {
   readonly untold: { field: string; says: string }[]
 }
 
-export interface ExplainedEvidence extends Evidence {
+interface ExplainedEvidence extends Evidence {
   /** The verdict without this evidence. */
   readonly without: Changed
   readonly decides: boolean
 }
 
-export interface Changed {
+interface Changed {
   readonly verdict: Detection['verdict']
   readonly confidence: number
   readonly agent_name: string | null

@@ -9,7 +9,7 @@ import type { JudgingContext } from './context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
 
 /** An operator's feedback on a decision. */
-export interface Told {
+interface GivenFeedback {
   /** The id of a `/detect` answer or of a request that a proxy has seen. Exactly one of the two is set. */
   readonly requestId: string | null
   readonly decisionId: string | null
@@ -22,24 +22,29 @@ export interface Counted extends Feedback {
   readonly outcome: Outcome
 }
 
-export type Outcome = (typeof OUTCOMES)[number]
+type Outcome = (typeof OUTCOMES)[number]
 
 export const OUTCOMES = ['confirmed', 'false_positive', 'false_negative', 'wrong_agent'] as const
 
 /** Stores the feedback, once per decision, with every fingerprint of the decision. */
-export async function giveFeedback(told: Told, actor: Actor, management: JudgingContext): Promise<Counted> {
+export async function giveFeedback(
+  told: GivenFeedback,
+  actor: Actor,
+  management: JudgingContext,
+): Promise<Counted> {
   const { store, nowMs } = management
   const toldSoftwareId = await agentIdOf(told, management)
   const judged = await judgedOf(told, management)
   if (judged === null) throw new Refusal('not_found', 'no decision of this id is remembered')
   const feedback: Feedback = {
-    ...{
-      id: newId('fbk'),
-      decisionId: told.decisionId ?? told.requestId!,
-      atMs: nowMs(),
-      principal: actor.id,
-    },
-    ...{ told: told.verdict, toldSoftwareId, verdict: judged.verdict, verdictSoftwareId: judged.agentId },
+    id: newId('fbk'),
+    decisionId: told.decisionId ?? told.requestId!,
+    atMs: nowMs(),
+    principal: actor.id,
+    told: told.verdict,
+    toldSoftwareId,
+    verdict: judged.verdict,
+    verdictSoftwareId: judged.agentId,
     fingerprints: fingerprintsOf(judged),
   }
   const outcome = outcomeOf(feedback)
@@ -52,7 +57,7 @@ export async function giveFeedback(told: Told, actor: Actor, management: Judging
   return { ...feedback, outcome }
 }
 
-async function agentIdOf({ agent }: Told, { store }: JudgingContext): Promise<string | null> {
+async function agentIdOf({ agent }: GivenFeedback, { store }: JudgingContext): Promise<string | null> {
   if (agent === null) return null
   const software = await store.catalogue.softwareNamed(agent)
   if (software?.kind === 'agent') return software.id
@@ -60,7 +65,10 @@ async function agentIdOf({ agent }: Told, { store }: JudgingContext): Promise<st
 }
 
 /** A request id is also the id of the decision about the request. */
-async function judgedOf({ requestId, decisionId }: Told, management: JudgingContext): Promise<Judged | null> {
+async function judgedOf(
+  { requestId, decisionId }: GivenFeedback,
+  management: JudgingContext,
+): Promise<Judged | null> {
   const { detections, store } = management
   const detection = requestId === null ? null : await detections.find(requestId)
   if (detection !== null) return detection

@@ -36,7 +36,10 @@ export function detectionIn(
     agent_category: sighting.category as Category | null,
     fingerprints: { ja4: sighting.ja4 ?? '', ja4s: sighting.ja4s ?? '', ja4h: sighting.ja4h ?? '' },
     agent_id: agent,
-    ...{ verified, proof: proofIn(sighting), conflicts: conflictsIn(evidence), verdict },
+    verified,
+    proof: proofIn(sighting),
+    conflicts: conflictsIn(evidence),
+    verdict,
     software: program === undefined ? null : { id: software!, name: program.name, kind: program.kind },
     evidence,
     request_id: sighting.id,
@@ -47,11 +50,16 @@ export function detectionIn(
 export function outlineOf(sighting: Sighting) {
   const { id, proxy, verdict, confidence, rule, action, done } = sighting
   return {
-    ...{ id, seen_at: timeOf(sighting.seenAtMs), proxy },
+    id,
+    seen_at: timeOf(sighting.seenAtMs),
+    proxy,
     ...requestOf(sighting),
     user_agent: sighting.userAgent,
-    ...{ verdict, confidence, rule },
-    ...{ action: done, dry_run: sighting.dryRun ? action : null },
+    verdict,
+    confidence,
+    rule,
+    action: done,
+    dry_run: sighting.dryRun ? action : null,
   }
 }
 

@@ -9,7 +9,7 @@ import { reasons, time, timeOf } from '../http/schemas.ts'
 export const fingerprintType = z.enum(JA4_TYPES).meta({ id: 'FingerprintType' })
 
 /** A number from 0 to 1. */
-export const confidence = z.number().min(0).max(1)
+const confidence = z.number().min(0).max(1)
 
 const signatureFields = {
   fingerprint: z.string().meta({

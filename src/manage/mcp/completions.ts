@@ -11,7 +11,7 @@ import { PROMPT_ARGUMENTS } from './prompts.ts'
 import { variablesIn } from './resources.ts'
 
 /** The argument that the user is typing, and its prompt or template. */
-export interface Completing {
+interface Completing {
   readonly ref:
     | { readonly type: 'ref/prompt'; readonly name: string }
     | { readonly type: 'ref/resource'; readonly uri: string }
@@ -20,7 +20,7 @@ export interface Completing {
   readonly filled: Readonly<Record<string, string>>
 }
 
-export interface Completion {
+interface Completion {
   readonly values: readonly string[]
   readonly hasMore: boolean
 }

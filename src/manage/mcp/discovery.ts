@@ -20,13 +20,16 @@ export function mcpDocuments(publicUrl: string, version: string): (ctx: RequestC
 
 function discovery(publicUrl: string, version: string) {
   return {
-    ...{ name: SERVER.name, version, description: SERVER.description },
+    name: SERVER.name,
+    version,
+    description: SERVER.description,
     protocol_version: PROTOCOL_VERSION,
     capabilities: capabilities(false),
     endpoint: resourceUrl(publicUrl, 'mcp'),
     token_endpoint: publicUrl + ROUTES.token,
     tools: TOOLS.list.map(({ name, description, input }) => ({
-      ...{ name, description },
+      name,
+      description,
       inputSchema: jsonSchemaOf(input, 'input'),
     })),
   }

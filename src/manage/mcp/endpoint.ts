@@ -16,7 +16,7 @@ import { checkScopes, MAY } from './scope-needed.ts'
 import type { MakeServer } from './asker.ts'
 import type { McpServing } from './serving.ts'
 
-export interface McpSettings {
+interface McpSettings {
   readonly publicUrl: string
   /** Origins whose pages may send requests, besides our own. */
   readonly origins: readonly string[]
@@ -118,7 +118,12 @@ export class McpEndpoint {
     const serving = await this.#serving
     const caller = { principal, requestId, address: ctx.state.address }
     const response = await serving.answer({
-      ...{ caller, management, message, left: left.signal, over: life.over, inFlight: this.#inFlight },
+      caller,
+      management,
+      message,
+      left: left.signal,
+      over: life.over,
+      inFlight: this.#inFlight,
       headers: headersOf(ctx),
     })
     await put(ctx, response)

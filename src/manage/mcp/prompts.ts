@@ -5,18 +5,18 @@ import { validated } from '../http/validate.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 
 /** A prompt template that people can choose. It tells the model how to use the tools. */
-export interface McpPrompt {
+interface McpPrompt {
   readonly name: string
   readonly title: string
   readonly description: string
   readonly arguments: z.ZodObject
-  readonly text: (given: Given) => string
+  readonly text: (given: PromptArguments) => string
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: each prompt's own schema defines it
-type Given = any
+type PromptArguments = any
 
-export interface FilledPrompt {
+interface FilledPrompt {
   readonly description: string
   readonly text: string
 }
@@ -30,7 +30,7 @@ export function fillPrompt(name: string, given: unknown): FilledPrompt {
   }
 }
 
-export function promptNamed(name: string): McpPrompt {
+function promptNamed(name: string): McpPrompt {
   const found = PROMPTS.find((each) => each.name === name)
   if (found !== undefined) return found
   const near = didYouMean(
@@ -42,7 +42,9 @@ export function promptNamed(name: string): McpPrompt {
 
 export function listPrompts() {
   return PROMPTS.map(({ name, title, description, arguments: { shape } }) => ({
-    ...{ name, title, description },
+    name,
+    title,
+    description,
     arguments: Object.entries(shape).map(([argument, schema]) => ({
       name: argument,
       description: (schema as z.ZodType).meta()?.description ?? '',

@@ -8,7 +8,7 @@ import { Refusal } from '../http/refusal.ts'
 import { ask, type OperationArguments, type ToolCaller } from '../jobs/tools.ts'
 
 /** A resource, usually backed by an operation of the API. */
-export interface McpResource {
+interface McpResource {
   readonly name: string
   readonly title: string
   readonly description: string
@@ -58,7 +58,7 @@ export async function readResource(
   return resource.read(place, caller, management)
 }
 
-export interface ListedResource {
+interface ListedResource {
   readonly uri: string
   readonly name: string
   readonly title: string
@@ -66,7 +66,7 @@ export interface ListedResource {
   readonly mimeType: string
 }
 
-export interface ResourcePart {
+interface ResourcePart {
   readonly resources: readonly ListedResource[]
   readonly nextCursor: string | null
 }
@@ -111,7 +111,9 @@ interface AgentPart {
 function shownAgent({ id, name, description }: AgentPart['agents'][number]): ListedResource {
   return {
     uri: `gatehouse://agents/${encodeURIComponent(id)}`,
-    ...{ name: id, title: name, description: description === '' ? `Facts about ${name}.` : description },
+    name: id,
+    title: name,
+    description: description === '' ? `Facts about ${name}.` : description,
     mimeType: JSON_TYPE,
   }
 }
@@ -166,7 +168,7 @@ const LOOK_UP = named(V1, 'lookupFingerprint')
 /** Caches the OpenAPI document, which is slow to make. */
 const DOCUMENTS = new WeakMap<ApiContext, unknown>()
 
-export const RESOURCES: readonly McpResource[] = [
+const RESOURCES: readonly McpResource[] = [
   asking(LIST_AGENTS, {
     name: 'agents',
     title: 'Known agents',

@@ -3,7 +3,7 @@ import { refusalFor } from '../http/problem.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
-export type RpcId = string | number | null
+type RpcId = string | number | null
 
 /** Answers with a JSON-RPC error for anything that was thrown before a message reached the SDK. */
 export function sayRpcError(
@@ -34,7 +34,7 @@ export function rpcIdIn(message: unknown): RpcId {
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null
 }
 
-export function rpcCodeOf({ code, errors }: Refusal): number {
+function rpcCodeOf({ code, errors }: Refusal): number {
   if (code === 'internal') return INTERNAL
   if (code !== 'invalid_request') return SERVER_ERROR
   // An empty pointer means that the body itself could not be parsed.

@@ -1,9 +1,16 @@
-import { type AuthInfo, createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
+import {
+  type AuthInfo,
+  createMcpHandler,
+  type McpHttpHandler,
+  ProtocolErrorCode,
+  specTypeSchemas,
+  type StandardSchemaV1Sync,
+} from '@modelcontextprotocol/server'
 import type { ApiContext } from '../api/context.ts'
 import type { Asker, MakeServer } from './asker.ts'
-import { paramsError } from './message-check.ts'
+import { rpcIdIn } from './rpc-error.ts'
 
-export interface Asking extends Omit<Asker, 'era'> {
+export interface McpRequest extends Omit<Asker, 'era'> {
   readonly management: ApiContext
   readonly headers: Headers
   /** The JSON-RPC message. */
@@ -18,7 +25,7 @@ export interface Asking extends Omit<Asker, 'era'> {
  */
 export class McpServing {
   readonly #handler: McpHttpHandler
-  readonly #asking = new WeakMap<AuthInfo, Asking>()
+  readonly #asking = new WeakMap<AuthInfo, McpRequest>()
 
   constructor(makeServer: MakeServer) {
     this.#handler = createMcpHandler(
@@ -30,7 +37,7 @@ export class McpServing {
     )
   }
 
-  async answer(asking: Asking): Promise<Response> {
+  async answer(asking: McpRequest): Promise<Response> {
     const { headers, message, over, caller } = asking
     const wrong = paramsError(message)
     if (wrong !== null) return wrong
@@ -64,3 +71,30 @@ export class McpServing {
 /** A placeholder: the body is already read and the path already matched. */
 const ANYWHERE = 'http://localhost/mcp'
 const CHANGING = ['gatehouse://agents', 'gatehouse://signatures']
+
+/**
+ * Returns an error response if the parameters of the message are invalid, otherwise `null`. Without this
+ * check, the SDK would answer with an internal error (-32603) and the text of its schema library.
+ */
+function paramsError(message: unknown): Response | null {
+  const { method } = message as { readonly method?: unknown }
+  const schema = SCHEMAS.get(method)
+  if (schema === undefined) return null
+  const { issues } = schema['~standard'].validate(message)
+  const [first] = issues ?? []
+  if (first === undefined) return null
+  const place = (first.path ?? []).map((part) => (typeof part === 'object' ? part.key : part)).join('.')
+  const error = { code: ProtocolErrorCode.InvalidParams, message: `${place}: ${first.message}` }
+  return Response.json({ jsonrpc: '2.0', id: rpcIdIn(message), error })
+}
+
+const SCHEMAS = new Map<unknown, StandardSchemaV1Sync>([
+  ['tools/list', specTypeSchemas.ListToolsRequest],
+  ['tools/call', specTypeSchemas.CallToolRequest],
+  ['resources/list', specTypeSchemas.ListResourcesRequest],
+  ['resources/templates/list', specTypeSchemas.ListResourceTemplatesRequest],
+  ['resources/read', specTypeSchemas.ReadResourceRequest],
+  ['prompts/list', specTypeSchemas.ListPromptsRequest],
+  ['prompts/get', specTypeSchemas.GetPromptRequest],
+  ['completion/complete', specTypeSchemas.CompleteRequest],
+])

@@ -8,7 +8,9 @@ import type { Asker } from './asker.ts'
 /** The tools as `tools/list` and the discovery document list them. */
 export function listTools({ list }: Tools): ListedTool[] {
   return list.map(({ name, title, description, input, output, annotations }) => ({
-    ...{ name, title, description },
+    name,
+    title,
+    description,
     inputSchema: jsonSchemaOf(input, 'input') as ListedTool['inputSchema'],
     outputSchema: jsonSchemaOf(output, 'output') as ListedTool['inputSchema'],
     annotations: { title, ...annotations },

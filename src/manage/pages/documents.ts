@@ -14,7 +14,7 @@ import type { ApiVersion } from '../http/version.ts'
  * Answers with the documentation of the API, to any client and without a key. `false`: not one of its paths.
  */
 export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
-  const resources = new Map<string, Resource>([
+  const resources = new Map<string, PublicResource>([
     ...documentsOf(V1, '/docs', { page: '/docs/v2', about: 'The beta, /v2' }, publicUrl),
     ...documentsOf(V2, '/docs/v2', { page: '/docs', about: 'The stable version, /v1' }, publicUrl),
     [
@@ -41,7 +41,7 @@ export function documents(publicUrl: string): (ctx: RequestContext) => boolean {
   }
 }
 
-type Resource = (ctx: Koa.ParameterizedContext) => void
+type PublicResource = (ctx: Koa.ParameterizedContext) => void
 
 /** The OpenAPI document for programs, and a page for people at `page`. */
 function documentsOf(
@@ -49,7 +49,7 @@ function documentsOf(
   page: string,
   other: DocsPlaces['other'],
   publicUrl: string,
-): readonly (readonly [path: string, resource: Resource])[] {
+): readonly (readonly [path: string, resource: PublicResource])[] {
   const document = openApiDocument(version, publicUrl)
   const text = JSON.stringify(document)
   const file = `${version.prefix}/openapi.json`

@@ -18,7 +18,7 @@ export interface FeedPlace {
 }
 
 /** `null`: unchanged since `etag`. */
-export type Fetched = { readonly body: Buffer; readonly etag: string | null } | null
+type Fetched = { readonly body: Buffer; readonly etag: string | null } | null
 
 /** Throws a FeedFault. A redirect is one as well: the setting has to name the final URL. */
 export async function fetchFeed(place: FeedPlace, etag: string | null, stop: AbortSignal): Promise<Fetched> {

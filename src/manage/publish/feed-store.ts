@@ -12,7 +12,7 @@ export interface FeedTrust {
   readonly keys: readonly FeedKey[]
 }
 
-export interface FeedInUse {
+interface FeedInUse {
   readonly feed: FeedFacts | null
   /** No newer version is used; `null`: not pinned. */
   readonly pin: number | null

@@ -4,7 +4,7 @@ import type { Heartbeat } from '../../plane/heartbeat.ts'
 import { NO_POSITION, type Part, type PartOf } from '../../store/engine/page.ts'
 
 /** The state of a proxy, according to its last heartbeat. */
-export type ProxyState = 'serving' | 'unready' | 'starting' | 'stale'
+type ProxyState = 'serving' | 'unready' | 'starting' | 'stale'
 export const PROXY_STATES: readonly ProxyState[] = ['serving', 'unready', 'starting', 'stale']
 
 export interface SeenProxy {
@@ -15,7 +15,7 @@ export interface SeenProxy {
   readonly isCurrent: boolean
 }
 
-export interface FleetFilters {
+interface FleetFilters {
   readonly state: ProxyState | null
   readonly version: string | null
   readonly isCurrent: boolean | null
@@ -80,8 +80,11 @@ export class FleetView {
       if (snapshot !== null) oldestMadeAtMs = Math.min(oldestMadeAtMs ?? snapshot.madeAtMs, snapshot.madeAtMs)
     }
     return {
-      ...{ total: this.#proxies.size, byState, byVersion: Object.fromEntries(byVersion) },
-      ...{ current, oldestMadeAtMs },
+      total: this.#proxies.size,
+      byState,
+      byVersion: Object.fromEntries(byVersion),
+      current,
+      oldestMadeAtMs,
     }
   }
 
@@ -123,7 +126,9 @@ export class FleetView {
       if (nowMs - heardAtMs > FORGOTTEN_MS) this.#proxies.delete(id)
       else
         all.push({
-          ...{ heartbeat, heardAtMs, state: stateOf(heartbeat, nowMs - heardAtMs) },
+          heartbeat,
+          heardAtMs,
+          state: stateOf(heartbeat, nowMs - heardAtMs),
           isCurrent: isCurrent(heartbeat, this.#newest),
         })
     }

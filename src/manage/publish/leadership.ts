@@ -3,7 +3,7 @@ import type { Log } from '../../shared/log.ts'
 import type { Metrics } from '../../shared/metrics.ts'
 
 /** A lock that only one process can hold. */
-export interface Lock {
+interface Lock {
   take(): Promise<boolean>
   isHeld(): Promise<boolean>
   release(): Promise<void>

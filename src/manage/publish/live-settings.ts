@@ -31,8 +31,8 @@ export const LIVE_CHANGES = z.strictObject({
 } satisfies Record<LiveSetting, z.ZodType>)
 
 export type LiveSetting = keyof typeof LIVE_SETTINGS
-export type LiveValue<Name extends LiveSetting> = z.output<(typeof LIVE_SETTINGS)[Name]>
-export type LiveChanges = z.output<typeof LIVE_CHANGES>
+type LiveValue<Name extends LiveSetting> = z.output<(typeof LIVE_SETTINGS)[Name]>
+type LiveChanges = z.output<typeof LIVE_CHANGES>
 
 export interface ShownSetting {
   readonly name: string
@@ -107,7 +107,11 @@ export class LiveSettings {
     return this.#configured.map(({ name, pointer, value: configured, from }) => {
       const row = isLive(name) ? valid(name, this.#rows.get(name)) : null
       return {
-        ...{ name, configured, value: this.#values.get(name), isLive: isLive(name), about: aboutOf(pointer) },
+        name,
+        configured,
+        value: this.#values.get(name),
+        isLive: isLive(name),
+        about: aboutOf(pointer),
         origin: row === null ? from : 'api',
         changedAtMs: row?.changedAtMs ?? null,
       }
@@ -182,12 +186,12 @@ export class LiveSettings {
   }
 }
 
-export function isLive(name: string): name is LiveSetting {
+function isLive(name: string): name is LiveSetting {
   return Object.hasOwn(LIVE_SETTINGS, name)
 }
 
 /** The description in the configuration schema. */
-export function aboutOf(pointer: string): string {
+function aboutOf(pointer: string): string {
   let items: Items = SETTINGS.members
   for (const token of pointer.slice(1).split('/')) {
     if (/^\d+$/.test(token)) continue

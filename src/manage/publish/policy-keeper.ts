@@ -31,7 +31,7 @@ export interface PolicyFile {
   inForce(): PolicyInForce
 }
 
-export interface KeeperSettings {
+export interface PolicyKeeperSettings {
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
   readonly copy: PolicyCopy
@@ -47,7 +47,7 @@ export interface KeeperSettings {
  */
 export class PolicyKeeper {
   readonly kind = 'stored'
-  readonly #settings: KeeperSettings
+  readonly #settings: PolicyKeeperSettings
   readonly #counts = { loaded: 0, failed: 0 }
   #store: Store | null = null
   #inForce: PolicyInForce = DEFAULT_POLICY
@@ -60,7 +60,7 @@ export class PolicyKeeper {
   #looking: Promise<void> = Promise.resolve()
   #isUnreachable = false
 
-  constructor(settings: KeeperSettings) {
+  constructor(settings: PolicyKeeperSettings) {
     this.#settings = settings
   }
 
@@ -172,7 +172,10 @@ export class PolicyKeeper {
   get status() {
     const { hash, version, sinceMs, problems } = this.#inForce
     return {
-      ...{ what: 'policy', hash, version: version?.version ?? 0, loadedAtMs: sinceMs },
+      what: 'policy',
+      hash,
+      version: version?.version ?? 0,
+      loadedAtMs: sinceMs,
       isCurrent: problems.length === 0,
       ...this.#counts,
     }

@@ -22,7 +22,7 @@ export interface PolicyPreview {
 }
 
 /** Compares a policy with another one, or with the actions that were taken. */
-export interface WhatIf {
+interface WhatIf {
   readonly after: Policy
   readonly before: Policy | null
   /** Only Sightings from this time on count. */

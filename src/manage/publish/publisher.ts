@@ -1,7 +1,7 @@
 import type { SignatureSet } from '../../plane/signature-set.ts'
 import { makeSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
 
-export interface PublisherLinks {
+interface PublisherLinks {
   /** Sends a Snapshot to everything that judges requests. */
   publish(document: SnapshotDocument): void
   /** Rebuilds the signatures and calls `useSignatures` if that succeeds; never rejects. */

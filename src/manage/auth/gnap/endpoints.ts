@@ -10,7 +10,7 @@ import { continueGrant } from './continuation.ts'
 import { GRANT_PATH, grantEndpoint } from './gnap.ts'
 import { GnapError, gnapErrorOf } from './gnap-error.ts'
 import { readGrantRequest } from './grant-request.ts'
-import { type Asking, answerTo, askingClient, checkAsking, type GnapAnswer } from './grants.ts'
+import { type GrantApplicant, answerTo, askingClient, checkAsking, type GnapAnswer } from './grants.ts'
 import { decidePage, interactPage } from './interact-page.ts'
 import { BODY_BYTES_MAX, signedBy } from './signed-request.ts'
 import { manageToken } from './token-management.ts'
@@ -42,7 +42,7 @@ export function gnapEndpoints(management: () => AuthContext | null): Koa.Middlew
     if (found === null) return next()
     ctx.state.operation = 'gnap'
     const [, name = '', id = ''] = found
-    const endpoint: Endpoint = ENDPOINTS[name.split('/', 1)[0] as keyof typeof ENDPOINTS]
+    const endpoint: GnapEndpoint = ENDPOINTS[name.split('/', 1)[0] as keyof typeof ENDPOINTS]
     try {
       if (!endpoint.methods.includes(ctx.method)) throw notTaken(endpoint.methods)
       const present = management()
@@ -55,7 +55,7 @@ export function gnapEndpoints(management: () => AuthContext | null): Koa.Middlew
 }
 
 async function grant(ctx: RequestContext, management: AuthContext): Promise<GnapAnswer> {
-  let asking: Asking | null = null
+  let asking: GrantApplicant | null = null
   const request = await signedBy(
     ctx,
     async ({ client }) => {
@@ -70,7 +70,7 @@ async function grant(ctx: RequestContext, management: AuthContext): Promise<Gnap
 }
 
 /** Shows errors as a page, because the client is a browser. */
-function inBrowser(answer: Endpoint['answer']): Endpoint['answer'] {
+function inBrowser(answer: GnapEndpoint['answer']): GnapEndpoint['answer'] {
   return async (ctx, id, management) => {
     const { people } = management.oauth
     try {
@@ -133,7 +133,7 @@ function pathOf(ctx: RequestContext): string {
   return ctx.req.url!.split('?', 1)[0]!
 }
 
-interface Endpoint {
+interface GnapEndpoint {
   readonly methods: readonly string[]
   answer(ctx: RequestContext, id: string, management: AuthContext): Promise<void>
 }
@@ -154,7 +154,7 @@ const ENDPOINTS = {
   },
   interact: { methods: ['GET', 'HEAD'], answer: interactPage },
   decide: { methods: ['GET', 'POST'], answer: inBrowser(decidePage) },
-} as const satisfies Record<string, Endpoint>
+} as const satisfies Record<string, GnapEndpoint>
 const WELL_KNOWN = '/.well-known/gnap-as'
 const READS = ['GET', 'HEAD', 'OPTIONS']
 const GUESSES: ReadonlySet<string> = new Set([

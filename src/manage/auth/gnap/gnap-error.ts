@@ -22,7 +22,7 @@ export class GnapError extends Error {
   }
 }
 
-export type GnapCode = keyof typeof STATUSES
+type GnapCode = keyof typeof STATUSES
 
 /** Converts a Refusal from shared code to a GNAP error. */
 export function gnapErrorOf({ code, status, headers, message }: Refusal): GnapError {

@@ -25,7 +25,7 @@ export class GnapTokens {
   readonly #store: GnapTokenStore
   readonly #trust: Trust
   readonly #people: Pick<People, 'find'> | null
-  readonly #known = new LRUCache<string, Known>({
+  readonly #known = new LRUCache<string, CachedGnapToken>({
     max: KNOWN_MAX,
     ttl: REMEMBERED_MS,
   })
@@ -74,7 +74,7 @@ export class GnapTokens {
 }
 
 /** The access that an approval still gives: everything, nothing, or these scopes. */
-export type Worth = 'all' | 'none' | readonly Scope[]
+type Worth = 'all' | 'none' | readonly Scope[]
 
 export function isWorth(worth: Worth, action: string): boolean {
   return worth === 'all' || (worth !== 'none' && worth.includes(action as Scope))
@@ -102,7 +102,7 @@ export function instanceIdOf(thumbprint: string): string {
   return `${INSTANCE_PREFIX}${thumbprint}`
 }
 
-interface Known {
+interface CachedGnapToken {
   token: KnownToken | null
   trusted: Trusted | null
   readonly worth: Worth
@@ -118,7 +118,8 @@ function knownToken(
   const isStillGood = (scope: Scope) =>
     isApproved ? isWorth(worth, scope) : trusted !== null && mayHave(trusted, scope)
   return {
-    ...{ record, key },
+    record,
+    key,
     isRevoked: revokedAtMs !== null || (isApproved ? worth === 'none' : trusted === null),
     principal: {
       id: instanceIdOf(thumbprint),

@@ -28,14 +28,14 @@ import { hashesOf, newTokenSecrets, tokenAnswer } from './token-answer.ts'
 export type GnapAnswer = Readonly<Record<string, unknown>>
 
 /** The client behind a grant request. The request must be signed with this key. */
-export interface Asking {
+export interface GrantApplicant {
   readonly key: SignatureKey
   readonly trusted: Trusted | null
   readonly display: Display
 }
 
 /** Finds the client and the key that must have signed the request. */
-export async function askingClient(client: GrantClient, { trust }: AuthContext): Promise<Asking> {
+export async function askingClient(client: GrantClient, { trust }: AuthContext): Promise<GrantApplicant> {
   if (client.kind === 'key') {
     const trusted = await trust.scopesOfKey(client.key.thumbprint)
     return { key: client.key, trusted, display: client.display }
@@ -53,7 +53,7 @@ export async function askingClient(client: GrantClient, { trust }: AuthContext):
 /** Throws a GnapError if the request cannot succeed. */
 export function checkAsking(
   { wanted, interact }: GrantRequest,
-  { trusted }: Asking,
+  { trusted }: GrantApplicant,
   address: string,
   { gnap, nowMs }: AuthContext,
 ): void {
@@ -76,7 +76,7 @@ export function checkAsking(
 /** The response to a checked request (RFC 9635 §3). */
 export function answerTo(
   { wanted, interact }: GrantRequest,
-  asking: Asking,
+  asking: GrantApplicant,
   management: AuthContext,
 ): Promise<GnapAnswer> {
   return asking.trusted === null
@@ -101,19 +101,20 @@ export function tokensFor(
 }
 
 /** An approver's decision on a waiting request. */
-export interface Decision {
+interface GrantDecision {
   readonly decision: 'approve' | 'deny'
   /** A subset of the requested scopes. */
   readonly scopes: readonly Scope[]
+  /** Since when the approver has been authenticated. */
+  readonly atMs: number
 }
 
-/** `atMs`: since when the approver has been authenticated. `false`: the request is already decided. */
+/** `false`: the request is already decided. */
 export async function decideGrant(
   store: Store,
   { id, thumbprint }: GnapGrantRecord,
-  { decision, scopes }: Decision,
+  { decision, scopes, atMs }: GrantDecision,
   actor: Actor,
-  atMs: number,
   nowMs: number,
 ): Promise<boolean> {
   const change = { action: 'decideGrant', subject: id, detail: { decision, scopes, thumbprint } }
@@ -157,7 +158,7 @@ export function nameOf({ display, thumbprint }: Pick<GnapGrantRecord, 'display' 
 
 async function grantAtOnce(
   wanted: WantedTokens,
-  { key, display }: Asking,
+  { key, display }: GrantApplicant,
   trusted: Trusted,
   management: AuthContext,
 ): Promise<GnapAnswer> {
@@ -177,7 +178,7 @@ async function grantAtOnce(
 async function askSomebody(
   wanted: WantedTokens,
   finish: Omit<GrantFinish, 'serverNonce'> | null,
-  { key, display }: Asking,
+  { key, display }: GrantApplicant,
   { store, publicUrl, nowMs }: AuthContext,
 ): Promise<GnapAnswer> {
   const scopes = scopesIn(wanted.tokens)
@@ -187,7 +188,11 @@ async function askSomebody(
   const times = { createdAtMs, nextAtMs: createdAtMs + WAIT_S * 1000, expiresAtMs: createdAtMs + WAITING_MS }
   const isAdded = await store.gnapGrants.add(
     {
-      ...{ id, display, wanted, scopes, ...times },
+      id,
+      display,
+      wanted,
+      scopes,
+      ...times,
       thumbprint: key.thumbprint,
       jwk: keptJwk(key),
       finish: finish === null ? null : { ...finish, serverNonce },
@@ -207,7 +212,7 @@ async function askSomebody(
   }
 }
 
-export function scopesIn(tokens: readonly WantedToken[]): readonly string[] {
+function scopesIn(tokens: readonly WantedToken[]): readonly string[] {
   return [...new Set(tokens.flatMap(({ actions }) => actions))]
 }
 

@@ -59,11 +59,14 @@ export async function decidePage(
     async ({ id }: Person, atMs: number, scopes: readonly Scope[] = []) => {
       const actor = { id, address: ctx.state.address, requestId: ctx.state.requestId }
       // If another decision came first, it stands and this one is ignored.
-      await decideGrant(store, grant, { decision, scopes }, actor, atMs, nowMs())
+      await decideGrant(store, grant, { decision, scopes, atMs }, actor, nowMs())
       lead(ctx, interactUrl)
     }
   await people.decide(ctx, await sessionOf(ctx, await oauth.provider()), {
-    ...{ id: grant.id, name: nameOf(grant), uri: grant.display.uri, thumbprint: grant.thumbprint },
+    id: grant.id,
+    name: nameOf(grant),
+    uri: grant.display.uri,
+    thumbprint: grant.thumbprint,
     scopes: knownScopes(grant.scopes),
     isBearer: grant.wanted.tokens.some(({ isBearer }) => isBearer),
     finishUri: grant.finish?.uri ?? null,

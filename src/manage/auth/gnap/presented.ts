@@ -7,7 +7,7 @@ import { ACCESS_PREFIX, type KnownToken } from './gnap-tokens.ts'
 import { expectSignedBody, proofFault } from './proof.ts'
 
 /** A GNAP access token in an API request. */
-export interface PresentedToken {
+interface PresentedToken {
   readonly token: string
   readonly isBearer: boolean
 }

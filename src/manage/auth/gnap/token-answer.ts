@@ -4,7 +4,7 @@ import { ACCESS_PREFIX, MANAGE_PREFIX } from './gnap-tokens.ts'
 import { ACCESS_TYPE } from './grant-request.ts'
 
 /** The secrets of a token. Only the response contains them; the database stores hashes. */
-export interface TokenSecrets {
+interface TokenSecrets {
   readonly value: string
   readonly manage: string
 }

@@ -27,13 +27,13 @@ export interface AccessToken {
   readonly jkt: string | null
 }
 
-export type Checked =
+type CheckedToken =
   | { readonly kind: 'good'; readonly token: AccessToken }
   | { readonly kind: 'expired' }
   /** Not our token, malformed, denied, or its client or person no longer exists. */
   | { readonly kind: 'bad' }
 
-export interface AccessTokenParts {
+interface AccessTokenParts {
   readonly publicUrl: string
   readonly keys: SigningKeys
   readonly denials: Denials
@@ -46,7 +46,7 @@ export interface AccessTokenParts {
 export class AccessTokens {
   readonly #parts: AccessTokenParts
   readonly #audiences: [string, ...string[]]
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, CachedToken>()
   readonly #clients = new Map<string, OAuthClient>()
 
   constructor(parts: AccessTokenParts) {
@@ -56,7 +56,7 @@ export class AccessTokens {
   }
 
   /** Synchronous. `null`: the answer needs a read, call `check`. */
-  known(text: string, nowMs: number): Checked | null {
+  known(text: string, nowMs: number): CheckedToken | null {
     const known = this.#known.get(text)
     if (known === undefined || !this.#parts.denials.isFresh(nowMs)) return null
     const { token } = known
@@ -67,7 +67,7 @@ export class AccessTokens {
   }
 
   /** Throws a Fault if the database cannot be read. */
-  async check(text: string, nowMs: number): Promise<Checked> {
+  async check(text: string, nowMs: number): Promise<CheckedToken> {
     const { denials } = this.#parts
     if (!denials.isFresh(nowMs)) await denials.read()
     const claims = this.#known.get(text)?.claims ?? (await this.#claims(text, nowMs))
@@ -130,8 +130,11 @@ export class AccessTokens {
       clientId: claims.client_id,
       personId: isPersons ? claims.sub : null,
       grant: claims.grant,
-      ...{ kid: claims.kid, scope: claims.scope, jkt: claims.jkt },
-      ...{ issuedAtS: claims.iat, expiresAtS: claims.exp },
+      kid: claims.kid,
+      scope: claims.scope,
+      jkt: claims.jkt,
+      issuedAtS: claims.iat,
+      expiresAtS: claims.exp,
     }
   }
 
@@ -169,10 +172,10 @@ export function looksLikeJwt(text: string): boolean {
   return text.length <= LENGTH_MAX && JWT.test(text)
 }
 
-interface Known {
+interface CachedToken {
   readonly claims: Claims
   readonly token: AccessToken
-  readonly good: Checked
+  readonly good: CheckedToken
   /** The access of its person or client can change, so it is read again every 500 ms. */
   readonly isAskedAgain: boolean
   readonly readAtMs: number
@@ -238,8 +241,8 @@ function planOf({ plan }: OAuthClient): Plan {
   return PLANS.find((each) => each === plan) ?? 'free'
 }
 
-const EXPIRED: Checked = { kind: 'expired' }
-const BAD: Checked = { kind: 'bad' }
+const EXPIRED: CheckedToken = { kind: 'expired' }
+const BAD: CheckedToken = { kind: 'bad' }
 /** About 10 MB. */
 const KNOWN_MAX = 10_000
 const CLIENTS_MAX = 1_000

@@ -65,7 +65,11 @@ export function standingClient(url: string, name: string | null, standing: Stand
   return {
     id: url,
     name: standing?.name ?? name ?? url,
-    ...{ secretHash: null, authMethod: 'none', grantTypes: [], redirectUris: [], jwks: null },
+    secretHash: null,
+    authMethod: 'none',
+    grantTypes: [],
+    redirectUris: [],
+    jwks: null,
     scopes: standing?.scopes ?? [],
     plan: standing?.plan ?? 'standard',
     origin: 'document',

@@ -22,7 +22,7 @@ export interface WantedClient {
 }
 
 /** The members of a client that must be consistent, no matter where it comes from. */
-type Checked = Pick<OAuthClient, 'grantTypes' | 'redirectUris' | 'authMethod' | 'jwks'>
+type CheckedMetadata = Pick<OAuthClient, 'grantTypes' | 'redirectUris' | 'authMethod' | 'jwks'>
 
 export type GrantType = (typeof GRANT_TYPES)[number]
 export type AuthMethod = (typeof AUTH_METHODS)[number]
@@ -137,7 +137,7 @@ export function ownMetadata(client: { readonly [member: string]: unknown }): Own
 export const OWN = 'gatehouse'
 
 /** Throws a Refusal that lists the inconsistencies. */
-export function checkClient(wanted: Checked): void {
+export function checkClient(wanted: CheckedMetadata): void {
   const [problem, ...more] = [
     ...grantProblems(wanted),
     ...wanted.redirectUris.flatMap((uri, index) => redirectProblems(uri, `/redirect_uris/${index}`)),
@@ -146,7 +146,7 @@ export function checkClient(wanted: Checked): void {
   if (problem !== undefined) throw invalid([problem, ...more])
 }
 
-function grantProblems({ grantTypes, redirectUris, authMethod }: Checked): readonly FieldError[] {
+function grantProblems({ grantTypes, redirectUris, authMethod }: CheckedMetadata): readonly FieldError[] {
   const problems: FieldError[] = []
   const hasCode = grantTypes.includes('authorization_code')
   const add = (pointer: string, detail: string) => void problems.push({ pointer, detail })
@@ -181,7 +181,7 @@ function redirectProblems(uri: string, pointer: string): readonly FieldError[] {
   return []
 }
 
-function keyProblems({ authMethod, jwks }: Checked): readonly FieldError[] {
+function keyProblems({ authMethod, jwks }: CheckedMetadata): readonly FieldError[] {
   if (authMethod !== 'private_key_jwt')
     return jwks === null ? [] : [{ pointer: '/jwks', detail: 'is allowed only with private_key_jwt' }]
   if (jwks === null) return [{ pointer: '/jwks', detail: 'is required with private_key_jwt' }]

@@ -7,7 +7,7 @@ import { ROUTES, SIGNATURES } from './routes.ts'
 import { type Resource, resourceUrl, wellKnownUrl } from '../../http/access/resources.ts'
 
 /** The optional features that are on. */
-export interface Offered {
+interface OfferedFeatures {
   readonly hasPeople: boolean
   readonly hasRegistration: boolean
 }
@@ -16,7 +16,10 @@ export interface Offered {
  * The discovery documents for OAuth clients. They need no database. The returned function answers `false` for
  * any other request.
  */
-export function oauthDocuments(publicUrl: string, offered: Offered): (ctx: RequestContext) => boolean {
+export function oauthDocuments(
+  publicUrl: string,
+  offered: OfferedFeatures,
+): (ctx: RequestContext) => boolean {
   const resources = new Map<string, string>()
   const add = (url: string, document: unknown) => void resources.set(url, JSON.stringify(document))
   const server = serverMetadata(publicUrl, offered)
@@ -32,7 +35,7 @@ export function oauthDocuments(publicUrl: string, offered: Offered): (ctx: Reque
 }
 
 /** RFC 8414. */
-function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offered) {
+function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: OfferedFeatures) {
   const methods = [...AUTH_METHODS]
   const algorithms = [...SIGNATURES]
   return {

@@ -78,6 +78,12 @@ const NEXT = 3
 export const NONCE_KIND = 'NonceSecret'
 export const NONCE_SECRET = 'oauth dpop nonces'
 const RECORD = {
-  ...{ id: digestOf('dpop nonces', 'secret'), kind: NONCE_KIND, grantId: null, uid: null },
-  ...{ userCode: null, clientId: null, personId: null, expiresAtMs: Number.MAX_SAFE_INTEGER },
+  id: digestOf('dpop nonces', 'secret'),
+  kind: NONCE_KIND,
+  grantId: null,
+  uid: null,
+  userCode: null,
+  clientId: null,
+  personId: null,
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
 }

@@ -5,7 +5,7 @@ import type { Store } from '../../../store/store.ts'
 import { SIGNATURES } from './routes.ts'
 
 /** The request that a proof came with. */
-export interface ProvenRequest {
+interface ProvenRequest {
   readonly method: string
   /** Without the query. Never built from the Host header. */
   readonly url: string
@@ -39,15 +39,13 @@ export async function dpopProblem(
   const isFirst = await store.oauthRecords.putOnce(
     {
       id: digestOf('proof', verified.thumbprint, verified.payload.jti!),
-      ...{
-        kind: 'Proof',
-        sealed: '',
-        grantId: null,
-        uid: null,
-        userCode: null,
-        clientId: null,
-        personId: null,
-      },
+      kind: 'Proof',
+      sealed: '',
+      grantId: null,
+      uid: null,
+      userCode: null,
+      clientId: null,
+      personId: null,
       expiresAtMs: nowMs + 2 * WINDOW_MS,
     },
     nowMs,

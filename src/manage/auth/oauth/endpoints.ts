@@ -17,7 +17,7 @@ import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
 type Context = Koa.ParameterizedContext<RequestState>
-type Endpoint = (ctx: Context, management: AuthContext) => Promise<void>
+type OAuthEndpoint = (ctx: Context, management: AuthContext) => Promise<void>
 
 /**
  * The endpoints below /oauth/, and /account, which uses the same sessions. oidc-provider implements the
@@ -38,12 +38,12 @@ export function oauthEndpoints(management: AuthContext): Koa.Middleware<RequestS
   }
 }
 
-interface Found {
+interface OAuthRoute {
   readonly methods: readonly string[]
-  readonly answer: Endpoint
+  readonly answer: OAuthEndpoint
 }
 
-function endpointAt(path: string, { oauth }: AuthContext): Found | null {
+function endpointAt(path: string, { oauth }: AuthContext): OAuthRoute | null {
   const fixed = FIXED.get(path)
   if (fixed !== undefined) return fixed
   if (oauth.people === null) return null
@@ -53,7 +53,7 @@ function endpointAt(path: string, { oauth }: AuthContext): Found | null {
   return FOR_PEOPLE.get(path.startsWith(`${ACCOUNT}/`) ? ACCOUNT : path) ?? null
 }
 
-const byProvider: Endpoint = async (ctx, management) => {
+const byProvider: OAuthEndpoint = async (ctx, management) => {
   // oidc-provider looks for the CORS headers that are already set.
   putHead(ctx)
   const provider = await management.oauth.provider()
@@ -71,7 +71,7 @@ const byProvider: Endpoint = async (ctx, management) => {
 }
 
 /** Counted, because knowing a client id is enough to send this. */
-const push: Endpoint = async (ctx, management) => {
+const push: OAuthEndpoint = async (ctx, management) => {
   if (ctx.method === 'POST') countBeginning(ctx, management)
   await byProvider(ctx, management)
 }
@@ -91,7 +91,7 @@ function countBeginning(ctx: Context, { oauth, nowMs }: AuthContext): void {
  * the client.
  */
 const withOurTokens =
-  (answer: (inner: KoaContextWithOIDC, management: AuthContext) => Promise<unknown>): Endpoint =>
+  (answer: (inner: KoaContextWithOIDC, management: AuthContext) => Promise<unknown>): OAuthEndpoint =>
   async (ctx, management) => {
     await byProvider(ctx, management)
     const inner = INNER.get(ctx)
@@ -102,7 +102,7 @@ const withOurTokens =
     ctx.status = 200
   }
 
-const jwks: Endpoint = async (ctx, { oauth }) => {
+const jwks: OAuthEndpoint = async (ctx, { oauth }) => {
   const { published } = await oauth.keys.current()
   ctx.state.isPublic = true
   ctx.set('Access-Control-Allow-Origin', '*')
@@ -110,10 +110,12 @@ const jwks: Endpoint = async (ctx, { oauth }) => {
   ctx.set('Content-Type', 'application/jwk-set+json; charset=utf-8')
 }
 
-const registration: Endpoint = async (ctx, { oauth, store, nowMs }) => {
+const registration: OAuthEndpoint = async (ctx, { oauth, store, nowMs }) => {
   const body = await readBody(ctx, REGISTRATION_BYTES_MAX)
   const asked = {
-    ...{ body, authorization: ctx.get('Authorization'), requestId: ctx.state.requestId },
+    body,
+    authorization: ctx.get('Authorization'),
+    requestId: ctx.state.requestId,
     address: ctx.state.address,
   }
   ctx.body = await register(asked, oauth.settings, store, nowMs())
@@ -137,7 +139,7 @@ const account = inBrowser(async (ctx, management) => {
 })
 
 /** Shows errors as a page, because the client is a browser. */
-function inBrowser(answer: Endpoint): Endpoint {
+function inBrowser(answer: OAuthEndpoint): OAuthEndpoint {
   return async (ctx, management) => {
     try {
       await answer(ctx, management)
@@ -213,14 +215,14 @@ function isError(body: unknown, code: string): boolean {
 
 /** Web pages may call these. oidc-provider decides per client whether they may read the answer. */
 const ASKED = ['POST', 'OPTIONS']
-const REGISTER: Found = { methods: ['POST'], answer: registration }
-const FIXED: ReadonlyMap<string, Found> = new Map([
+const REGISTER: OAuthRoute = { methods: ['POST'], answer: registration }
+const FIXED: ReadonlyMap<string, OAuthRoute> = new Map([
   [ROUTES.token, { methods: ASKED, answer: byProvider }],
   [ROUTES.introspection, { methods: ASKED, answer: withOurTokens(introspected) }],
   [ROUTES.revocation, { methods: ASKED, answer: withOurTokens(revoke) }],
   [ROUTES.jwks, { methods: ['GET', 'HEAD'], answer: jwks }],
 ])
-const FOR_PEOPLE: ReadonlyMap<string, Found> = new Map([
+const FOR_PEOPLE: ReadonlyMap<string, OAuthRoute> = new Map([
   [ROUTES.authorization, { methods: ['GET'], answer: authorize }],
   [ROUTES.pushed_authorization_request, { methods: ASKED, answer: push }],
   [`${ROUTES.end_session}/confirm`, { methods: ['POST'], answer: byProvider }],

@@ -84,7 +84,9 @@ export async function sessionOf(ctx: Context, provider: Provider): Promise<Brows
       await next.save(SESSION_S)
       const expires = remember ? { expires: new Date((loginTs + SESSION_S) * 1000) } : {}
       inner.cookies.set(sessionCookie(provider.issuer), next.jti, {
-        ...{ httpOnly: true, sameSite: 'lax', overwrite: true },
+        httpOnly: true,
+        sameSite: 'lax',
+        overwrite: true,
         ...expires,
       })
     },
@@ -118,7 +120,7 @@ function isAskedAnew({ prompt, max_age }: Details['params']): boolean {
 }
 
 /** The requested access, limited to what the client may have. */
-interface Asked {
+interface RequestedAccess {
   readonly scopes: readonly Scope[]
   readonly resources: readonly string[]
   readonly isOffline: boolean
@@ -126,7 +128,7 @@ interface Asked {
   readonly others: readonly string[]
 }
 
-function askedIn({ params }: Details, client: Client): Asked {
+function askedIn({ params }: Details, client: Client): RequestedAccess {
   const words = String(params['scope'] ?? '').split(' ')
   const may = scopesWithin(ownMetadata(client).withPeople)
   return {
@@ -143,7 +145,7 @@ function askedIn({ params }: Details, client: Client): Asked {
  */
 function fill(
   grant: Grant,
-  { scopes, resources, isOffline, others }: Asked,
+  { scopes, resources, isOffline, others }: RequestedAccess,
   granted: readonly Scope[],
 ): void {
   const refused = scopes.filter((scope) => !granted.includes(scope))

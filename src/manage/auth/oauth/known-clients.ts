@@ -10,8 +10,14 @@ export type KnownClients = Pick<OAuthClientStore, 'byId'>
  */
 export function withDashboard(clients: KnownClients, publicUrl: string): KnownClients {
   const dashboard: OAuthClient = {
-    ...{ id: DASHBOARD_CLIENT, name: 'Dashboard', origin: 'administrator', plan: 'unlimited' },
-    ...{ secretHash: null, authMethod: 'none', jwks: null, createdAtMs: 0 },
+    id: DASHBOARD_CLIENT,
+    name: 'Dashboard',
+    origin: 'administrator',
+    plan: 'unlimited',
+    secretHash: null,
+    authMethod: 'none',
+    jwks: null,
+    createdAtMs: 0,
     grantTypes: ['authorization_code', 'refresh_token'],
     redirectUris: [publicUrl + DASHBOARD_PATH],
     scopes: SCOPES,

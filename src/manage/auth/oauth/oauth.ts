@@ -22,7 +22,7 @@ export interface OAuthSettings {
   readonly needsDpopNonce?: boolean
 }
 
-export interface OAuthParts {
+interface OAuthParts {
   readonly publicUrl: string
   readonly store: Store
   readonly sealer: Sealer

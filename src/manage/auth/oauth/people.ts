@@ -79,13 +79,13 @@ export function signedInFrom(atMs: number, { signedInSinceMs }: Pick<Person, 'si
 
 /** The access that people have given to programs. */
 export interface GivenAccess {
-  of(personId: string): Promise<readonly Given[]>
+  of(personId: string): Promise<readonly ProgramAccess[]>
   /** `false`: this person has given no access to this id. */
   takeBack(person: Pick<Person, 'id'>, id: string, from: From): Promise<boolean>
 }
 
 /** A program that acts for a person. */
-export interface Given {
+export interface ProgramAccess {
   /** The program's id. */
   readonly id: string
   readonly name: string

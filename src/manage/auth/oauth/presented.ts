@@ -9,7 +9,7 @@ import { SIGNATURES } from './routes.ts'
 import { audiencesOf, type Resource } from '../../http/access/resources.ts'
 
 /** An access token as it came in a request. */
-export interface Presented {
+interface Presented {
   readonly scheme: 'bearer' | 'dpop'
   readonly token: string
   /** The `DPoP` header; empty if missing. */
@@ -21,7 +21,7 @@ export interface Presented {
 }
 
 /** The parts of the management plane that token checks need. */
-export interface TokenTaking {
+interface TokenTaking {
   readonly publicUrl: string
   readonly store: Store
   readonly oauth: { readonly tokens: AccessTokens; readonly nonces: DpopNonces | null }

@@ -16,7 +16,6 @@ import type { KnownClients } from './known-clients.ts'
 import { messagePage, sendPage } from '../people/page.ts'
 import { type BrowserContext, isSignedIn, type People, type Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
-import { checkRefresh, noScope } from './refresh.ts'
 import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
 import { INTERACTION_PATH, ROUTES, SESSION_S, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
@@ -215,7 +214,11 @@ function clientsIn({ clients, documents }: Pick<ProviderParts, 'clients' | 'docu
       const client = isDocumentUrl(id) ? await documentClient(id, documents) : await clients.byId(id)
       return client === null ? undefined : metadataOf(client)
     },
-    ...{ upsert: refuse, findByUid: refuse, findByUserCode: refuse, consume: refuse, destroy: refuse },
+    upsert: refuse,
+    findByUid: refuse,
+    findByUserCode: refuse,
+    consume: refuse,
+    destroy: refuse,
     revokeByGrantId: refuse,
   }
 }
@@ -234,4 +237,24 @@ const TTLS = {
   Interaction: 600,
   RefreshToken: 30 * DAY_S,
   Session: SESSION_S,
+}
+
+/**
+ * oidc-provider checks the requested scope only after it has used up the refresh token, so an invalid request
+ * would cost the client its token. This makes the same checks first and throws the same errors. `scopes`: all
+ * that are available.
+ */
+function checkRefresh({ oidc }: KoaContextWithOIDC, scopes: readonly Scope[]): void {
+  const { RefreshToken: token, Grant: grant } = oidc.entities
+  const [resource] = [oidc.params?.['resource'] ?? token?.resource].flat()
+  if (token === undefined || grant === undefined) return
+  if (typeof resource !== 'string' || !token.resourceIndicators.has(resource))
+    throw new errors.InvalidTarget()
+  const asked = oidc.params?.['scope'] ? oidc.requestParamScopes : token.scopes
+  const had = scopes.filter((scope) => asked.has(scope))
+  if (grant.getResourceScopeFiltered(resource, had) === '') throw noScope()
+}
+
+function noScope(): errors.OIDCProviderError {
+  return new errors.CustomOIDCProviderError('invalid_scope', 'none of the requested scopes is available')
 }

@@ -8,7 +8,7 @@ import { AUTH_METHODS, makeClient } from './clients.ts'
 import type { OAuthSettings } from './oauth.ts'
 
 /** A registration request (RFC 7591). */
-export interface Registering {
+interface Registering {
   /** The `Authorization` header. */
   readonly authorization: string
   readonly body: unknown
@@ -52,7 +52,11 @@ export async function register(
     client_id: client.id,
     client_id_issued_at: Math.floor(nowMs / 1000),
     ...(secret === null ? {} : { client_secret: secret, client_secret_expires_at: 0 }),
-    ...{ client_name, redirect_uris, token_endpoint_auth_method, grant_types, response_types: ['code'] },
+    client_name,
+    redirect_uris,
+    token_endpoint_auth_method,
+    grant_types,
+    response_types: ['code'],
     scope: client.scopes.join(' '),
     ...(jwks === undefined ? {} : { jwks }),
   }

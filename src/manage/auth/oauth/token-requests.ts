@@ -4,7 +4,7 @@ import { ownMetadata } from './clients.ts'
 import { DENIED_MS } from './denials.ts'
 
 /** The dependencies of revocation and introspection. */
-export interface TokenRequests {
+interface TokenRequests {
   readonly publicUrl: string
   readonly oauth: Pick<OAuth, 'tokens' | 'denials' | 'revocations'>
   nowMs(): number

@@ -77,7 +77,7 @@ export class AccountPages {
     return user === null || user.isDisabled || !isSignedIn(signedInAtMs, user) ? null : user
   }
 
-  async #overview({ ctx, user, session, given, form, token }: Visit): Promise<Page | null> {
+  async #overview({ ctx, user, session, given, form, token }: AccountVisit): Promise<Page | null> {
     const { store, nowMs } = this.#parts
     let notice: string | null = null
     switch (form?.get('action')) {
@@ -96,14 +96,16 @@ export class AccountPages {
         )
     }
     return accountPage(this.#pages.publicUrl, {
-      ...{ user, token, notice },
+      user,
+      token,
+      notice,
       recoveryCodes: user.hasCodes ? await store.users.recoveryCodes(user.id) : 0,
       given: await given.of(user.id),
       passkeys: this.#passkeys.isOffered ? (await store.passkeys.ofUser(user.id)).length : null,
     })
   }
 
-  async #password({ ctx, user, session, form, token }: Visit): Promise<Page | null> {
+  async #password({ ctx, user, session, form, token }: AccountVisit): Promise<Page | null> {
     // An account without a password has nothing to steal. An administrator can set one.
     if (!user.hasPassword) return NO_PASSWORD
     const page = (problem: string | null, status: number) => passwordPage(user, { token, problem, status })
@@ -118,7 +120,7 @@ export class AccountPages {
       return { ...page(tooMany(proven.retryAfterS), 429), retryAfterS: proven.retryAfterS }
     const { store, passwords, nowMs } = this.#parts
     const atMs = nowMs()
-    if (!(await setPassword(store, passwords, user, next!, actor(user, ctx), atMs))) return GONE
+    if (!(await setPassword({ store, hasher: passwords }, user, next!, actor(user, ctx), atMs))) return GONE
     // The change has ended all sessions, this one too. Sessions store whole seconds, so the new one starts at
     // the next second.
     await session.signIn(user.id, { atMs: Math.ceil(atMs / 1000) * 1000, stays: false })
@@ -130,7 +132,7 @@ export class AccountPages {
     )
   }
 
-  async #codes(visit: Visit): Promise<Page | null> {
+  async #codes(visit: AccountVisit): Promise<Page | null> {
     const { ctx, user, form, token } = visit
     switch (form?.get('action')) {
       case 'begin':
@@ -149,7 +151,7 @@ export class AccountPages {
     }
   }
 
-  async #passkey(visit: Visit): Promise<Page | null> {
+  async #passkey(visit: AccountVisit): Promise<Page | null> {
     const { ctx, user, form, token } = visit
     const { store, nowMs } = this.#parts
     if (!this.#passkeys.isOffered) return NO_PASSKEYS
@@ -173,7 +175,7 @@ export class AccountPages {
     }
   }
 
-  async #passkeyList({ user, token }: Visit, problem: string | null, status = 200): Promise<Page> {
+  async #passkeyList({ user, token }: AccountVisit, problem: string | null, status = 200): Promise<Page> {
     const passkeys = await this.#parts.store.passkeys.ofUser(user.id)
     const ceremony = await this.#passkeys.beginMaking(user, passkeys, token)
     const page = passkeysPage(this.#pages.publicUrl, { token, passkeys, ceremony, problem })
@@ -181,14 +183,14 @@ export class AccountPages {
   }
 
   /** Until the person confirms it, the secret is only in the page, sealed so that it cannot be changed. */
-  async #begin({ user, token }: Visit, secret: string, problem: string | null): Promise<Page> {
+  async #begin({ user, token }: AccountVisit, secret: string, problem: string | null): Promise<Page> {
     const { sealer, nowMs } = this.#parts
     const text = JSON.stringify({ secret, expiresAtMs: nowMs() + RECENT_MS })
     const pending = await sealer.seal(text, pendingAs(user, token))
     return confirmCodesPage(user, { token, pending, secret, problem })
   }
 
-  async #confirm(visit: Visit, form: URLSearchParams): Promise<Page> {
+  async #confirm(visit: AccountVisit, form: URLSearchParams): Promise<Page> {
     const { ctx, user, token } = visit
     const { store, sealer, nowMs } = this.#parts
     const secret = await this.#pending(form.get('pending') ?? '', pendingAs(user, token))
@@ -196,7 +198,7 @@ export class AccountPages {
       return this.#begin(visit, newCodeSecret(), 'That took too long. Set up the app again with this key.')
     const usedStep = stepOfCode((form.get('code') ?? '').replaceAll(/\s/g, ''), secret, nowMs())
     if (usedStep === null) return this.#begin(visit, secret, 'Wrong code. Check the clock of your device.')
-    const made = await startCodes(store, sealer, user, actor(user, ctx), nowMs(), { secret, usedStep })
+    const made = await startCodes({ store, sealer }, user, actor(user, ctx), nowMs(), { secret, usedStep })
     return made === null ? GONE : recoveryCodesPage(this.#pages.publicUrl, made.recoveryCodes)
   }
 
@@ -221,7 +223,7 @@ export class AccountPages {
 }
 
 /** A signed-in person who views a page or submits its form. */
-interface Visit {
+interface AccountVisit {
   readonly ctx: BrowserContext
   readonly user: UserRecord
   readonly session: BrowserSession
@@ -234,7 +236,7 @@ interface Visit {
 interface Work {
   /** The page changes how the person signs in, so it needs a recent sign-in. */
   readonly isSensitive: boolean
-  page(visit: Visit): Promise<Page | null>
+  page(visit: AccountVisit): Promise<Page | null>
 }
 
 function actor({ id }: UserRecord, ctx: BrowserContext) {

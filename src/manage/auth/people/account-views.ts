@@ -1,21 +1,21 @@
 import type { PasskeyRecord } from '../../../store/people/passkeys.ts'
 import type { UserRecord } from '../../../store/people/users.ts'
 import { type Html, html } from '../../http/front/html.ts'
-import type { Given } from '../oauth/people.ts'
+import type { ProgramAccess } from '../oauth/people.ts'
 import { scopesOf } from './make-user.ts'
 import { codeUri } from './one-time-codes.ts'
 import type { Page } from './page.ts'
 import type { Ceremony } from './passkeys.ts'
 import { hidden, plain, problemBox, WORDS } from './sign-in-pages.ts'
 
-export interface Account {
+interface Account {
   readonly user: UserRecord
   readonly token: string
   /** The result of the last action. `null`: none. */
   readonly notice: string | null
   /** How many are left. */
   readonly recoveryCodes: number
-  readonly given: readonly Given[]
+  readonly given: readonly ProgramAccess[]
   /** How many. `null`: passkeys are not available here. */
   readonly passkeys: number | null
 }
@@ -48,7 +48,7 @@ ${hidden(token)}
   return { title: 'Your account', content }
 }
 
-export interface PasswordForm {
+interface PasswordForm {
   readonly token: string
   readonly problem: string | null
   readonly status: number
@@ -88,7 +88,7 @@ ${back(publicUrl)}`
   return { title: 'One-time codes', content }
 }
 
-export interface CodesForm {
+interface CodesForm {
   readonly token: string
   /** The secret, sealed so that only this server can read it. */
   readonly pending: string
@@ -126,7 +126,7 @@ ${back(publicUrl)}`
   return { title: 'One-time codes are on', content }
 }
 
-export interface PasskeyList {
+interface PasskeyList {
   readonly token: string
   readonly passkeys: readonly PasskeyRecord[]
   /** For adding a passkey. */
@@ -169,7 +169,7 @@ export function donePage(publicUrl: string, title: string, text: string): Page {
   return { title, content: html`<h1>${title}</h1><p role="status">${text}</p>${back(publicUrl)}` }
 }
 
-function givenItem({ id, name, how, scopes, isOffline, untilMs }: Given, token: string): Html {
+function givenItem({ id, name, how, scopes, isOffline, untilMs }: ProgramAccess, token: string): Html {
   const whose = {
     client: 'Client',
     document: 'App with its own client document',

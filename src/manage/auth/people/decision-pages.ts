@@ -52,7 +52,9 @@ export class DecisionPages {
     const chosen = action === 'allow' ? scopes.filter((scope) => form!.getAll('scope').includes(scope)) : []
     if (chosen.length > 0) return gone(asked.approve(person, atMs, chosen))
     return decisionPage(asked, {
-      ...{ token: this.#pages.tokenFor(ctx, purpose), name: person.name, scopes },
+      token: this.#pages.tokenFor(ctx, purpose),
+      name: person.name,
+      scopes,
       problem: action === 'allow' ? 'Choose at least one permission, or deny.' : null,
     })
   }

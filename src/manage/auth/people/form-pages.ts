@@ -9,7 +9,7 @@ import { isBusy } from './sign-in.ts'
  * Handles a page view (`null`) or a submitted form. Returns the page, or `null` if it has redirected the
  * browser.
  */
-export type PageWork = (form: URLSearchParams | null) => Promise<Page | null>
+type PageWork = (form: URLSearchParams | null) => Promise<Page | null>
 
 /** Answers browsers with pages, and checks that a submitted form comes from one of those pages. */
 export class FormPages {

@@ -60,10 +60,14 @@ export function deleteUser(store: Store, user: UserRecord, actor: Actor, nowMs: 
   })
 }
 
+interface PasswordStore {
+  readonly store: Store
+  readonly hasher: PasswordHasher
+}
+
 /** Also signs the person out everywhere. `false`: the account no longer exists. */
 export async function setPassword(
-  store: Store,
-  hasher: PasswordHasher,
+  { store, hasher }: PasswordStore,
   { id: subject, email }: UserRecord,
   password: string,
   actor: Actor,
@@ -100,8 +104,7 @@ export interface UserChanges {
  * exists.
  */
 export async function changeUser(
-  store: Store,
-  hasher: PasswordHasher,
+  { store, hasher }: PasswordStore,
   { id: subject, email }: UserRecord,
   { scopes, password, withoutCodes, withoutPasskeys, isDisabled }: UserChanges,
   actor: Actor,
@@ -150,13 +153,13 @@ export function endSessions(
 }
 
 /** The new secret and recovery codes, which replace the old ones. Only this answer contains them. */
-export interface NewCodes {
+interface NewCodes {
   readonly secret: string
   readonly recoveryCodes: readonly string[]
 }
 
 /** A secret that the person has already set up in an app. */
-export interface ChosenCodes {
+interface ChosenCodes {
   readonly secret: string
   /** The step of the code that confirmed it, which cannot be used again. `null`: none. */
   readonly usedStep: number | null
@@ -164,8 +167,7 @@ export interface ChosenCodes {
 
 /** `null`: the account no longer exists. */
 export async function startCodes(
-  store: Store,
-  sealer: Sealer,
+  { store, sealer }: { readonly store: Store; readonly sealer: Sealer },
   { id: subject, email }: UserRecord,
   actor: Actor,
   nowMs: number,

@@ -45,7 +45,7 @@ export interface OpenidPerson {
  * `denied`: by the person. `away`: temporarily unavailable. `wrong`: an invalid response. Messages are our
  * own text and never contain a token.
  */
-export type OpenidReason = 'denied' | 'away' | 'wrong'
+type OpenidReason = 'denied' | 'away' | 'wrong'
 
 export class OpenidFault extends Fault {
   readonly reason: OpenidReason
@@ -91,8 +91,12 @@ export class OpenidProvider {
     return this.#asked(async (openid, configuration) => {
       const challenge = await openid.calculatePKCECodeChallenge(verifier)
       return openid.buildAuthorizationUrl(configuration, {
-        ...{ redirect_uri: redirectUri, scope: 'openid email', state, nonce },
-        ...{ code_challenge: challenge, code_challenge_method: 'S256' },
+        redirect_uri: redirectUri,
+        scope: 'openid email',
+        state,
+        nonce,
+        code_challenge: challenge,
+        code_challenge_method: 'S256',
         ...(freshSinceMs !== null && { prompt: 'login', max_age: FRESH_S }),
       })
     })
@@ -103,7 +107,10 @@ export class OpenidProvider {
     return this.#asked(async (openid, configuration) => {
       const ageS = freshSinceMs === null ? null : Math.ceil((this.#nowMs() - freshSinceMs) / 1000)
       const tokens = await openid.authorizationCodeGrant(configuration, cameBack, {
-        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true },
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
         ...(ageS !== null && { maxAge: ageS }),
       })
       const claims: IDToken = tokens.claims()!

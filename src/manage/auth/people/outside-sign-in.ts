@@ -15,7 +15,7 @@ import { OpenidFault, type OpenidFlow, type OpenidPerson, type OpenidProvider } 
 import { leadTo } from './page.ts'
 import { SignInThrottle } from './sign-in-throttle.ts'
 
-export interface OutsideParts {
+interface OutsideParts {
   readonly publicUrl: string
   readonly store: Store
   readonly sealer: Sealer
@@ -24,7 +24,7 @@ export interface OutsideParts {
 }
 
 /** A sign-in requested by one of our pages. */
-export interface Asked {
+interface SignInRequest {
   /** Whether the person must authenticate again, even if the provider has a session. */
   readonly isAnew?: boolean
   signedIn(userId: string, how: HowSignedIn): Promise<void>
@@ -60,7 +60,7 @@ export class OutsideSignIn {
   }
 
   /** Begins or completes an external sign-in on a page view. `false`: the request is neither. */
-  async answer(ctx: BrowserContext, asked: Asked): Promise<boolean> {
+  async answer(ctx: BrowserContext, asked: SignInRequest): Promise<boolean> {
     const query = queryOf(ctx)
     if (query.has('state')) await this.#end(ctx, asked, query)
     else if (query.get(STEP) === BEGIN && isFromHere(ctx)) await this.#begin(ctx, asked)
@@ -84,7 +84,7 @@ export class OutsideSignIn {
     return true
   }
 
-  async #begin(ctx: BrowserContext, { isAnew = false }: Asked): Promise<void> {
+  async #begin(ctx: BrowserContext, { isAnew = false }: SignInRequest): Promise<void> {
     const { sealer, nowMs } = this.#parts
     const path = pathOf(ctx)
     const state = await sealer.seal(path, STATE)
@@ -103,7 +103,7 @@ export class OutsideSignIn {
     }
   }
 
-  async #end(ctx: BrowserContext, asked: Asked, query: URLSearchParams): Promise<void> {
+  async #end(ctx: BrowserContext, asked: SignInRequest, query: URLSearchParams): Promise<void> {
     const { store, nowMs } = this.#parts
     const atMs = nowMs()
     const begun = await this.#begun(ctx, query.getAll('state').join())
@@ -132,7 +132,7 @@ export class OutsideSignIn {
     await asked.signedIn(found.user.id, { atMs: signedInFrom(atMs, found.user), stays: false })
   }
 
-  async #find(ctx: BrowserContext, query: URLSearchParams, begun: Begun): Promise<Found> {
+  async #find(ctx: BrowserContext, query: URLSearchParams, begun: BegunSignIn): Promise<FoundPerson> {
     const cameBack = new URL(this.#callback)
     cameBack.search = query.toString()
     try {
@@ -167,7 +167,7 @@ export class OutsideSignIn {
   }
 
   /** The sign-in that this browser began on this page with this state, if it has not expired. */
-  async #begun(ctx: BrowserContext, state: string): Promise<Begun | null> {
+  async #begun(ctx: BrowserContext, state: string): Promise<BegunSignIn | null> {
     const text = ctx.cookies.get(this.#cookie, { signed: false }) ?? ''
     const opened = await this.#opened(text, sealedFor(pathOf(ctx)))
     if (opened === null) return null
@@ -229,8 +229,8 @@ export class OutsideSignIn {
   }
 }
 
-type Begun = Omit<z.infer<typeof begunSchema>, 'stateDigest'> & { readonly state: string }
-type Found =
+type BegunSignIn = Omit<z.infer<typeof begunSchema>, 'stateDigest'> & { readonly state: string }
+type FoundPerson =
   | { readonly user: UserRecord }
   | {
       readonly refused: string
@@ -241,7 +241,7 @@ type Found =
 type WhyNobody = 'unverified' | 'unknown' | 'disabled' | 'another'
 type Problem = 'denied' | 'away' | 'wrong' | 'over' | 'unknown' | 'throttled'
 
-function flowOf({ state, nonce, verifier, beganAtMs, isAnew }: Begun): OpenidFlow {
+function flowOf({ state, nonce, verifier, beganAtMs, isAnew }: BegunSignIn): OpenidFlow {
   return { state, nonce, verifier, freshSinceMs: isAnew ? beganAtMs : null }
 }
 

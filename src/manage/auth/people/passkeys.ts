@@ -7,7 +7,7 @@ import { type From, signedInFrom } from '../oauth/people.ts'
 import { type SignedIn, type SignInParts, tellOfSignIn } from './sign-in.ts'
 import { SignInThrottle } from './sign-in-throttle.ts'
 
-export interface PasskeyParts extends SignInParts {
+interface PasskeyParts extends SignInParts {
   readonly publicUrl: string
 }
 
@@ -20,7 +20,7 @@ export interface Ceremony {
 }
 
 /** The result that a page sends. */
-export interface Performed {
+interface Performed {
   readonly sealed: string
   /** JSON from a script; untrusted. */
   readonly response: string
@@ -59,7 +59,9 @@ export class Passkeys {
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: 'public-key', alg })),
       attestation: 'none',
       authenticatorSelection: {
-        ...{ residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+        residentKey: 'required',
+        requireResidentKey: true,
+        userVerification: 'required',
       },
       excludeCredentials: known.map((passkey) => ({ type: 'public-key', id: passkey.id })),
     })
@@ -219,7 +221,9 @@ const MADE = z.object({
 const USED = z.object({
   ...credential,
   response: z.object({
-    ...{ clientDataJSON: bytes(8_192), authenticatorData: bytes(8_192), signature: bytes(4_096) },
+    clientDataJSON: bytes(8_192),
+    authenticatorData: bytes(8_192),
+    signature: bytes(4_096),
     userHandle: bytes(128),
   }),
 })

@@ -53,7 +53,10 @@ export class PasswordHasher {
       return await this.#derive('argon2id', {
         message: password.normalize('NFC'),
         nonce: salt,
-        ...{ memory: memoryKiB, passes, parallelism: lanes, tagLength: length },
+        memory: memoryKiB,
+        passes,
+        parallelism: lanes,
+        tagLength: length,
       })
     } finally {
       const next = this.#waiting.shift()

@@ -24,7 +24,7 @@ import { SignIn, type SignInParts } from './sign-in.ts'
 import { SignInDesk } from './sign-in-desk.ts'
 import { consentPage, signOutPage, wantsAccess } from './sign-in-pages.ts'
 
-export interface PeopleParts extends SignInParts {
+interface PeopleParts extends SignInParts {
   readonly publicUrl: string
   /** The external OpenID provider. `null`: none. */
   readonly elsewhere: OpenidProvider | null
@@ -132,7 +132,8 @@ export class PeoplePages implements People {
     }
     return consentPage(interaction, {
       token: this.#pages.tokenFor(ctx, uid),
-      ...{ name: person.name, scopes },
+      name: person.name,
+      scopes,
       problem: action === 'allow' ? 'Choose at least one permission, or deny.' : null,
       signOutUrl: `${this.#parts.publicUrl}${SIGN_OUT}`,
     })

@@ -85,7 +85,7 @@ export function wantsAccess(client: Interaction['client']): Html {
   return html`${nameOf(client)} requests access to your account.`
 }
 
-export interface ConsentForm {
+interface ConsentForm {
   readonly token: string
   readonly name: string
   /** The requested scopes that this person has. */

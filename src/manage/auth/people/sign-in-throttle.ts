@@ -2,7 +2,7 @@ import type { RateLimitStore } from '../../../store/traffic/rate-limits.ts'
 import { digestOf } from '../../../store/engine/sealed.ts'
 import { clientNetwork } from '../../../wire/ip-address.ts'
 
-export type MayTry =
+type MayTry =
   /** `isFirst`: the first attempt of its kind in the window. Only this one is audited if it fails. */
   | { readonly kind: 'may'; readonly isFirst: boolean }
   /** `isFirst`: throttling begins with this attempt. */
@@ -15,7 +15,7 @@ export interface Throttled {
 }
 
 /** The keys by which an attempt is counted. */
-export interface Attempted {
+interface Attempted {
   readonly account: string
   readonly address: string
   /** The id of a device that the account has signed in on; `null`: unknown device. */

@@ -8,7 +8,7 @@ import { type From, signedInFrom } from '../oauth/people.ts'
 import { emailIn, sealedAs } from './make-user.ts'
 import { hashOfRecoveryCode, stepOfCode } from './one-time-codes.ts'
 import { isOutdated, type PasswordHasher } from './password-hash.ts'
-import { SignInThrottle, type Throttled as ThrottledNow } from './sign-in-throttle.ts'
+import { SignInThrottle, type Throttled } from './sign-in-throttle.ts'
 
 /** One sign-in attempt with a password. */
 export interface Attempt extends From {
@@ -25,12 +25,12 @@ export type SignedIn =
   | { readonly kind: 'signed-in'; readonly userId: string; readonly atMs: number }
   /** Does not tell which part is wrong. */
   | { readonly kind: 'refused' }
-  | Throttled
+  | SignInThrottled
 
 /** Whether a signed-in person has confirmed their password. */
-export type Proven = { readonly kind: 'right' | 'refused' } | Throttled
+type Proven = { readonly kind: 'right' | 'refused' } | SignInThrottled
 
-interface Throttled {
+interface SignInThrottled {
   readonly kind: 'throttled'
   readonly retryAfterS: number
 }
@@ -91,7 +91,7 @@ export class SignIn {
     return { kind: 'right' }
   }
 
-  async #throttled({ retryAfterS, isFirst }: ThrottledNow, from: From): Promise<Throttled> {
+  async #throttled({ retryAfterS, isFirst }: Throttled, from: From): Promise<SignInThrottled> {
     if (isFirst) await tellOfSignIn(this.#parts, from, 'throttleSignIn', null)
     return { kind: 'throttled', retryAfterS }
   }

@@ -17,7 +17,7 @@ export interface RunnerSettings extends PositionHolder {
   readonly turnMs?: number
 }
 
-export interface RunnerLinks {
+interface RunnerLinks {
   readonly store: Pick<Store, 'events' | 'eventPositions'>
   readonly events: Pick<EventLog, 'onAdded'>
   readonly log: Log

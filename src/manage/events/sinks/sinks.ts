@@ -15,7 +15,7 @@ import { syslogPlace } from './syslog-place.ts'
 import { UdpSink } from './udp-sink.ts'
 
 type SinkPace = Pick<RunnerSettings, 'pollMs' | 'retryBaseMs'>
-export type SinkFormat = 'json' | 'cef'
+type SinkFormat = 'json' | 'cef'
 
 /** The destinations of events; `null`: not configured. */
 export interface SinkSettings {
@@ -28,7 +28,7 @@ export interface SinkSettings {
   } | null
 }
 
-export interface SinkLinks {
+interface SinkLinks {
   readonly store: Pick<Store, 'events' | 'eventPositions' | 'kind'>
   readonly events: Pick<EventLog, 'onAdded'>
   readonly log: Log

@@ -14,9 +14,9 @@ export interface AnomalySettings {
 }
 
 /** Number of requests, by the start of their minute. */
-export type Minutes = ReadonlyMap<number, number>
+type Minutes = ReadonlyMap<number, number>
 
-export interface Anomaly {
+interface Anomaly {
   readonly requests: number
   /** The usual number of requests in the same length of time. */
   readonly usual: number
@@ -117,7 +117,8 @@ class AgentThreat implements Threat {
     const severity = SEVERITY_OF[reason]
     const category = (names.get(agent)?.category ?? null) as Category | null
     const data = {
-      ...{ reason, severity },
+      reason,
+      severity,
       detail: `${requests} requests in five minutes, where ${usual} are usual for it`,
       detection: ofAgent(agent, category, names),
       action: null,
@@ -125,7 +126,12 @@ class AgentThreat implements Threat {
       ...countOf(this),
     }
     return {
-      ...{ type: 'threat_detected', subject: `agent ${agent}`, agent, category, severity, confidence: null },
+      type: 'threat_detected',
+      subject: `agent ${agent}`,
+      agent,
+      category,
+      severity,
+      confidence: null,
       data,
     }
   }
@@ -135,11 +141,19 @@ class AgentThreat implements Threat {
 function ofAgent(agent: string, category: Category | null, names: SoftwareNames) {
   const name = nameOf(agent, names)
   return {
-    ...{ is_agent: true, confidence: 0, agent_name: name, agent_category: category },
+    is_agent: true,
+    confidence: 0,
+    agent_name: name,
+    agent_category: category,
     fingerprints: { ja4: '', ja4s: '', ja4h: '' },
-    ...{ agent_id: agent, verified: null, proof: null, conflicts: [], verdict: 'agent' },
+    agent_id: agent,
+    verified: null,
+    proof: null,
+    conflicts: [],
+    verdict: 'agent',
     software: { id: agent, name, kind: 'agent' },
-    ...{ evidence: [], request_id: '' },
+    evidence: [],
+    request_id: '',
   }
 }
 

@@ -4,7 +4,7 @@ import { asBytes, Glob } from '../../../policy/glob.ts'
 export class RobotsTxt {
   readonly #groups: readonly Group[]
   /** By token. Agents have a few hundred tokens. */
-  readonly #rules = new Map<string, readonly Rule[]>()
+  readonly #rules = new Map<string, readonly RobotsRule[]>()
 
   private constructor(groups: readonly Group[]) {
     this.#groups = groups
@@ -43,7 +43,7 @@ export class RobotsTxt {
   disallowing(token: string, path: string): string | null {
     if (path === '/robots.txt') return null
     const text = normalized(path, false)
-    let best: Rule | null = null
+    let best: RobotsRule | null = null
     for (const rule of this.#rulesFor(token.toLowerCase())) {
       if (!rule.pattern.matches(text)) continue
       // The longest match wins. If two are equally long, the one that allows wins.
@@ -54,7 +54,7 @@ export class RobotsTxt {
   }
 
   /** The rules of all groups that name the token, or else of the `*` groups. */
-  #rulesFor(token: string): readonly Rule[] {
+  #rulesFor(token: string): readonly RobotsRule[] {
     const known = this.#rules.get(token)
     if (known !== undefined) return known
     const rules = this.#find(token)
@@ -62,7 +62,7 @@ export class RobotsTxt {
     return rules
   }
 
-  #find(token: string): readonly Rule[] {
+  #find(token: string): readonly RobotsRule[] {
     const named = this.#groups.filter(({ tokens }) => tokens.includes(token))
     const groups = named.length > 0 ? named : this.#groups.filter(({ tokens }) => tokens.includes('*'))
     return groups.flatMap(({ rules }) => rules)
@@ -71,10 +71,10 @@ export class RobotsTxt {
 
 interface Group {
   readonly tokens: string[]
-  readonly rules: Rule[]
+  readonly rules: RobotsRule[]
 }
 
-interface Rule {
+interface RobotsRule {
   readonly allows: boolean
   readonly pattern: Glob
   /** The length of the pattern in octets, for precedence. */
@@ -95,7 +95,7 @@ function tokenIn(value: string): string {
   return value.split(/[/\s]/, 1)[0]!.toLowerCase()
 }
 
-function ruleOf(name: 'allow' | 'disallow', value: string, line: string): Rule {
+function ruleOf(name: 'allow' | 'disallow', value: string, line: string): RobotsRule {
   const allows = name === 'allow'
   const query = allows ? value.indexOf('?') : -1
   const written = query === -1 ? value : `${value.slice(0, query)}$`

@@ -1,9 +1,9 @@
 import type { Sighting } from '../../../plane/sighting.ts'
-import type { Reason } from './threat.ts'
+import type { ThreatReason } from './threat.ts'
 
 /** A condition that makes a request a threat. It is checked for every request, so it has to be cheap. */
-export interface Rule {
-  readonly reason: Reason
+export interface ThreatRule {
+  readonly reason: ThreatReason
   holds(sighting: Sighting, robots: RobotsRules): boolean
   /** Explains why the rule holds. Call it only if the rule holds. */
   detail(sighting: Sighting, robots: RobotsRules): string

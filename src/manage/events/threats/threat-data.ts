@@ -3,13 +3,13 @@ import type { Sighting } from '../../../plane/sighting.ts'
 import { timeOf } from '../../http/schemas.ts'
 import type { EventDraft } from '../event-draft.ts'
 import { detectionIn, requestOf, type SoftwareNames, subjectOf } from '../../judging/sighting-account.ts'
-import type { RobotsRules, Rule } from './rule.ts'
+import type { RobotsRules, ThreatRule } from './rule.ts'
 import { SEVERITY_OF } from './threat.ts'
 import type { Threat } from './threat-tally.ts'
 
 /** The event draft of a threat, from the first request that showed it. */
 export function threatDraft(
-  rule: Rule,
+  rule: ThreatRule,
   sighting: Sighting,
   counted: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>,
   names: SoftwareNames,
@@ -19,7 +19,9 @@ export function threatDraft(
   const severity = SEVERITY_OF[reason]
   const { agent, category, confidence } = sighting
   const data = {
-    ...{ reason, severity, detail: rule.detail(sighting, robots) },
+    reason,
+    severity,
+    detail: rule.detail(sighting, robots),
     detection: detectionIn(sighting, names, knowledge),
     action: sighting.done,
     request: requestOf(sighting),

@@ -6,7 +6,7 @@ import { draftText, type EventDraft, eventOf, parseDraft } from '../event-draft.
 import { minuteOf, type Occurrence, Storms } from '../storms.ts'
 import { withCount } from './threat-data.ts'
 import { exampleOf, type Threat } from './threat-tally.ts'
-import type { Reason } from './threat.ts'
+import type { ThreatReason } from './threat.ts'
 
 export interface ThreatLogSettings {
   /** For how long a reported threat is only counted and not reported again. */
@@ -19,8 +19,8 @@ export interface ThreatLogSettings {
 export interface ThreatOutcome {
   readonly events: readonly NewEvent[]
   /** Requests by reason: all of them, and those that were only counted. */
-  readonly found: ReadonlyMap<Reason, number>
-  readonly suppressed: ReadonlyMap<Reason, number>
+  readonly found: ReadonlyMap<ThreatReason, number>
+  readonly suppressed: ReadonlyMap<ThreatReason, number>
 }
 
 /**
@@ -136,7 +136,12 @@ function opened(
   windowMs: number,
 ): ThreatWindow {
   return {
-    ...{ key, topic: reason, endsAtMs: nowMs + windowMs, count: 0, sinceMs: nowMs, untilMs },
+    key,
+    topic: reason,
+    endsAtMs: nowMs + windowMs,
+    count: 0,
+    sinceMs: nowMs,
+    untilMs,
     event: draftText(draft),
   }
 }
@@ -154,8 +159,8 @@ function occurrenceIn({ agent, category, confidence, data }: EventDraft, window:
   return { ...occurrence, example: exampleOf(occurrence) }
 }
 
-function sumsOf(threats: readonly Threat[]): ReadonlyMap<Reason, number> {
-  const sums = new Map<Reason, number>()
+function sumsOf(threats: readonly Threat[]): ReadonlyMap<ThreatReason, number> {
+  const sums = new Map<ThreatReason, number>()
   for (const { reason, count } of threats) sums.set(reason, (sums.get(reason) ?? 0) + count)
   return sums
 }

@@ -2,14 +2,14 @@ import type { Sighting } from '../../../plane/sighting.ts'
 import type { SoftwareNames } from '../../judging/sighting-account.ts'
 import type { EventDraft } from '../event-draft.ts'
 import type { Example, Occurrence } from '../storms.ts'
-import type { RobotsRules, Rule } from './rule.ts'
-import type { Reason } from './threat.ts'
+import type { RobotsRules, ThreatRule } from './rule.ts'
+import type { ThreatReason } from './threat.ts'
 
 /** One threat, which any number of requests may show. */
 export interface Threat extends Occurrence {
   /** Reason, fingerprint and address. Each key is reported once per window. */
   readonly key: string
-  readonly reason: Reason
+  readonly reason: ThreatReason
   /** The ids of software whose names `describe` needs. */
   readonly software: readonly string[]
   describe(names: SoftwareNames): EventDraft
@@ -17,7 +17,7 @@ export interface Threat extends Occurrence {
 
 /** Describes a threat by the first request that showed it. */
 export type Describe = (
-  rule: Rule,
+  rule: ThreatRule,
   sighting: Sighting,
   counted: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>,
   names: SoftwareNames,
@@ -26,7 +26,7 @@ export type Describe = (
 /** Applies each rule to each request and groups the hits by threat, in order of arrival. */
 export function threatsIn(
   batch: readonly Sighting[],
-  rules: readonly Rule[],
+  rules: readonly ThreatRule[],
   robots: RobotsRules,
   describe: Describe,
 ): readonly Threat[] {
@@ -45,13 +45,13 @@ export function threatsIn(
 
 class SeenThreat implements Threat {
   readonly key: string
-  readonly #rule: Rule
+  readonly #rule: ThreatRule
   readonly #describe: Describe
   #first: Sighting
   count = 1
   untilMs: number
 
-  constructor(key: string, rule: Rule, first: Sighting, describe: Describe) {
+  constructor(key: string, rule: ThreatRule, first: Sighting, describe: Describe) {
     this.key = key
     this.#rule = rule
     this.#first = first
@@ -65,7 +65,7 @@ class SeenThreat implements Threat {
     if (sighting.seenAtMs < this.#first.seenAtMs) this.#first = sighting
   }
 
-  get reason(): Reason {
+  get reason(): ThreatReason {
     return this.#rule.reason
   }
 
@@ -115,6 +115,6 @@ export function exampleOf({ address, fingerprint, agent, count }: Omit<Occurrenc
 /**
  * `stable` is the form of the JA4 that survives session resumption. Rules of the policy count by it as well.
  */
-function keyOf(reason: Reason, { stable, ja4, address }: Sighting): string {
+function keyOf(reason: ThreatReason, { stable, ja4, address }: Sighting): string {
   return `${reason} ${stable ?? ja4 ?? '-'} ${address}`
 }

@@ -13,6 +13,6 @@ export const SEVERITY_OF = {
   robots_violation: 'medium',
 } as const satisfies Readonly<Record<string, Severity>>
 
-export type Reason = keyof typeof SEVERITY_OF
+export type ThreatReason = keyof typeof SEVERITY_OF
 
-export const REASONS = Object.keys(SEVERITY_OF) as readonly Reason[]
+export const REASONS = Object.keys(SEVERITY_OF) as readonly ThreatReason[]

@@ -85,9 +85,9 @@ function jitter(): number {
 }
 
 /** About 27 hours: the first delay is 10 s, and each one is three times the one before. */
-export const ATTEMPTS_MAX = 10
+const ATTEMPTS_MAX = 10
 /** After this many failures, a delivery no longer blocks the ones behind it. */
-export const IN_LINE_ATTEMPTS = 3
+const IN_LINE_ATTEMPTS = 3
 const PROBED_FAILURES = 5
 const PAUSE_MAX_MS = 300_000
 const FAILING_MAX_MS = 5 * 86_400_000

@@ -38,7 +38,7 @@ export async function tryAgain(
   await store.deliveryLog.again(id, queries)
 }
 
-export interface WantedEvents {
+interface WantedEvents {
   readonly types: readonly EventType[]
   readonly sinceMs: number
   readonly untilMs: number

@@ -67,7 +67,7 @@ export class Courier {
     await (await this.#agent)?.destroy()
   }
 
-  async #answer({ url, headers, body }: Posting, stop: AbortSignal): Promise<Answer> {
+  async #answer({ url, headers, body }: Posting, stop: AbortSignal): Promise<WebhookAnswer> {
     const timeoutMs = this.#timeoutMs
     try {
       if (!this.#settings.allowPrivate && !url.startsWith('https:'))
@@ -90,9 +90,13 @@ interface Posting {
   readonly body: string
 }
 
-type Answer = Omit<Posted, 'atMs' | 'durationMs'>
+type WebhookAnswer = Omit<Posted, 'atMs' | 'durationMs'>
 
-async function answerIn({ statusCode: status, headers, body }: Dispatcher.ResponseData): Promise<Answer> {
+async function answerIn({
+  statusCode: status,
+  headers,
+  body,
+}: Dispatcher.ResponseData): Promise<WebhookAnswer> {
   const response = plainText(await beginning(body))
   if (status >= 200 && status <= 299)
     return { outcome: 'taken', status, error: null, response, retryAfterMs: null }

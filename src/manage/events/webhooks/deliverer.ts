@@ -19,7 +19,7 @@ export interface DelivererSettings extends Omit<CourierSettings, 'allowPrivate'>
   readonly heldMs?: number
 }
 
-type Sending = Omit<EventsContext, 'deliveries' | 'snapshot'>
+type DelivererContext = Omit<EventsContext, 'deliveries' | 'snapshot'>
 
 /**
  * Sends the deliveries that are due, in parallel with other processes. One process at a time holds a
@@ -27,7 +27,7 @@ type Sending = Omit<EventsContext, 'deliveries' | 'snapshot'>
  * transaction before new ones are claimed.
  */
 export class Deliverer {
-  readonly #management: Sending
+  readonly #management: DelivererContext
   readonly #settings: DelivererSettings
   readonly #metrics: DeliveryMetrics
   readonly #courier: Courier
@@ -43,7 +43,7 @@ export class Deliverer {
   #loop: Promise<void> = Promise.resolve()
   #forget: () => void = () => undefined
 
-  constructor(management: Sending, settings: DelivererSettings, metrics: DeliveryMetrics) {
+  constructor(management: DelivererContext, settings: DelivererSettings, metrics: DeliveryMetrics) {
     this.#management = management
     this.#settings = settings
     this.#metrics = metrics

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isOwnName, isPublicAddress } from '../../../identity/fetch/public-address.ts'
 
 /** Resolves a host name to its addresses; rejects if it has no address. */
-export type FindAddresses = (name: string) => Promise<readonly string[]>
+type FindAddresses = (name: string) => Promise<readonly string[]>
 
 /**
  * The normalized URL of a webhook, or what is wrong with it in `refused`. A name that cannot be resolved yet

@@ -10,12 +10,12 @@ export function addHeaders(head: string[], headers: Readonly<Record<string, stri
 }
 
 /** For answers that Koa sends. Call it before any other header is set. */
-export function putHead({ res, state }: Answering): void {
+export function putHead({ res, state }: HeadContext): void {
   const { head } = state
   for (let i = 0; i < head.length; i += 2) res.setHeader(head[i]!, head[i + 1]!)
 }
 
-interface Answering {
+interface HeadContext {
   readonly res: ServerResponse
   readonly state: { readonly head: readonly string[] }
 }

@@ -12,7 +12,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly HtmlValu
   return new Html(strings.map((text, index) => text + shown(values[index] ?? '')).join(''))
 }
 
-export type HtmlValue = string | number | Html | readonly Html[]
+type HtmlValue = string | number | Html | readonly Html[]
 
 /** Renders paragraphs and `code`, the only Markdown in descriptions. */
 export function paragraphs(markdown: string): readonly Html[] {

@@ -9,7 +9,7 @@ export type ProxyHeaderFault = (typeof PROXY_HEADER_FAULTS)[number]
 
 export const PROXY_HEADER_FAULTS = ['untrusted', 'missing', 'malformed', 'incomplete'] as const
 
-export interface ProxyHeaderSettings {
+interface ProxyHeaderSettings {
   readonly mode: 'optional' | 'required'
   readonly timeoutMs: number
   refused(fault: ProxyHeaderFault): void

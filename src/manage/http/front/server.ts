@@ -24,13 +24,13 @@ export interface ServerSettings {
 }
 
 /** What the server reports about connections. */
-export interface ServerLinks {
+interface ServerLinks {
   readonly addresses: ClientAddresses
   refusedProxyHeader(fault: ProxyHeaderFault): void
 }
 
 /** A certificate chain and its key, in PEM. */
-export interface ManageCertificate {
+interface ManageCertificate {
   readonly chain: string
   readonly key: string
 }

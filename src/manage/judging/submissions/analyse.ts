@@ -20,12 +20,12 @@ export interface Surroundings {
   /** The owners of exactly this fingerprint in the database, which may be newer than the loaded knowledge. */
   registered(submitted: Submitted): readonly Registered[]
   /** Other pending submissions of this fingerprint. */
-  waiting(submitted: Submitted): readonly Waiting[]
+  waiting(submitted: Submitted): readonly WaitingSubmission[]
   /** `null`: never seen. */
   live(submitted: Submitted): Live | null
 }
 
-export type Waiting = Pick<SubmissionRecord, 'id' | 'agentName' | 'softwareId'>
+export type WaitingSubmission = Pick<SubmissionRecord, 'id' | 'agentName' | 'softwareId'>
 
 /** What live traffic shows of a fingerprint. */
 export interface Live {
@@ -134,9 +134,9 @@ function partsKnown(owners: KnownOwners): Finding {
 function sameOf(
   { agentName }: Submitted,
   software: NamedSoftware | null,
-  waiting: readonly Waiting[],
-): { readonly same: Waiting | null; readonly findings: readonly Finding[] } {
-  const isSame = (other: Waiting) =>
+  waiting: readonly WaitingSubmission[],
+): { readonly same: WaitingSubmission | null; readonly findings: readonly Finding[] } {
+  const isSame = (other: WaitingSubmission) =>
     agentName === null ||
     (software !== null && software.id === other.softwareId) ||
     (other.agentName !== null && isOneName(other.agentName, agentName))

@@ -11,7 +11,7 @@ import { EFFECTS } from './findings.ts'
 import { forgetNames, idFor } from './names.ts'
 import { surroundingsOf } from './surroundings.ts'
 
-export interface Review {
+interface Review {
   readonly decision: 'accept' | 'reject' | 'rollback'
   /** The id or a name of the agent that the reviewer assigns, instead of the submitted one. */
   readonly agentId: string | null
@@ -85,14 +85,24 @@ async function promote(
       await store.sightings.lock(queries)
       const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
       const decision: Decision = {
-        ...{ status: 'accepted', softwareId: software.id, madeSoftware, decidedAtMs: atMs },
-        ...{ decidedBy: actor.id, rolledBackAtMs: null },
+        status: 'accepted',
+        softwareId: software.id,
+        madeSoftware,
+        decidedAtMs: atMs,
+        decidedBy: actor.id,
+        rolledBackAtMs: null,
       }
       await decide(record, decision, queries, management)
       const isAdded = await store.catalogue.addSignature(
         {
-          ...{ type, value, softwareId: software.id, status: 'active', source: 'submitted' },
-          ...{ provenance: `submission ${id}`, firstSeenMs: atMs, observations: OBSERVATIONS },
+          type,
+          value,
+          softwareId: software.id,
+          status: 'active',
+          source: 'submitted',
+          provenance: `submission ${id}`,
+          firstSeenMs: atMs,
+          observations: OBSERVATIONS,
         },
         queries,
       )
@@ -125,8 +135,11 @@ async function rollBack(record: SubmissionRecord, actor: Actor, management: Judg
   const softwareId = record.softwareId!
   await changed(store, actor, changeOf('rollback', record, softwareId), atMs, async (queries) => {
     const decision: Decision = {
-      ...{ ...record, status: 'rejected' },
-      ...{ decidedAtMs: atMs, decidedBy: actor.id, rolledBackAtMs: atMs },
+      ...record,
+      status: 'rejected',
+      decidedAtMs: atMs,
+      decidedBy: actor.id,
+      rolledBackAtMs: atMs,
     }
     await decide(record, decision, queries, management)
     await store.catalogue.setStatus({ type, value, softwareId }, 'retired', queries)

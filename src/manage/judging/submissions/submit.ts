@@ -88,7 +88,11 @@ function recordOf(
   const isDecided = status !== 'pending'
   return {
     ...submitted,
-    ...{ id: newId('sub'), createdAtMs: atMs, principal, status, reasons: findings },
+    id: newId('sub'),
+    createdAtMs: atMs,
+    principal,
+    status,
+    reasons: findings,
     softwareId: software?.id ?? null,
     duplicateOf: status === 'duplicate' ? duplicateOf : null,
     madeSoftware: false,

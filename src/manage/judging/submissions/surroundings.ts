@@ -7,7 +7,7 @@ import type { Registered, Seen } from '../../../store/catalogue/submissions.ts'
 import type { VerdictCount } from '../../../store/catalogue/trials.ts'
 import { knowledgeOf } from '../detection.ts'
 import type { JudgingContext } from '../context.ts'
-import type { Live, Submitted, Surroundings, Waiting } from './analyse.ts'
+import type { Live, Submitted, Surroundings, WaitingSubmission } from './analyse.ts'
 import { namesIn } from './names.ts'
 import { VerdictTally } from './verdict-tally.ts'
 
@@ -20,7 +20,7 @@ export async function surroundingsOf(
   const knowledge = knowledgeOf(management)
   const names = await namesIn(store, management.nowMs())
   const registered = new Map<string, Registered[]>()
-  const waiting = new Map<string, Waiting[]>()
+  const waiting = new Map<string, WaitingSubmission[]>()
   const seen = new Map<string, Seen>()
   const counted = new Map<string, readonly VerdictCount[]>()
   for (const [type, values] of valuesOf(list)) {

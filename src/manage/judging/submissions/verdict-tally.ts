@@ -35,5 +35,5 @@ function keyOf({ verdict, agentId }: Pick<VerdictCount, 'verdict' | 'agentId'>):
 }
 
 /** Not an agent id: those contain no parentheses. */
-export const OTHERS = '(others)'
+const OTHERS = '(others)'
 const DISTINCT_MAX = 32

@@ -1,7 +1,7 @@
 import { type JsonSchema, resolved, type Schemas } from '../../http/json-schema.ts'
 
 /** A table row for one member of a body. */
-export interface SchemaRow {
+interface SchemaRow {
   /** For example `agents[].name`. */
   readonly name: string
   readonly type: string
