@@ -44,7 +44,7 @@ interface WantedEvents {
   readonly untilMs: number
 }
 
-export interface FoundEvents {
+interface FoundEvents {
   readonly events: readonly Pick<EventRecord, 'number' | 'subject'>[]
   /** The time from which more events remain; `null`: none remain. */
   readonly nextSinceMs: number | null
