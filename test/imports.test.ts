@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { dirname, join } from 'node:path/posix'
-import { tokenizer } from 'acorn'
+import { type AnyNode, type Expression, parse, type Program, type Super, tokenizer } from 'acorn'
 import { test } from 'tap'
 import { transformWithOxc } from 'vite'
 
@@ -114,6 +115,11 @@ const LONG_FOLDERS = ['manage/api']
 
 /** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */
 const PURE = ['wire', 'fingerprint', 'classify', 'policy']
+/** They change what they are called on. */
+const MUTATING = [
+  ...['add', 'clear', 'copyWithin', 'delete', 'fill', 'pop', 'push', 'reverse', 'set', 'shift', 'sort'],
+  ...['splice', 'unshift'],
+]
 const IMPURE = ['Date', 'Math.random', 'console', 'process', 'globalThis', 'await']
 
 /** Vite reads its settings so, and gives the addresses of files so. */
@@ -259,8 +265,35 @@ const REFUSED: readonly (readonly [title: string, sources: Record<string, string
     /cycle of files: wire\/a\.ts → wire\/b\.ts → wire\/a\.ts/,
   ],
   ['an import of itself', { 'wire/a.ts': `import './a.ts'` }, /cycle of files: wire\/a\.ts → wire\/a\.ts/],
+  ['a variable of a pure file', { 'wire/a.ts': 'let last = 0' }, /a\.ts:1: keeps state in last/],
+  [
+    'an instance in a pure file',
+    { 'policy/a.ts': 'const REQUEST = new PolicyRequest()' },
+    /keeps state in REQUEST/,
+  ],
+  [
+    'a write to a table',
+    { 'classify/a.ts': 'const T: Readonly<X> = new X()\nfunction f() { T.a[0] = 1 }' },
+    /a\.ts:2: keeps state in T/,
+  ],
+  [
+    'a list that grows',
+    { 'classify/a.ts': 'const LIST: string[] = []\nclass A { #b() { return LIST.push(1) } }' },
+    /a\.ts:2: keeps state in LIST/,
+  ],
+  [
+    'a call for its effect',
+    { 'policy/a.ts': 'const MARKS = marksOf()\nconst f = () => { MARKS.note(1) }' },
+    /a\.ts:2: keeps state in MARKS/,
+  ],
+  [
+    'the place of a sticky expression',
+    { 'wire/a.ts': 'const PAIR = /a/y\nfunction f(x: string) { return PAIR.test(x) }' },
+    /keeps state in PAIR/,
+  ],
+  ['a static field', { 'fingerprint/a.ts': 'class A { static count = 0 }' }, /keeps state in count/],
   ['a default export', { 'wire/a.ts': 'export default 1' }, /default export/],
-  ['a default export by name', { 'wire/a.ts': 'export { x as default }' }, /default export/],
+  ['a default export by name', { 'wire/a.ts': 'const x = 1\nexport { x as default }' }, /default export/],
   ['a barrel', { 'wire/index.ts': '' }, /barrel/],
   ['a long file', { 'wire/a.ts': '\n'.repeat(FILE_LINES_MAX) }, /701 lines/],
   ['a file that is long for its room', { 'manage/a.ts': '\n'.repeat(400) }, /401 lines/],
@@ -296,6 +329,8 @@ test('the check lets pass', async () => {
       'shared/brand.ts': `export type Brand = string`,
       'inject/a.ts': `import { x } from '../proxy/tls/certificate-maker.ts'`,
       'plane/jetstream/bus.ts': `import { x } from '@nats-io/jetstream'\nexport { y } from '../../wire/a.ts'`,
+      'classify/a.ts': `const T: ReadonlySet<string> = new Set(['a'])\nexport function f() { const own = new Set(T); own.add('b'); let n = 0; n++; return own }`,
+      'wire/c.ts': `const ALL = /a/g\nexport const f = (x: string) => x.replace(ALL, 'b')\nexport class A { static readonly NONE = 0; n = 0; more(): void { this.n++ } }`,
       'policy/a.ts': `const re = /import 'x' from "Date"/.test(y); export { re }; const of = 'from'`,
       'main.ts': `import type from './proxy/a.ts'\nawait import('./manage/a.ts')`,
     }),
@@ -321,6 +356,7 @@ function problemsIn(sources: ReadonlyMap<string, string>): string[] {
     problems.push(
       ...arrowProblems(file, found),
       ...purityProblems(file, words),
+      ...stateProblems(file, source),
       ...shapeProblems(file, source, words),
     )
   }
@@ -461,6 +497,101 @@ function purityProblems(file: string, words: readonly Word[]): string[] {
     return used === undefined || !isCode(words, index) ? [] : [`${file}:${line}: ${zone} may not use ${used}`]
   })
 }
+
+/**
+ * State that a pure file keeps between two calls: a variable of the module, or an object that a constant of the
+ * module holds and that a function changes. An object made with `new` must be declared as one that cannot change.
+ */
+function stateProblems(file: string, source: string): string[] {
+  if (!PURE.some((pure) => isWithin(file, pure)) || !file.endsWith('.ts')) return []
+  // Types become blanks, so a node is at the same place in the source.
+  const program = parse(stripTypeScriptTypes(source), {
+    ecmaVersion: 'latest',
+    sourceType: 'module',
+    locations: true,
+  })
+  const held = heldByModule(program)
+  const problems: string[] = []
+  const refuse = ({ loc }: AnyNode, name: string) =>
+    problems.push(`${file}:${loc!.start.line}: keeps state in ${name}`)
+  for (const [name, { kind, value, declared }] of held) {
+    if (kind !== 'const') refuse(declared, name)
+    else if (value?.type === 'NewExpression' && !READ_ONLY.test(source.slice(declared.start, value.start)))
+      refuse(declared, name)
+  }
+  for (const { node, isInFunction } of nodesIn(program, false)) {
+    if (
+      node.type === 'PropertyDefinition' &&
+      node.static &&
+      !/^static readonly/.test(source.slice(node.start))
+    )
+      refuse(node, source.slice(node.key.start, node.key.end))
+    const changed = isInFunction ? changedBy(node, held) : null
+    if (changed !== null) refuse(node, changed)
+  }
+  return problems
+}
+
+interface Held {
+  readonly kind: string
+  readonly value: Expression | null | undefined
+  readonly declared: AnyNode
+}
+
+function heldByModule(program: Program): ReadonlyMap<string, Held> {
+  const held = new Map<string, Held>()
+  for (const statement of program.body) {
+    const declaration = statement.type === 'ExportNamedDeclaration' ? statement.declaration : statement
+    if (declaration?.type !== 'VariableDeclaration') continue
+    for (const { id, init } of declaration.declarations)
+      if (id.type === 'Identifier') held.set(id.name, { kind: declaration.kind, value: init, declared: id })
+  }
+  return held
+}
+
+/** Whatever of the module this node of a function changes. */
+function changedBy(node: AnyNode, held: ReadonlyMap<string, Held>): string | null {
+  const known = (name: string | null) => (name !== null && held.has(name) ? name : null)
+  if (node.type === 'AssignmentExpression') return known(rootOf(node.left))
+  if (node.type === 'UpdateExpression' || (node.type === 'UnaryExpression' && node.operator === 'delete'))
+    return known(rootOf(node.argument))
+  if (node.type === 'ExpressionStatement' && node.expression.type === 'CallExpression') {
+    const { callee } = node.expression
+    return callee.type === 'MemberExpression' ? known(rootOf(callee)) : null
+  }
+  if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return null
+  const { object, property } = node.callee
+  if (object.type !== 'Identifier' || property.type !== 'Identifier') return null
+  const value = held.get(object.name)?.value
+  const hasPlace = value?.type === 'Literal' && /[gy]/.test(value.regex?.flags ?? '')
+  const changes = MUTATING.includes(property.name) || (hasPlace && ['exec', 'test'].includes(property.name))
+  return changes ? known(object.name) : null
+}
+
+/** The name at the left of a chain of members. */
+function rootOf(node: AnyNode | Super): string | null {
+  if (node.type === 'MemberExpression') return rootOf(node.object)
+  return node.type === 'Identifier' ? node.name : null
+}
+
+interface Visited {
+  readonly node: AnyNode
+  readonly isInFunction: boolean
+}
+
+function* nodesIn(value: unknown, isInFunction: boolean): Generator<Visited> {
+  if (Array.isArray(value)) for (const each of value) yield* nodesIn(each, isInFunction)
+  if (!isNode(value)) return
+  yield { node: value, isInFunction }
+  const isInside = isInFunction || /Function|PropertyDefinition/.test(value.type)
+  for (const child of Object.values(value)) yield* nodesIn(child, isInside)
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string'
+}
+
+const READ_ONLY = /^\w+\s*:\s*(?:readonly\b|Readonly)/
 
 function shapeProblems(file: string, source: string, words: readonly Word[]): string[] {
   const problems: string[] = []

@@ -4,6 +4,7 @@ import { classify } from '../../src/classify/verdict/classify.ts'
 import { Conduct } from '../../src/classify/verdict/conduct.ts'
 import { type CorpusRow, parseCorpusRow } from '../../src/classify/known/corpus.ts'
 import type { Proofs } from '../../src/classify/verdict/proof.ts'
+import { Scratch } from '../../src/classify/verdict/scratch.ts'
 import { Traffic } from '../../src/classify/verdict/traffic.ts'
 import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
@@ -112,7 +113,12 @@ function copied(text: string): string {
 function nanoseconds(knowledge: Knowledge, requests: readonly Request[]): number {
   const from = process.hrtime.bigint()
   for (const { print, head, conduct } of requests)
-    SINK.last = classify(knowledge, print, head, conduct ?? conductOf(), 0, NOW_MS, UNSIGNED)
+    SINK.last = classify(
+      knowledge,
+      { print, head, conduct: conduct ?? conductOf(), nowMs: NOW_MS },
+      UNSIGNED,
+      SCRATCH,
+    )
   return Number(process.hrtime.bigint() - from) / requests.length
 }
 
@@ -121,6 +127,7 @@ function conductOf(): Conduct {
   return new Conduct(TRAFFIC, '192.0.2.1')
 }
 
+const SCRATCH = new Scratch()
 const TRAFFIC = new Traffic()
 const NOW_MS = 1.8e12
 /** As it is where nobody has signed: addresses can be asked about, and are not. */

@@ -3,11 +3,13 @@ import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { calculateJa4, readTlsClientHello } from 'read-tls-client-hello'
 import { ja4, ja4Forms } from '../../src/fingerprint/ja4.ts'
-import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
+import { ja4h, NameHashes } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import { ja4x, ja4xRaw } from '../../src/fingerprint/ja4plus/ja4x.ts'
+import { FingerprintText } from '../../src/fingerprint/text.ts'
 import { stableKey } from '../../src/fingerprint/stable-key.ts'
 import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
+import { PolicyRequest } from '../../src/policy/request.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
 import { type ClientHello, parseClientHello } from '../../src/wire/client-hello.ts'
 import { HelloReader } from '../../src/wire/record.ts'
@@ -74,25 +76,29 @@ const facts: Facts = {
   forged: [],
 }
 
+const text = new FingerprintText()
+const names = new NameHashes()
+const request = new PolicyRequest()
+
 const theirSource = new Readable({ read: () => undefined })
 theirSource.push(stream)
 const theirHello = await readTlsClientHello(theirSource)
 
 const measured: readonly Measured[] = [
   { name: 'the two SHA-256 of a JA4', floor: 0, run: () => hashAll(ja4Texts) },
-  { name: 'hello parse + JA4', floor: 0, run: () => ja4(helloOf(message), 'tcp') },
-  { name: 'the same from TLS records', floor: 0, run: () => ja4(helloOf(messageOf(stream)), 'tcp') },
-  { name: 'stable key of a parsed hello', floor: 0, run: () => stableKey(hello, 'tcp') },
+  { name: 'hello parse + JA4', floor: 0, run: () => ja4(helloOf(message), 'tcp', text) },
+  { name: 'the same from TLS records', floor: 0, run: () => ja4(helloOf(messageOf(stream)), 'tcp', text) },
+  { name: 'stable key of a parsed hello', floor: 0, run: () => stableKey(hello, 'tcp', text) },
   { name: 'read-tls-client-hello, parse + JA4', floor: 0, run: theirJa4 },
   { name: 'read-tls-client-hello, JA4 alone', floor: 0, run: () => calculateJa4(theirHello) },
   { name: 'the three SHA-256 of a JA4H', floor: 6, run: () => hashAll(ja4hTexts) },
-  { name: 'JA4H, 14 headers and 4 cookies', floor: 6, run: () => ja4h(head) },
+  { name: 'JA4H, 14 headers and 4 cookies', floor: 6, run: () => ja4h(head, names) },
   { name: 'the three SHA-256 of a JA4X', floor: 8, run: () => hashAll(ja4xTexts) },
   { name: 'certificate parse + JA4X', floor: 8, run: () => ja4x(oidsOf(certificate)) },
-  { name: 'policy of 50 rules, none holds', floor: 0, run: () => decide(policy, facts, 0) },
-  { name: 'a rule with path and method', floor: 11, run: () => decide(simple, facts, 0) },
-  { name: 'the same as an expression', floor: 11, run: () => decide(expression, facts, 0) },
-  { name: 'an expression about a header', floor: 11, run: () => decide(headers, facts, 0) },
+  { name: 'policy of 50 rules, none holds', floor: 0, run: () => decide(policy, facts, 0, request) },
+  { name: 'a rule with path and method', floor: 11, run: () => decide(simple, facts, 0, request) },
+  { name: 'the same as an expression', floor: 11, run: () => decide(expression, facts, 0, request) },
+  { name: 'an expression about a header', floor: 11, run: () => decide(headers, facts, 0, request) },
 ]
 
 const best = measured.map(() => Number.POSITIVE_INFINITY)

@@ -2,6 +2,7 @@ import { brotliDecompressSync, inflateSync, zstdDecompressSync } from 'node:zlib
 import { ja4, ja4Forms } from '../fingerprint/ja4.ts'
 import { ja4s, ja4sRaw } from '../fingerprint/ja4plus/ja4s.ts'
 import { ja4x, ja4xRaw } from '../fingerprint/ja4plus/ja4x.ts'
+import { FingerprintText } from '../fingerprint/text.ts'
 import { stableKey } from '../fingerprint/stable-key.ts'
 import { CERTIFICATE, parseCertificates, parseCertificates13 } from '../wire/certificate.ts'
 import type { Transport } from '../wire/client-hello.ts'
@@ -110,6 +111,7 @@ export class Handshake {
       if (this.#later.length < LATER_MAX) this.#later.push(ja4(hello, this.transport))
       return
     }
+    const text = new FingerprintText()
     this.clientRandom = new Uint8Array(hello.random)
     this.#first = {
       kind: 'tls',
@@ -117,8 +119,8 @@ export class Handshake {
       frame,
       sni: hello.serverName,
       alpn: hello.alpn.map((name) => Buffer.from(name).toString('latin1')),
-      ...ja4Forms(hello, this.transport),
-      ja4_stable: stableKey(hello, this.transport),
+      ...ja4Forms(hello, this.transport, text),
+      ja4_stable: stableKey(hello, this.transport, text),
       ...NOT_SEEN,
     }
   }

@@ -1,3 +1,4 @@
+import { HTTP2_PREFACE } from '../wire/http2-preface.ts'
 import { ByteQueue } from '../wire/byte-queue.ts'
 import { blockFragment, END_HEADERS } from '../wire/field-block.ts'
 import type { RequestHead } from '../wire/request-head.ts'
@@ -165,7 +166,6 @@ function pseudoHeader(rawHeaders: readonly string[], name: string): string | nul
 }
 
 /** §3.4. */
-export const HTTP2_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
 /** The same limit as for an HTTP/1 head, for all frames of a block together. */
 export const BLOCK_BYTES_MAX = 256 * 1024

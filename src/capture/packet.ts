@@ -1,3 +1,4 @@
+import { ipv4Text, ipv6Text } from '../wire/ip-address.ts'
 import { IpFragments } from './ip-fragments.ts'
 
 /**
@@ -290,25 +291,9 @@ export class PacketDecoder {
   }
 }
 
-/** An address in its usual text form (RFC 5952 for IPv6). */
+/** An address in its usual text form. An IPv4 address is the first word. */
 export function addressText(words: ArrayLike<number>, isIpv6: boolean): string {
-  if (!isIpv6) return [24, 16, 8, 0].map((shift) => (words[0]! >>> shift) & 255).join('.')
-  const groups: number[] = []
-  for (let word = 0; word < 4; word++) groups.push(words[word]! >>> 16, words[word]! & 0xffff)
-  const zeros = longestZeros(groups)
-  const hex = groups.map((group) => group.toString(16))
-  if (zeros.length < 2) return hex.join(':')
-  return `${hex.slice(0, zeros.at).join(':')}::${hex.slice(zeros.at + zeros.length).join(':')}`
-}
-
-function longestZeros(groups: readonly number[]): { at: number; length: number } {
-  let best = { at: 0, length: 0 }
-  let run = 0
-  for (let i = 0; i < groups.length; i++) {
-    run = groups[i] === 0 ? run + 1 : 0
-    if (run > best.length) best = { at: i - run + 1, length: run }
-  }
-  return best
+  return isIpv6 ? ipv6Text(words) : ipv4Text(words[0]!)
 }
 
 /** Reads zeros past the end. Callers check the length where it matters. */

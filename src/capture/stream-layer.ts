@@ -1,10 +1,13 @@
 import { ByteQueue } from '../wire/byte-queue.ts'
+import { HTTP2_PREFACE } from '../wire/http2-preface.ts'
+import { mayBegin } from '../wire/opening-bytes.ts'
+import { parseProxyHeader } from '../wire/proxy-protocol.ts'
 import { HANDSHAKE } from '../wire/record.ts'
 import type { Endpoints, FindingSink } from './finding.ts'
 import { foundRequest } from './finding.ts'
 import { Handshake } from './handshake.ts'
 import { Http1Requests, looksLikeRequest } from './http1.ts'
-import { HTTP2_PREFACE, Http2Requests } from './http2.ts'
+import { Http2Requests } from './http2.ts'
 import type { KeyLog } from './key-log.ts'
 import { TlsSession } from './tls-session.ts'
 
@@ -202,7 +205,7 @@ function openingOf(bytes: Uint8Array, from: number, passed: number): Opening {
   const hello = helloAt(bytes, at, passed > 0)
   if (hello !== 'no') return { kind: hello, at }
   const rest = bytes.subarray(at)
-  if (isPrefix(HTTP2_PREFACE, rest))
+  if (rest.length > 0 && mayBegin(rest, HTTP2_PREFACE))
     return { kind: rest.length < HTTP2_PREFACE.length ? 'unclear' : 'http2', at }
   if (isText(rest[0]) && looksLikeRequest(rest) !== 'no') return { kind: 'http1', at }
   const end = passed < PROLOGUE_BYTES_MAX ? Math.min(bytes.length, at + PROLOGUE_BYTES_MAX) : 0
@@ -248,28 +251,11 @@ function isText(byte: number | undefined): boolean {
  * needed.
  */
 function proxyHeaderLength(bytes: Uint8Array): number | null {
-  if (isPrefix(PROXY_1, bytes)) {
-    const lineFeed = bytes.subarray(0, PROXY_1_BYTES_MAX).indexOf(0x0a)
-    if (lineFeed !== -1) return lineFeed + 1
-    return bytes.length < PROXY_1_BYTES_MAX ? null : 0
-  }
-  if (!isPrefix(PROXY_2, bytes)) return 0
-  if (bytes.length < 16) return null
-  const length = 16 + ((bytes[14]! << 8) | bytes[15]!)
-  return length <= PROXY_2_BYTES_MAX ? (bytes.length < length ? null : length) : 0
+  if (bytes.length === 0) return 0
+  const read = parseProxyHeader(bytes)
+  return read.kind === 'need-more' ? null : read.kind === 'header' ? read.length : 0
 }
 
-/** Whether `bytes` begins with `expected` or is a prefix of it. */
-function isPrefix(expected: Uint8Array, bytes: Uint8Array): boolean {
-  const length = Math.min(expected.length, bytes.length)
-  for (let i = 0; i < length; i++) if (bytes[i] !== expected[i]) return false
-  return length > 0
-}
-
-const PROXY_1 = Buffer.from('PROXY ', 'latin1')
-const PROXY_2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
-const PROXY_1_BYTES_MAX = 107
-const PROXY_2_BYTES_MAX = 4096
 /** How far into a stream a hello is searched for in the middle of a segment. */
 const PROLOGUE_BYTES_MAX = 4096
 /** After so many unrecognised bytes the stream is given up. */

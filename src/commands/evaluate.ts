@@ -4,7 +4,7 @@ import {
   type Evaluation,
   evaluate as evaluateAll,
   type Judgement,
-  judgeRow,
+  judgeRows,
 } from '../classify/measure/evaluation.ts'
 import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
@@ -100,7 +100,7 @@ async function readAll(paths: readonly string[], io: Io): Promise<{ rows: Corpus
 }
 
 function judged(knowledge: Knowledge, rows: readonly CorpusRow[]): readonly Judgement[] {
-  return rows.map((row) => judgeRow(knowledge, row)).filter((judgement) => judgement !== null)
+  return judgeRows(knowledge, rows)
 }
 
 function report(evaluation: Evaluation): string {

@@ -1,7 +1,8 @@
 import { evidenceOf } from '../classify/verdict/classify.ts'
 import { Conduct } from '../classify/verdict/conduct.ts'
+import { Scratch } from '../classify/verdict/scratch.ts'
 import type { CorpusRow } from '../classify/known/corpus.ts'
-import { type Judgement, judgeRow, truthOf } from '../classify/measure/evaluation.ts'
+import { type Judgement, judgeRows, truthOf } from '../classify/measure/evaluation.ts'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../classify/known/evidence.ts'
 import { type Example, fitCalibration, fitTemperature, fitWeights } from '../classify/measure/fit.ts'
 import type { Software } from '../classify/known/software.ts'
@@ -34,7 +35,7 @@ export function crossValidate(
     const others = rows.filter((row) => !group.has(row.client))
     const knowledge = knowledgeOf(known, { ...weights, ...calibrationOf(known, others) })
     const held = rows.filter(({ client }) => group.has(client))
-    return held.map((row) => judgeRow(knowledge, row)).filter((judgement) => judgement !== null)
+    return judgeRows(knowledge, held)
   })
 }
 
@@ -126,12 +127,14 @@ function* examplesWith(
   share: number,
 ): Generator<LabelledExample> {
   const knowledge = knowledgeOf(list, NO_WEIGHTS)
+  const scratch = new Scratch()
   for (const { client, label, print, requests } of rows) {
     const truth = truthOf(label)
     if (truth === null) continue
     const conduct = new Conduct()
     for (const { head, ja4h, atMs } of requests) {
-      const kinds = evidenceOf(knowledge, { connection: print, ja4h }, head, conduct, atMs ?? 0)
+      const request = { print: { connection: print, ja4h }, head, conduct, nowMs: atMs ?? 0 }
+      const kinds = evidenceOf(knowledge, request, scratch)
       const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
       yield { client, example: { marks, truth, weight: share / requests.length } }
     }
@@ -173,7 +176,7 @@ function calibrationOf(
   )
   const judgements = groups.flatMap(({ known, weights, own }) => {
     const knowledge = knowledgeOf(known, { ...weights, temperature })
-    return own.map((row) => judgeRow(knowledge, row)).filter((judgement) => judgement !== null)
+    return judgeRows(knowledge, own)
   })
   const told = judgements.filter(
     ({ row, verdict }) => verdict.kind !== 'unknown' && truthOf(row.label) !== null,

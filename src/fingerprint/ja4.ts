@@ -22,28 +22,37 @@ export interface Ja4Forms {
   readonly ja4_ro: string
 }
 
-/** The JA4 of a client. Spec: FoxIO ja4/technical_details/JA4.md. */
-export function ja4(hello: ClientHello, transport: Transport): Ja4 {
-  return `${prefix(hello, transport)}_${ciphersHash(hello)}_${sortedExtensions(hello).hash12()}` as Ja4
+/**
+ * The JA4 of a client. Spec: FoxIO ja4/technical_details/JA4.md. `text`: working memory, here and below; a
+ * caller that reads many hellos passes its own.
+ */
+export function ja4(hello: ClientHello, transport: Transport, text = new FingerprintText()): Ja4 {
+  const b = text.hashSorted(hello.ciphers)
+  return `${prefix(hello, transport)}_${b}_${sortedExtensions(hello, text).hash12()}` as Ja4
 }
 
 /**
  * The JA4 that a hello would have if it did not resume a session: without pre_shared_key and early_data.
  * `null` if it does not resume one.
  */
-export function unresumedJa4(hello: ClientHello, transport: Transport): Ja4 | null {
+export function unresumedJa4(
+  hello: ClientHello,
+  transport: Transport,
+  text = new FingerprintText(),
+): Ja4 | null {
   if (!hello.extensions.includes(PRE_SHARED_KEY)) return null
   const extensions = hello.extensions.filter((type) => type !== PRE_SHARED_KEY && type !== EARLY_DATA)
-  return ja4({ ...hello, extensions }, transport)
+  return ja4({ ...hello, extensions }, transport, text)
 }
 
-export function ja4Forms(hello: ClientHello, transport: Transport): Ja4Forms {
+export function ja4Forms(hello: ClientHello, transport: Transport, text = new FingerprintText()): Ja4Forms {
   const a = prefix(hello, transport)
+  const { ciphers } = hello
   return {
-    ja4: ja4(hello, transport),
-    ja4_r: `${a}_${sortedCiphers(hello).text()}_${sortedExtensions(hello).text()}`,
-    ja4_o: `${a}_${sentCiphers(hello).hash12()}_${sentExtensions(hello).hash12()}`,
-    ja4_ro: `${a}_${sentCiphers(hello).text()}_${sentExtensions(hello).text()}`,
+    ja4: ja4(hello, transport, text),
+    ja4_r: `${a}_${text.clear().sorted(ciphers).text()}_${sortedExtensions(hello, text).text()}`,
+    ja4_o: `${a}_${text.clear().list(ciphers).hash12()}_${sentExtensions(hello, text).hash12()}`,
+    ja4_ro: `${a}_${text.clear().list(ciphers).text()}_${sentExtensions(hello, text).text()}`,
   }
 }
 
@@ -56,42 +65,27 @@ export function prefix(hello: ClientHello, transport: Transport, leftOut: LeftOu
   return `${TRANSPORT_MARKS[transport]}${version}${sni}${counts}${alpnMark(hello.alpn[0])}`
 }
 
-/** Part b. Kept for the last hello, because it is needed several times for each. */
-export function ciphersHash(hello: ClientHello): string {
-  if (hello.ciphers !== lastCiphers) {
-    lastHash = sortedCiphers(hello).hash12()
-    lastCiphers = hello.ciphers
-  }
-  return lastHash
-}
-
-let lastCiphers: readonly number[] | null = null
-let lastHash = ''
-
-function sortedCiphers(hello: ClientHello): FingerprintText {
-  return TEXT.clear().sorted(hello.ciphers)
-}
-
 /**
  * Part c: the sorted extensions, then the signature algorithms in the order sent, because that order is a
  * signal.
  */
-export function sortedExtensions(hello: ClientHello, leftOut: LeftOut = GREASE): FingerprintText {
-  return TEXT.clear()
+export function sortedExtensions(
+  hello: ClientHello,
+  text: FingerprintText,
+  leftOut: LeftOut = GREASE,
+): FingerprintText {
+  return text
+    .clear()
     .sorted(hello.extensions, leftOut | SHOWN_ELSEWHERE)
     .section(hello.signatureAlgorithms)
-}
-
-function sentCiphers(hello: ClientHello): FingerprintText {
-  return TEXT.clear().list(hello.ciphers)
 }
 
 /**
  * All extensions as sent, with SNI and ALPN. If there are no others, the list is still hashed: the spec's
  * zeros are only for an empty list. The Rust and Zeek references do the same, the Python one does not.
  */
-function sentExtensions(hello: ClientHello): FingerprintText {
-  return TEXT.clear().list(hello.extensions).section(hello.signatureAlgorithms)
+function sentExtensions(hello: ClientHello, text: FingerprintText): FingerprintText {
+  return text.clear().list(hello.extensions).section(hello.signatureAlgorithms)
 }
 
 /**
@@ -152,4 +146,3 @@ const VERSION_MARKS: ReadonlyMap<number, string> = new Map([
   [0xfefc, 'd3'],
 ])
 const HEX_DIGITS = '0123456789abcdef'
-const TEXT = new FingerprintText()

@@ -29,8 +29,12 @@ const PADDING = 0x0015 // its presence depends on the size of the hello
 const SESSION_TICKET = 0x0023 // some clients omit it when they offer a pre-shared key
 const COOKIE = 0x002c // echoed in the hello after a HelloRetryRequest
 
-const MARKS = new Uint8Array(0x1_0000)
-for (let value = 0; value < MARKS.length; value++) if (isGrease(value)) MARKS[value] = GREASE
-MARKS[EXT_SERVER_NAME] = SHOWN_ELSEWHERE
-MARKS[EXT_ALPN] = SHOWN_ELSEWHERE
-for (const type of [PADDING, SESSION_TICKET, PRE_SHARED_KEY, EARLY_DATA, COOKIE]) MARKS[type] = FLEETING
+const MARKS = tableOfMarks()
+
+function tableOfMarks(): Uint8Array {
+  const marks = new Uint8Array(0x1_0000)
+  for (let value = 0; value < marks.length; value++) if (isGrease(value)) marks[value] = GREASE
+  for (const type of [EXT_SERVER_NAME, EXT_ALPN]) marks[type] = SHOWN_ELSEWHERE
+  for (const type of [PADDING, SESSION_TICKET, PRE_SHARED_KEY, EARLY_DATA, COOKIE]) marks[type] = FLEETING
+  return marks
+}

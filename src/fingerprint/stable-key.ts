@@ -1,7 +1,8 @@
 import type { Brand } from '../shared/brand.ts'
 import type { ClientHello, Transport } from '../wire/client-hello.ts'
-import { ciphersHash, prefix, sortedExtensions } from './ja4.ts'
+import { prefix, sortedExtensions } from './ja4.ts'
 import { FLEETING, GREASE } from './left-out.ts'
+import { FingerprintText } from './text.ts'
 
 /**
  * What the first, resumed and retried hellos of a client have in common. Not a JA4, and not formatted like
@@ -15,9 +16,10 @@ export type StableKey = Brand<string, 'StableKey'>
  * JA4: `gs1-<a>-<b>-<c>`, where `gs1` names this definition. Clients with the same JA4 have the same key, and
  * so has a client with several JA4 that differ only in those extensions.
  */
-export function stableKey(hello: ClientHello, transport: Transport): StableKey {
+export function stableKey(hello: ClientHello, transport: Transport, text = new FingerprintText()): StableKey {
   const a = prefix(hello, transport, LEFT_OUT)
-  return `gs1-${a}-${ciphersHash(hello)}-${sortedExtensions(hello, LEFT_OUT).hash12()}` as StableKey
+  const b = text.hashSorted(hello.ciphers)
+  return `gs1-${a}-${b}-${sortedExtensions(hello, text, LEFT_OUT).hash12()}` as StableKey
 }
 
 const LEFT_OUT = GREASE | FLEETING

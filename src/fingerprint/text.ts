@@ -1,14 +1,18 @@
 import { hash } from 'node:crypto'
-import { HELLO_BYTES_MAX } from '../wire/client-hello.ts'
 import { GREASE, isLeftOut, type LeftOut } from './left-out.ts'
 
 /**
- * The text that a fingerprint hashes. It is written as bytes into one buffer that all calls share, which
- * costs a fifth of joining strings; every connection needs it. Finish one text (`hash12` or `text`) before
- * beginning the next.
+ * The text that a fingerprint hashes. It is written as bytes into a buffer that is reused, which costs a
+ * fifth of joining strings; every connection needs it. Finish one text (`hash12` or `text`) before beginning
+ * the next. One instance serves any number of hellos.
  */
 export class FingerprintText {
   #length = 0
+  #bytes = Buffer.alloc(VALUES * VALUE_BYTES)
+  /** The values about to be written. */
+  #kept = new Uint16Array(VALUES)
+  #lastValues: readonly number[] | null = null
+  #lastHash = ''
 
   clear(): this {
     this.#length = 0
@@ -17,44 +21,69 @@ export class FingerprintText {
 
   /** Appends the values except those left out, 4 hex digits each, in the given order. */
   list(values: readonly number[], leftOut: LeftOut = GREASE): this {
-    return this.#write(keepFirst(values, leftOut))
+    return this.#write(this.#keepFirst(values, leftOut))
   }
 
   /** Like `list`, but in ascending order. */
   sorted(values: readonly number[], leftOut: LeftOut = GREASE): this {
-    const kept = keepFirst(values, leftOut)
-    sortFirst(kept)
-    return this.#write(kept)
+    const count = this.#keepFirst(values, leftOut)
+    sortFirst(this.#kept, count)
+    return this.#write(count)
   }
 
   /** Like `list`, but with `_` instead of the comma before the first value. */
   section(values: readonly number[]): this {
     const at = this.#length
     this.list(values)
-    if (this.#length > at) BYTES[at] = UNDERSCORE
+    if (this.#length > at) this.#bytes[at] = UNDERSCORE
     return this
   }
 
   text(): string {
-    return BYTES.toString('latin1', FIRST, this.#length)
+    return this.#bytes.toString('latin1', FIRST, this.#length)
   }
 
   hash12(): string {
     if (this.#length === 0) return NOTHING
-    return hash('sha256', BYTES.subarray(FIRST, this.#length), 'hex').slice(0, 12)
+    return hash('sha256', this.#bytes.subarray(FIRST, this.#length), 'hex').slice(0, 12)
+  }
+
+  /** The hash of the sorted values alone. It is kept for the last list, because a hello needs it twice or more. */
+  hashSorted(values: readonly number[]): string {
+    if (values !== this.#lastValues) {
+      this.#lastHash = this.clear().sorted(values).hash12()
+      this.#lastValues = values
+    }
+    return this.#lastHash
+  }
+
+  /** Copies the values that are not left out into `#kept` and returns their number. */
+  #keepFirst(values: readonly number[], leftOut: LeftOut): number {
+    if (values.length > this.#kept.length) this.#kept = new Uint16Array(values.length)
+    const kept = this.#kept
+    let count = 0
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!
+      if (!isLeftOut(value, leftOut)) kept[count++] = value
+    }
+    return count
   }
 
   /** Writes a comma before every value. `text` and `hash12` skip the first comma. */
   #write(count: number): this {
     let at = this.#length
+    const end = at + count * VALUE_BYTES
+    if (end > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], end * 2)
+    const bytes = this.#bytes
+    const kept = this.#kept
     for (let i = 0; i < count; i++) {
-      const value = KEPT[i]!
-      BYTES[at] = COMMA
-      BYTES[at + 1] = HEX[value >> 12]!
-      BYTES[at + 2] = HEX[(value >> 8) & 15]!
-      BYTES[at + 3] = HEX[(value >> 4) & 15]!
-      BYTES[at + 4] = HEX[value & 15]!
-      at += 5
+      const value = kept[i]!
+      bytes[at] = COMMA
+      bytes[at + 1] = HEX.charCodeAt(value >> 12)
+      bytes[at + 2] = HEX.charCodeAt((value >> 8) & 15)
+      bytes[at + 3] = HEX.charCodeAt((value >> 4) & 15)
+      bytes[at + 4] = HEX.charCodeAt(value & 15)
+      at += VALUE_BYTES
     }
     this.#length = at
     return this
@@ -71,33 +100,23 @@ export function hash12(text: string): string {
   return hash('sha256', ascii ? text : Buffer.from(text, 'latin1'), 'hex').slice(0, 12)
 }
 
-/** Copies the values that are not left out into `KEPT` and returns their number. */
-function keepFirst(values: readonly number[], leftOut: LeftOut): number {
-  let kept = 0
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i]!
-    if (!isLeftOut(value, leftOut)) KEPT[kept++] = value
-  }
-  return kept
-}
-
 /**
  * The lists of a real hello are short, and insertion sort is far faster than the native sort there. A hostile
  * list must not make it quadratic.
  */
-function sortFirst(count: number): void {
+function sortFirst(kept: Uint16Array, count: number): void {
   if (count > INSERTION_MAX) {
-    KEPT.subarray(0, count).sort()
+    kept.subarray(0, count).sort()
     return
   }
   for (let i = 1; i < count; i++) {
-    const value = KEPT[i]!
+    const value = kept[i]!
     let at = i
-    while (at > 0 && KEPT[at - 1]! > value) {
-      KEPT[at] = KEPT[at - 1]!
+    while (at > 0 && kept[at - 1]! > value) {
+      kept[at] = kept[at - 1]!
       at--
     }
-    KEPT[at] = value
+    kept[at] = value
   }
 }
 
@@ -107,8 +126,8 @@ const INSERTION_MAX = 64
 const FIRST = 1
 const COMMA = 0x2c
 const UNDERSCORE = 0x5f
-const HEX = Buffer.from('0123456789abcdef')
-/** Enough for all 16-bit values of a hello of the largest size, at 5 bytes each. */
-const BYTES = Buffer.allocUnsafeSlow((HELLO_BYTES_MAX / 2 + 1) * 5)
-/** The values about to be written. */
-const KEPT = new Uint16Array(HELLO_BYTES_MAX / 2 + 1)
+const HEX = '0123456789abcdef'
+/** `,1301`. */
+const VALUE_BYTES = 5
+/** Enough for the hello of a client that is not hostile. */
+const VALUES = 256

@@ -243,6 +243,9 @@ const KEYS_MAX = 100_000
 const WHAT_WAS_DONE = 'what was done: only what this rule, on trial, would have done was recorded'
 /** Rule names of decisions made by settings, without evaluating a rule. */
 const OF_SETTINGS: ReadonlySet<string> = new Set([
-  ...['proxy.fail', 'proxy.hosts', 'proxy.tls.require_sni', 'proxy.tls.sni_mismatch'],
+  'proxy.fail',
+  'proxy.hosts',
+  'proxy.tls.require_sni',
+  'proxy.tls.sni_mismatch',
   'proxy.odd_header_names',
 ])

@@ -56,7 +56,11 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 
 /** Defaults of members that were added later. */
 const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
-  ...{ limited: false, signer: null, key: null, signatureFault: null, allegedSigner: null },
+  limited: false,
+  signer: null,
+  key: null,
+  signatureFault: null,
+  allegedSigner: null,
 }
 const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['id', text],

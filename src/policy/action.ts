@@ -258,8 +258,17 @@ const TAG_VALUE = /^[!-~](?:[ -~]*[!-~])?$/
 /** Headers that the proxy sets itself. A rule must not contradict them. */
 const RESERVED: ReadonlySet<string> = new Set(
   [
-    ...['verdict', 'name', 'category', 'confidence', 'verified', 'identity', 'key', 'conflict', 'action'],
-    ...['decision-id', 'signature'],
+    'verdict',
+    'name',
+    'category',
+    'confidence',
+    'verified',
+    'identity',
+    'key',
+    'conflict',
+    'action',
+    'decision-id',
+    'signature',
   ].map((name) => `x-agent-${name}`),
 )
 const URI_CHARACTERS = /^[\w.~!*'();:@&=+$,/?#[\]%-]+$/

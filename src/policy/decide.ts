@@ -1,5 +1,5 @@
 import type { Outcome } from './action.ts'
-import { hold } from './condition.ts'
+import { hold } from './condition-form.ts'
 import type { Facts } from './facts.ts'
 import type { Policy, Rule } from './policy.ts'
 import { PolicyRequest } from './request.ts'
@@ -12,36 +12,27 @@ export interface Decision extends Outcome {
 /**
  * The first rule that holds decides; dry-run rules never decide. This function is total and pure: the same
  * facts, policy and time give the same decision. It allocates only if a dry-run rule held, or if text is
- * compared regardless of case.
+ * compared regardless of case. `request`: working memory; a caller that decides on many requests passes its
+ * own, which also counts failed expressions.
  */
-export function decide(policy: Policy, facts: Facts, nowMs: number): Decision {
+export function decide(policy: Policy, facts: Facts, nowMs: number, request = new PolicyRequest()): Decision {
   const { rules } = policy
   let wouldHave: Outcome | null = null
-  REQUEST.read(facts, policy.asked)
+  request.read(facts, policy.asked)
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i]!
     if (nowMs >= rule.expiresMs) continue
-    const isHolding = holds(rule, REQUEST)
-    if (REQUEST.hasFailed) failures++
+    const isHolding = holds(rule, request)
+    if (request.hasFailed) request.failures++
     if (!isHolding) continue
-    if (!rule.isDryRun) return decision(rule.decision, wouldHave)
+    if (!rule.isDryRun) return decision(rule.decision, wouldHave, request)
     wouldHave ??= rule.decision
   }
-  return decision(policy.otherwise, wouldHave)
+  return decision(policy.otherwise, wouldHave, request)
 }
 
-/** How many times a rule was tried whose expression had no answer. */
-export function expressionFailures(): number {
-  return failures
-}
-
-/** How many requests have used up the step limit of expressions. */
-export function expressionOverruns(): number {
-  return overruns
-}
-
-function decision(settled: Decision, wouldHave: Outcome | null): Decision {
-  if (REQUEST.stepsLeft < 0) overruns++
+function decision(settled: Decision, wouldHave: Outcome | null, request: PolicyRequest): Decision {
+  if (request.stepsLeft < 0) request.overruns++
   return wouldHave === null ? settled : { action: settled.action, rule: settled.rule, wouldHave }
 }
 
@@ -73,8 +64,3 @@ function holdsAnotherWay({ tests, isRestricting }: Rule, request: PolicyRequest)
   request.failedAs = false
   return isHolding
 }
-
-/** One instance for all requests. Nothing here awaits, so two requests cannot overlap. */
-const REQUEST = new PolicyRequest()
-let failures = 0
-let overruns = 0

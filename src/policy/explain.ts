@@ -1,7 +1,6 @@
 import { foldHeaderName, isFoldedName } from '../wire/header-name.ts'
 import type { CompiledCondition } from './condition.ts'
 import { type Decision, decide, holds } from './decide.ts'
-import { factsFor } from './expression-facts.ts'
 import type { Facts } from './facts.ts'
 import type { Policy, Rule } from './policy.ts'
 import { PolicyRequest } from './request.ts'
@@ -88,7 +87,7 @@ function headersSeen({ facts: { rawHeaders } }: PolicyRequest, takes: unknown): 
 
 /** The values of the facts that an expression names literally. */
 function expressionSeen(request: PolicyRequest, takes: unknown): object {
-  const values = factsFor(request)
+  const values = request.shown
   const facts = values as unknown as Record<string, Record<string, unknown>>
   const named = new Set(
     String(takes).match(/\b(?:request|client|verdict|fingerprint)\.(?!headers)\w+/g) ?? [],

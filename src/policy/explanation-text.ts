@@ -15,9 +15,14 @@ export interface ExplainedRule {
 
 export function rulesOf(rules: readonly RuleExplanation[]): ExplainedRule[] {
   return rules.map((each) => ({
-    ...{ rule: each.rule, holds: each.holds, decides: each.decides },
-    ...{ dry_run: each.isDryRun, expired: each.hasExpired, doubtful: each.isDoubtful },
-    ...{ why: whyOf(each), conditions: each.conditions },
+    rule: each.rule,
+    holds: each.holds,
+    decides: each.decides,
+    dry_run: each.isDryRun,
+    expired: each.hasExpired,
+    doubtful: each.isDoubtful,
+    why: whyOf(each),
+    conditions: each.conditions,
   }))
 }
 

@@ -1,6 +1,6 @@
 import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
-import type { PolicyRequest } from './request.ts'
+import type { Facts } from './facts.ts'
 
 /** The facts that an expression can use, and their CEL types. */
 export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 'bool'>> = {
@@ -36,33 +36,57 @@ export interface ExpressionFacts {
   readonly forged: boolean
 }
 
-/**
- * Returns one shared object that reads the most recent request. Values are computed only when an expression
- * uses them.
- */
-export function factsFor(request: PolicyRequest): ExpressionFacts {
-  current = request
-  return FACTS
+/** The parts of a request that the facts are computed from. It is reused for all requests. */
+export interface FactSource {
+  readonly facts: Facts
+  readonly host: string | null
+  readonly hostEnd: number
+  readonly path: string
+  readonly pathEnd: number
+  readonly isPlain: boolean
+  readonly plainPath: string | null
+  headers: ReadonlyMap<string, string> | null
+}
+
+/** Reads whatever request the source holds. Values are computed only when an expression uses them. */
+export function expressionFacts(source: FactSource): ExpressionFacts {
+  return {
+    request: new RequestView(source),
+    client: new ClientView(source),
+    verdict: new VerdictView(source),
+    fingerprint: new FingerprintView(source),
+    get forged() {
+      return source.facts.forged.length > 0
+    },
+  }
+}
+
+class View {
+  protected readonly source: FactSource
+
+  constructor(source: FactSource) {
+    this.source = source
+  }
 }
 
 /** A missing value reads as an empty text. */
-class RequestView {
+class RequestView extends View {
   get method(): string {
-    return current.facts.method
+    return this.source.facts.method
   }
 
   get host(): string {
-    return current.host === null ? '' : current.host.slice(0, current.hostEnd)
+    return this.source.host === null ? '' : this.source.host.slice(0, this.source.hostEnd)
   }
 
   /** In the form that is being tried, as for the `path` condition. */
   get path(): string {
-    const { isPlain, plainPath, path, pathEnd } = current
+    const { isPlain, plainPath, path, pathEnd } = this.source
     return asText(isPlain && plainPath !== null ? plainPath : path.slice(0, pathEnd))
   }
 
   get query(): string {
-    const { path } = current.facts
+    const { path } = this.source.facts
     const from = path.indexOf('?')
     if (from === -1) return ''
     const end = path.indexOf('#')
@@ -71,71 +95,71 @@ class RequestView {
   }
 
   get headers(): ReadonlyMap<string, string> {
-    current.headers ??= headersOf(current.facts.rawHeaders)
-    return current.headers
+    this.source.headers ??= headersOf(this.source.facts.rawHeaders)
+    return this.source.headers
   }
 }
 
-class ClientView {
+class ClientView extends View {
   get address(): string {
-    return current.facts.address
+    return this.source.facts.address
   }
 }
 
-class VerdictView {
+class VerdictView extends View {
   get kind(): string {
-    return current.facts.verdict.kind
+    return this.source.facts.verdict.kind
   }
 
   get agent(): string {
-    return current.facts.verdict.agent?.id ?? ''
+    return this.source.facts.verdict.agent?.id ?? ''
   }
 
   get category(): string {
-    return current.facts.verdict.agent?.category ?? ''
+    return this.source.facts.verdict.agent?.category ?? ''
   }
 
   get software(): string {
-    return current.facts.verdict.software?.id ?? ''
+    return this.source.facts.verdict.software?.id ?? ''
   }
 
   get confidence(): number {
-    return current.facts.verdict.confidence
+    return this.source.facts.verdict.confidence
   }
 
   get verified(): boolean {
-    return current.facts.verdict.proof !== null
+    return this.source.facts.verdict.proof !== null
   }
 
   get proof_method(): string {
-    return current.facts.verdict.proof?.method ?? ''
+    return this.source.facts.verdict.proof?.method ?? ''
   }
 
   get signer(): string {
-    const { proof } = current.facts.verdict
+    const { proof } = this.source.facts.verdict
     return proof?.method === 'web-bot-auth' ? proof.agent : ''
   }
 
   get evidence(): readonly string[] {
-    return current.facts.verdict.evidence.map(({ kind }) => kind)
+    return this.source.facts.verdict.evidence.map(({ kind }) => kind)
   }
 }
 
-class FingerprintView {
+class FingerprintView extends View {
   get ja4(): string {
-    return current.facts.print.connection.ja4 ?? ''
+    return this.source.facts.print.connection.ja4 ?? ''
   }
 
   get ja4h(): string {
-    return current.facts.print.ja4h ?? ''
+    return this.source.facts.print.ja4h ?? ''
   }
 
   get stable(): string {
-    return current.facts.print.connection.stable ?? ''
+    return this.source.facts.print.connection.stable ?? ''
   }
 
   get http2(): string {
-    return current.facts.print.connection.http2 ?? ''
+    return this.source.facts.print.connection.http2 ?? ''
   }
 }
 
@@ -164,25 +188,13 @@ function headersOf(rawHeaders: readonly string[]): ReadonlyMap<string, string> {
 function asText(bytes: string): string {
   for (let i = 0; i < bytes.length; i++) {
     // A loop, not a callback per character: a callback takes 100 times as long, and a client can send 64 KiB.
-    if (bytes.charCodeAt(i) > 0x7f) return DECODER.decode(Buffer.from(bytes, 'latin1'))
+    if (bytes.charCodeAt(i) > 0x7f) return Buffer.from(bytes, 'latin1').toString()
   }
   return bytes
 }
 
-const DECODER = new TextDecoder()
-const FACTS: ExpressionFacts = {
-  request: new RequestView(),
-  client: new ClientView(),
-  verdict: new VerdictView(),
-  fingerprint: new FingerprintView(),
-  get forged() {
-    return current.facts.forged.length > 0
-  },
-}
-let current: PolicyRequest
-
 /** The class of each fact group, by name. */
-export const VIEWS: Readonly<Record<string, new () => object>> = {
+export const VIEWS: Readonly<Record<string, new (source: FactSource) => object>> = {
   request: RequestView,
   client: ClientView,
   verdict: VerdictView,

@@ -3,7 +3,7 @@ import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { type DocumentProblem, type Place, shown } from '../shared/problem.ts'
-import { type ExpressionFacts, FIELDS, factsFor, VIEWS } from './expression-facts.ts'
+import { type ExpressionFacts, FIELDS, VIEWS } from './expression-facts.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
 import type { PolicyRequest } from './request.ts'
 import { VOCABULARIES, vocabularyProblem } from './vocabulary.ts'
@@ -24,20 +24,36 @@ export interface Expression {
   evaluate(request: PolicyRequest): boolean | null
 }
 
-/**
- * Compiles an expression and checks its names, types and maximum cost. Returns `null` if it is refused. An
- * expression cannot loop without bound, and each step takes time linear in the length of its input. `names`:
- * maps compared ids, names and aliases to ids. `unknownWords`: collects unknown words, which then are equal to
- * nothing; `null`: they are refused.
- */
-export function readExpression(
+/** Compiles the expressions of one policy. */
+export class ExpressionCompiler {
+  /** Created for the first expression, because most policies have no expressions. */
+  #environment: Environment | null = null
+
+  /**
+   * Checks the names, types and maximum cost of an expression, too. Returns `null` if it is refused. An
+   * expression cannot loop without bound, and each step takes time linear in the length of its input.
+   * `names`: maps compared ids, names and aliases to ids. `unknownWords`: collects unknown words, which then
+   * are equal to nothing; `null`: they are refused.
+   */
+  compile(
+    place: Place,
+    names: SoftwareNames | null = null,
+    unknownWords: DocumentProblem[] | null = null,
+  ): Expression | null {
+    this.#environment ??= environment()
+    return readExpression(place, names, unknownWords, this.#environment)
+  }
+}
+
+function readExpression(
   place: Place,
-  names: SoftwareNames | null = null,
-  unknownWords: DocumentProblem[] | null = null,
+  names: SoftwareNames | null,
+  unknownWords: DocumentProblem[] | null,
+  by: Environment,
 ): Expression | null {
   const text = place.text('an expression, like request.method == "POST"', LENGTH_MAX)
   if (text === null) return null
-  const parsed = parse(text)
+  const parsed = parse(text, by)
   if (typeof parsed === 'string') return place.refuse(parsed)
   const walk = new Walk(text)
   const steps = walk.stepsOf(parsed.ast, [])
@@ -50,14 +66,15 @@ export function readExpression(
   if (steps > STEPS_MAX) return place.refuse(`can take ${steps} steps; at most ${STEPS_MAX} are allowed`)
   const { type, error } = parsed.check()
   if (type !== 'bool') return place.refuse(error === undefined ? notBoolean(type) : said(text, error))
-  const program = parse(replaced(text, [...walk.replacements, ...idsIn(walk.ids, names)]))
+  const program = parse(replaced(text, [...walk.replacements, ...idsIn(walk.ids, names)]), by)
   if (typeof program === 'string' || !program.check().valid)
     return place.refuse('is too long, or nested too deeply')
   const ids = walk.ids.map(({ of, name, start }) => ({
-    ...{ of, name },
+    of,
+    name,
     problem: (what: string) => place.problem(`${at(text, start)}${what}`),
   }))
-  return { asks: walk.asks, steps, ids, evaluate: (request) => answer(program, factsFor(request)) }
+  return { asks: walk.asks, steps, ids, evaluate: (request) => answer(program, request.shown) }
 }
 
 function answer(program: ParseResult, facts: ExpressionFacts): boolean | null {
@@ -68,10 +85,9 @@ function answer(program: ParseResult, facts: ExpressionFacts): boolean | null {
   }
 }
 
-function parse(text: string): ParseResult | string {
+function parse(text: string, by: Environment): ParseResult | string {
   try {
-    made ??= environment()
-    return made.parse(text)
+    return by.parse(text)
   } catch (error) {
     return said(text, error as Error)
   }
@@ -394,5 +410,3 @@ const FUNCTIONS: ReadonlyMap<string, true | string> = new Map<string, true | str
   ['bind', 'is not supported'],
   ['timestamp', 'is not supported, because an expression has no clock; see `expires`'],
 ])
-/** Created for the first expression, because most policies have no expressions. */
-let made: Environment | null = null

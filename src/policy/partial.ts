@@ -1,7 +1,7 @@
 import type { Outcome } from './action.ts'
 import type { CompiledCondition } from './condition.ts'
 import { holds } from './decide.ts'
-import { readExpression } from './expression.ts'
+import { ExpressionCompiler } from './expression.ts'
 import type { Facts } from './facts.ts'
 import type { Policy, Rule } from './policy.ts'
 import { Place } from '../shared/problem.ts'
@@ -76,7 +76,7 @@ function needsOf({ name, takes }: Pick<CompiledCondition, 'name' | 'takes'>): re
         return each.toLowerCase() === USER_AGENT ? [] : [`header ${each.toLowerCase()}`]
       })
     case 'expression':
-      return [...readExpression(Place.of(takes, []))!.asks].filter(isUnknown)
+      return [...new ExpressionCompiler().compile(Place.of(takes, []), null, [])!.asks].filter(isUnknown)
     case 'not':
       if (typeof takes === 'string') return needsOf({ name: 'expression', takes })
       return Object.entries(takes as object).flatMap(([each, value]) => needsOf({ name: each, takes: value }))

@@ -1,9 +1,11 @@
 import { isRestricting, type Outcome, readAction, readDuration } from './action.ts'
-import { type CompiledCondition, compileConditions, type Needs, type Test } from './condition.ts'
+import { type CompiledCondition, compileConditions } from './condition.ts'
+import type { PolicyNeeds, Test } from './condition-form.ts'
 import { daysSince1970 } from '../classify/known/calendar.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
-import { type Asked, REQUEST_STEPS_MAX } from './request.ts'
+import { ExpressionCompiler } from './expression.ts'
+import { type NeededFacts, REQUEST_STEPS_MAX } from './request.ts'
 import { idWarnings, type WrittenId } from './written-id.ts'
 
 /** A compiled policy. Nothing in it is parsed, sorted or lower-cased at request time. */
@@ -11,7 +13,7 @@ export interface Policy {
   readonly rules: readonly Rule[]
   /** The outcome if no rule holds. */
   readonly otherwise: SettledOutcome
-  readonly asked: Asked
+  readonly asked: NeededFacts
   /**
    * How long a request waits for the key of its signer. 0: it goes on as if the signature could not be
    * checked.
@@ -78,7 +80,14 @@ function readPolicy(
   const problems: DocumentProblem[] = []
   // A file in which everything is commented out is empty.
   const members = Place.of(value ?? {}, problems).members(['rules', 'otherwise', 'unknown_signer'])
-  const needs: Needs = { asked: new Set(), steps: 0, names, ids: [], unknownWords }
+  const needs: PolicyNeeds = {
+    asked: new Set(),
+    steps: 0,
+    names,
+    ids: [],
+    unknownWords,
+    expressions: new ExpressionCompiler(),
+  }
   const rules = readRules(members.get('rules'), upstreams, needs)
   const otherwise = members.get('otherwise')
   const action = otherwise === undefined ? TAG : readAction(otherwise, upstreams)
@@ -125,7 +134,11 @@ function readUnknownSigner(place: Place | undefined): number | null {
   return readDuration(wait, 1, SIGNER_WAIT_MS_MAX)
 }
 
-function readRules(place: Place | undefined, upstreams: readonly string[] | null, needs: Needs): Rule[] {
+function readRules(
+  place: Place | undefined,
+  upstreams: readonly string[] | null,
+  needs: PolicyNeeds,
+): Rule[] {
   const value = place?.value ?? []
   if (!Array.isArray(value)) {
     place!.refuse(`is ${shown(value)}; expected a list of rules`)
@@ -148,7 +161,7 @@ function readRule(
   item: Place,
   names: Set<string>,
   upstreams: readonly string[] | null,
-  needs: Needs,
+  needs: PolicyNeeds,
 ): Rule | null {
   if (!item.isMapping) return item.refuse(`is ${shown(item.value)}; expected a mapping`)
   const name = nameOf(item, names)

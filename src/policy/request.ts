@@ -2,11 +2,12 @@ import { Address } from '../wire/address-ranges.ts'
 import { hostEnd, hostOf } from '../wire/host.ts'
 import { isFoldedName } from '../wire/header-name.ts'
 import { UNKNOWN } from '../classify/verdict/verdict.ts'
+import { type ExpressionFacts, expressionFacts } from './expression-facts.ts'
 import type { Facts } from './facts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
 
 /** The facts that the rules of a policy use. Other facts are not computed. */
-export interface Asked {
+export interface NeededFacts {
   readonly host: boolean
   readonly path: boolean
   readonly address: boolean
@@ -34,6 +35,8 @@ export class PolicyRequest {
   /** In lower case: it costs one copy, and matching is about five times faster than ignoring case. */
   userAgent: string | null = null
   readonly address = new Address()
+  /** The facts as expressions read them. */
+  readonly shown: ExpressionFacts = expressionFacts(this)
   /** By folded name, for expressions. Created when an expression first uses it. */
   headers: ReadonlyMap<string, string> | null = null
   /** An expression had no answer. */
@@ -43,8 +46,12 @@ export class PolicyRequest {
 
   /** Steps left for expressions. Below 0: no further expression has an answer. */
   stepsLeft = 0
+  /** How many times a rule was tried whose expression had no answer. */
+  failures = 0
+  /** How many requests have used up the step limit of expressions. */
+  overruns = 0
 
-  read(facts: Facts, asked: Asked): void {
+  read(facts: Facts, asked: NeededFacts): void {
     this.facts = facts
     this.stepsLeft = REQUEST_STEPS_MAX
     this.isPlain = false

@@ -92,10 +92,20 @@ function readRequest(place: Place): WrittenRequest {
   const [ja4, http2] = [fingerprintOf('ja4'), fingerprintOf('http2')]
   const description = describeRequest(
     {
-      ...{ method, target: path, version: readVersion(members.get('http'), ja4, http2) },
-      ...{ rawHeaders, userAgent: null, address: textOf('address') },
-      ...{ ja4, http2, stable: fingerprintOf('stable'), ja4h: fingerprintOf('ja4h'), ja4s: null, ja4x: null },
-      ...{ noHello, isTls: noHello !== 'not-tls' },
+      method,
+      target: path,
+      version: readVersion(members.get('http'), ja4, http2),
+      rawHeaders,
+      userAgent: null,
+      address: textOf('address'),
+      ja4,
+      http2,
+      stable: fingerprintOf('stable'),
+      ja4h: fingerprintOf('ja4h'),
+      ja4s: null,
+      ja4x: null,
+      noHello,
+      isTls: noHello !== 'not-tls',
     },
     false,
   )
@@ -213,7 +223,17 @@ function asBytes(text: string): string {
 }
 
 const MEMBERS = [
-  ...['method', 'host', 'path', 'http', 'address', 'headers', 'ja4', 'ja4h', 'stable', 'http2', 'hello'],
+  'method',
+  'host',
+  'path',
+  'http',
+  'address',
+  'headers',
+  'ja4',
+  'ja4h',
+  'stable',
+  'http2',
+  'hello',
   'verdict',
 ]
 const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([

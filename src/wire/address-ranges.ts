@@ -49,9 +49,10 @@ export class Address {
   family: 0 | 4 | 6 = 0
 
   read(text: string): void {
-    this.family = readIpv4(text, 0, text.length, this.words) ? 4 : 0
-    if (this.family === 4 || !readIpv6(text, this.words)) return
-    this.family = isMapped(this.words) ? 4 : 6
+    const word = ipv4Word(text, 0)
+    if (word !== NO_ADDRESS) this.words[3] = word
+    const isRead = word !== NO_ADDRESS || readIpv6(text, this.words)
+    this.family = !isRead ? 0 : word !== NO_ADDRESS || isMapped(this.words) ? 4 : 6
   }
 }
 
@@ -128,33 +129,34 @@ function isMapped(words: Words): boolean {
   return words[0] === 0 && words[1] === 0 && words[2] === 0xffff
 }
 
-/** Four decimal numbers. Leading zeros are rejected because some parsers read them as octal. */
-function readIpv4(text: string, from: number, to: number, words: Words): boolean {
+/**
+ * The four decimal numbers from `from` to the end, as one word. Leading zeros are rejected because some
+ * parsers read them as octal.
+ */
+function ipv4Word(text: string, from: number): number {
   let word = 0
   let number = -1
   let dots = 0
-  for (let at = from; at < to; at++) {
+  for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === DOT) {
-      if (number === -1 || dots === 3) return false
+      if (number === -1 || dots === 3) return NO_ADDRESS
       word = word * 256 + number
       number = -1
       dots++
       continue
     }
     const digit = code - ZERO
-    if (digit < 0 || digit > 9 || number === 0) return false
+    if (digit < 0 || digit > 9 || number === 0) return NO_ADDRESS
     number = number === -1 ? digit : number * 10 + digit
-    if (number > 255) return false
+    if (number > 255) return NO_ADDRESS
   }
-  if (number === -1 || dots !== 3) return false
-  words[3] = word * 256 + number
-  return true
+  return number === -1 || dots !== 3 ? NO_ADDRESS : word * 256 + number
 }
 
 /** RFC 4291 §2.2, without a zone. */
 function readIpv6(text: string, words: Words): boolean {
-  GROUPS.fill(0)
+  words.fill(0)
   let count = 0
   let gap = text.startsWith('::') ? 0 : -1
   let at = gap === 0 ? 2 : 0
@@ -167,13 +169,14 @@ function readIpv6(text: string, words: Words): boolean {
       number = number * 16 + digit
     }
     if (text.charCodeAt(end) === DOT) {
-      if (count > 6 || !readIpv4(text, at, text.length, words)) return false
-      GROUPS[count++] = words[3]! >>> 16
-      GROUPS[count++] = words[3]! & 0xffff
+      const word = ipv4Word(text, at)
+      if (count > 6 || word === NO_ADDRESS) return false
+      setGroup(words, count++, word >>> 16)
+      setGroup(words, count++, word & 0xffff)
       break
     }
     if (count === 8 || end === at || end - at > 4) return false
-    GROUPS[count++] = number
+    setGroup(words, count++, number)
     if (end === text.length) break
     if (text.charCodeAt(end) !== COLON || end + 1 === text.length) return false
     at = end + 1
@@ -182,17 +185,24 @@ function readIpv6(text: string, words: Words): boolean {
     gap = count
     at++
   }
-  if (gap === -1 ? count !== 8 : count === 8) return false
-  if (gap !== -1) widen(gap, count)
-  for (let i = 0; i < 4; i++) words[i] = GROUPS[2 * i]! * 0x1_0000 + GROUPS[2 * i + 1]!
+  if (gap === -1) return count === 8
+  if (count === 8) return false
+  widen(words, gap, count)
   return true
 }
 
 /** Moves the groups behind `::` to the end and fills the gap with zeros. */
-function widen(gap: number, count: number): void {
-  const tailAt = 8 - (count - gap)
-  GROUPS.copyWithin(tailAt, gap, count)
-  GROUPS.fill(0, gap, tailAt)
+function widen(words: Words, gap: number, count: number): void {
+  for (let from = count - 1, to = 7; from >= gap; from--, to--) {
+    setGroup(words, to, (words[from >> 1]! >>> (from & 1 ? 0 : 16)) & 0xffff)
+    setGroup(words, from, 0)
+  }
+}
+
+/** Sets one of the eight groups of an IPv6 address. */
+function setGroup(words: Words, group: number, value: number): void {
+  const word = words[group >> 1]!
+  words[group >> 1] = group & 1 ? (word & 0xffff_0000) | value : (word & 0xffff) | (value << 16)
 }
 
 function digitOf(code: number): number {
@@ -204,10 +214,9 @@ function digitOf(code: number): number {
 const IPV4_AT = 3
 const IPV6_AT = 0
 const RANGE = /^([0-9a-fA-F:.]+)(?:\/(0|[1-9]\d{0,2}))?$/
-/** The groups of the IPv6 address being parsed. */
-const GROUPS = new Uint16Array(8)
 const ZERO = 0x30
 const DOT = 0x2e
 const COLON = 0x3a
 const LOWER_A = 0x61
 const NO_DIGIT = -1
+const NO_ADDRESS = -1

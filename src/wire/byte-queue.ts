@@ -90,4 +90,4 @@ function grown(needed: number): Uint8Array {
   return new Uint8Array(Math.max(256, needed * 2))
 }
 
-const EMPTY = new Uint8Array(0)
+const EMPTY = Uint8Array.of()

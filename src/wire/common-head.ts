@@ -83,7 +83,11 @@ const VERSION_LINE_LENGTH = ' HTTP/1.1\r\n'.length
 const SLICED_LENGTH_MIN = 13
 /** llhttp treats `proxy-connection` like `Connection`. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
-  ...['transfer-encoding', 'expect', 'upgrade', 'http2-settings', 'proxy-connection'],
+  'transfer-encoding',
+  'expect',
+  'upgrade',
+  'http2-settings',
+  'proxy-connection',
 ])
 const SPECIAL_LENGTHS: readonly boolean[] = Array.from({ length: 18 }, (_, length) =>
   [...ELSEWHERE, 'connection'].some((name) => name.length === length),

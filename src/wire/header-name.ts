@@ -61,14 +61,13 @@ function lengthBit(length: number): number {
 
 const COLON = 0x3a
 const HYPHEN = 0x2d
+const ALPHANUMERIC = /[A-Za-z0-9]/
 const NOT_ALPHANUMERIC = /[^A-Za-z0-9]/g
-const PLAIN = new Uint8Array(128)
 /** The folded code of each character code. */
-const FOLDED = new Uint8Array(128).fill(HYPHEN)
-for (const character of 'abcdefghijklmnopqrstuvwxyz0123456789') {
-  for (const each of [character, character.toUpperCase()]) {
-    PLAIN[each.charCodeAt(0)] = 1
-    FOLDED[each.charCodeAt(0)] = character.charCodeAt(0)
-  }
-}
-PLAIN[HYPHEN] = 1
+const FOLDED = Uint8Array.from({ length: 128 }, (_, code) =>
+  ALPHANUMERIC.test(String.fromCharCode(code))
+    ? String.fromCharCode(code).toLowerCase().charCodeAt(0)
+    : HYPHEN,
+)
+/** 1 for the character codes of names that all servers read alike. */
+const PLAIN = Uint8Array.from(FOLDED, (folded, code) => (folded !== HYPHEN || code === HYPHEN ? 1 : 0))

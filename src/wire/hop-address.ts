@@ -61,8 +61,7 @@ function forwardedNodes(value: string): string[] {
   for (;;) {
     let next = value[at]
     if (next !== ';' && next !== ',') {
-      PAIR.lastIndex = at
-      const [text, name, token, quoted] = PAIR.exec(value)! // the pattern also matches an empty text
+      const [text, name, token, quoted] = PAIR.exec(value.slice(at))! // the pattern also matches an empty text
       at += text.length
       if (name?.toLowerCase() === 'for') {
         if (node !== '') return [] // RFC 7239 §4: no parameter twice in an element
@@ -100,8 +99,8 @@ function nodeAddress(text: string): string | null {
 const HOPS_MAX = 64
 /** Enough for thirty hops with every parameter of RFC 7239. */
 const FORWARDED_LENGTH_MAX = 4_096
-/** RFC 7239 §4: `name=token`, `name="quoted"` or nothing, with blanks around it. Sticky: one pair at a time. */
+/** RFC 7239 §4: `name=token`, `name="quoted"` or nothing, with blanks around it. */
 const PAIR =
-  /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:([!#$%&'*+.^_`|~\w:[\]-]+)|"([^"\\]*(?:\\.[^"\\]*)*)"))?[ \t]*/y
+  /^[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:([!#$%&'*+.^_`|~\w:[\]-]+)|"([^"\\]*(?:\\.[^"\\]*)*)"))?[ \t]*/
 /** RFC 7239 §6.2: a number, or an obfuscated name. */
 const PORT = /^(?::(?:\d{1,5}|_[\w.-]+))?$/

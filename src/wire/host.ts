@@ -92,12 +92,12 @@ const DOT = 0x2e
 const OPEN_BRACKET = 0x5b
 const NAME_BYTE = 1
 const ADDRESS_BYTE = 2
-const KINDS = new Uint8Array(128)
-mark('0123456789abcdefABCDEF', NAME_BYTE | ADDRESS_BYTE)
-mark('ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ', NAME_BYTE)
-mark('-_~', NAME_BYTE)
-mark(':.', ADDRESS_BYTE)
-
-function mark(characters: string, kind: number): void {
-  for (const character of characters) KINDS[character.charCodeAt(0)]! |= kind
-}
+const NAME_CHARACTER = /[\w~-]/
+const ADDRESS_CHARACTER = /[\da-f:.]/i
+/** By character code. */
+const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const character = String.fromCharCode(code)
+  return (
+    (NAME_CHARACTER.test(character) ? NAME_BYTE : 0) | (ADDRESS_CHARACTER.test(character) ? ADDRESS_BYTE : 0)
+  )
+})

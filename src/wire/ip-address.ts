@@ -26,7 +26,9 @@ export class AddressSet {
 
   /** False for text that is not an address. */
   has(address: string): boolean {
-    return !this.isEmpty && ipFamily(address) !== 0 && this.#ranges.has(READ)
+    if (this.isEmpty) return false
+    const read = readAddress(address)
+    return read !== null && this.#ranges.has(read)
   }
 }
 
@@ -35,15 +37,7 @@ export class AddressSet {
  * address.
  */
 export function ipFamily(text: string): 0 | 4 | 6 {
-  if (text.length > TEXT_LENGTH_MAX) return 0
-  if (!text.includes(':')) {
-    READ.read(text)
-    return READ.family
-  }
-  const zone = text.indexOf('%')
-  READ.read(zone === -1 ? text : text.slice(0, zone))
-  if (READ.family === 0 || (zone !== -1 && !ZONE.test(text.slice(zone)))) return 0
-  return 6
+  return readAddress(text) === null ? 0 : isWrittenAsIpv6(text) ? 6 : 4
 }
 
 /**
@@ -51,10 +45,9 @@ export function ipFamily(text: string): 0 | 4 | 6 {
  * 5952 without a zone. `null` if the text is not an address.
  */
 export function normalAddress(text: string): string | null {
-  const family = ipFamily(text)
-  if (family === 0) return null
-  if (family === 4) return text
-  return READ.family === 4 ? dotted(READ.words[3]!) : colons(READ.words)
+  const address = readAddress(text)
+  if (address === null || !isWrittenAsIpv6(text)) return address === null ? null : text
+  return address.family === 4 ? ipv4Text(address.words[3]!) : ipv6Text(address.words)
 }
 
 /**
@@ -62,26 +55,42 @@ export function normalAddress(text: string): string | null {
  * a client gets.
  */
 export function clientNetwork(address: string): string {
-  if (!address.includes(':') || ipFamily(address) === 0) return address
-  const { words } = READ
-  if (READ.family === 4) return dotted(words[3]!)
+  const read = isWrittenAsIpv6(address) ? readAddress(address) : null
+  if (read === null) return address
+  const { words } = read
+  if (read.family === 4) return ipv4Text(words[3]!)
   return `${words[0]!.toString(16)}:${words[1]!.toString(16)}::/64`
 }
 
 /** The network shown instead of an address to callers that may not see addresses: IPv4 /24, IPv6 /48. */
 export function shownNetwork(address: string): string | null {
-  if (ipFamily(address) === 0) return null
-  const { words, family } = READ
-  if (family === 4) return `${dotted((words[3]! & 0xffff_ff00) >>> 0)}/24`
-  return `${colons([words[0]!, (words[1]! & 0xffff_0000) >>> 0, 0, 0])}/48`
+  const read = readAddress(address)
+  if (read === null) return null
+  const { words, family } = read
+  if (family === 4) return `${ipv4Text((words[3]! & 0xffff_ff00) >>> 0)}/24`
+  return `${ipv6Text([words[0]!, (words[1]! & 0xffff_0000) >>> 0, 0, 0])}/48`
 }
 
-function dotted(word: number): string {
+/** A zone is allowed, and ignored. `null` if the text is not an address. */
+function readAddress(text: string): Address | null {
+  if (text.length > TEXT_LENGTH_MAX) return null
+  const zone = isWrittenAsIpv6(text) ? text.indexOf('%') : -1
+  if (zone !== -1 && !ZONE.test(text.slice(zone))) return null
+  const address = new Address()
+  address.read(zone === -1 ? text : text.slice(0, zone))
+  return address.family === 0 ? null : address
+}
+
+function isWrittenAsIpv6(text: string): boolean {
+  return text.includes(':')
+}
+
+export function ipv4Text(word: number): string {
   return `${word >>> 24}.${(word >>> 16) & 255}.${(word >>> 8) & 255}.${word & 255}`
 }
 
 /** RFC 5952 §4: `::` replaces the first of the longest runs of two or more zero groups. */
-function colons(words: ArrayLike<number>): string {
+export function ipv6Text(words: ArrayLike<number>): string {
   const all: number[] = []
   for (let i = 0; i < 4; i++) all.push(words[i]! >>> 16, words[i]! & 0xffff)
   let from = 0
@@ -98,8 +107,6 @@ function colons(words: ArrayLike<number>): string {
   return length === 1 ? hex(all) : `${hex(all.slice(0, from))}::${hex(all.slice(from + length))}`
 }
 
-/** Shared by all calls and used at once, so that no call allocates an address. */
-const READ = new Address()
 /** Enough for an address (45 characters) and a zone. */
 const TEXT_LENGTH_MAX = 128
 const ZONE = /^%[0-9a-zA-Z.:-]+$/

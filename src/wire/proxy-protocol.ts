@@ -1,4 +1,5 @@
 import { ipFamily, normalAddress } from './ip-address.ts'
+import { mayBegin } from './opening-bytes.ts'
 
 /**
  * The PROXY protocol header that a load balancer sends before the first byte of a connection (HAProxy's
@@ -42,16 +43,10 @@ export type ProxyFault =
  */
 export function parseProxyHeader(bytes: Uint8Array): ProxyRead {
   if (bytes.length === 0) return NEED_MORE
-  if (begins(bytes, SIGNATURE_2)) return bytes.length < HEADER_2_BYTES ? NEED_MORE : parseVersion2(bytes)
-  if (begins(bytes, SIGNATURE_1)) return bytes.length < SIGNATURE_1.length ? NEED_MORE : parseVersion1(bytes)
+  if (mayBegin(bytes, SIGNATURE_2)) return bytes.length < HEADER_2_BYTES ? NEED_MORE : parseVersion2(bytes)
+  if (mayBegin(bytes, SIGNATURE_1))
+    return bytes.length < SIGNATURE_1.length ? NEED_MORE : parseVersion1(bytes)
   return NONE
-}
-
-/** Whether the bytes are this signature, or a prefix of it. */
-function begins(bytes: Uint8Array, signature: Uint8Array): boolean {
-  const length = Math.min(bytes.length, signature.length)
-  for (let i = 0; i < length; i++) if (bytes[i] !== signature[i]) return false
-  return true
 }
 
 /** `PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n`: single blanks, at most 107 bytes. */

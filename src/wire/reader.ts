@@ -94,4 +94,4 @@ export class Reader {
   }
 }
 
-const EMPTY = new Uint8Array(0)
+const EMPTY = Uint8Array.of()

@@ -496,7 +496,7 @@ function pageOf(rows: readonly CorpusRow[], client: string): Request {
 }
 
 function marks({ print: of, head }: Request): readonly EvidenceKind[] {
-  return evidenceOf(KNOWLEDGE, { connection: of, ja4h: null }, head, null)
+  return evidenceOf(KNOWLEDGE, { print: { connection: of, ja4h: null }, head, conduct: null })
 }
 
 function disagreements(request: Request): readonly EvidenceKind[] {

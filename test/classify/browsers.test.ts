@@ -21,7 +21,7 @@ test("no person's browser is held for anything else, whatever its version, and t
     const rawHeaders = navigation(claim, userAgent)
     for (const ja4 of [null, 't13d1516h2_000000000001_000000000002' as Ja4]) {
       const head = { method: 'GET', target: '/', version: '20', rawHeaders } as const
-      const { kind, evidence } = classify(knowledge, print(ja4), head, new Conduct(), 0)
+      const { kind, evidence } = classify(knowledge, { print: print(ja4), head, conduct: new Conduct() })
       const found = evidence.map((each) => each.kind).join(' ')
       assert.ok(kind === 'human' || kind === 'unknown', `${id} is ${kind}: ${userAgent}: ${found}`)
     }
@@ -40,7 +40,7 @@ test('no person is held for anything else because a company turns post-quantum k
     const connection = { ...of, traits: (of.traits! & ~TRAIT.postQuantum) as HelloTraits }
     const conduct = new Conduct()
     for (const { head, ja4h } of requests) {
-      const { kind } = classify(knowledge, { connection, ja4h }, head, conduct, 0)
+      const { kind } = classify(knowledge, { print: { connection, ja4h }, head, conduct })
       assert.ok(kind === 'human' || kind === 'unknown', `${id}: ${kind}`)
     }
   }
@@ -73,7 +73,7 @@ test("what a page's script sends says nothing of the browser, nor of the pages a
     ['/', page],
   ] as const) {
     const head = { method: target === '/' ? 'GET' : 'POST', target, version: '20', rawHeaders } as const
-    const { kind, software, evidence } = classify(knowledge, print(null), head, conduct, 0)
+    const { kind, software, evidence } = classify(knowledge, { print: print(null), head, conduct })
     const found = evidence.map((each) => each.kind)
     assert.ok(kind === 'human' || kind === 'unknown', `${kind}: ${found}`)
     assert.equal(software?.kind, 'browser')
@@ -90,7 +90,7 @@ test('a word about an upgrade, or about being a WebView, excuses nobody', async 
   ] as const) {
     const rawHeaders = ['Host', 'shop.example.test', 'User-Agent', userAgent, 'Accept', '*/*', ...more]
     const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
-    const verdict = classify(knowledge, print(NODE_JA4), head, new Conduct(), 0)
+    const verdict = classify(knowledge, { print: print(NODE_JA4), head, conduct: new Conduct() })
     assert.equal(verdict.kind, 'agent', userAgent)
     assert.equal(verdict.evidence[0]!.kind, 'spoofed-browser')
   }

@@ -6,6 +6,8 @@ import { Conduct } from '../../src/classify/verdict/conduct.ts'
 import type { EvidenceKind } from '../../src/classify/known/evidence.ts'
 import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import { NO_PROOFS } from '../../src/classify/verdict/proof.ts'
+import { Scratch } from '../../src/classify/verdict/scratch.ts'
 import type { Verdict } from '../../src/classify/verdict/verdict.ts'
 import { CLASSES, type Class, parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
@@ -17,6 +19,8 @@ import type { Ja4x } from '../../src/fingerprint/ja4plus/ja4x.ts'
 import type { ConnectionPrint, Print } from '../../src/fingerprint/print.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 
+/** For all verdicts of this file: what a request leaves behind changes nothing of the next. */
+const SCRATCH = new Scratch()
 const CHROME_JA4 = 't13d1517h2_8daaf6152771_cb7bf5808d99'
 const CURL_JA4 = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'
 const NODE_JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
@@ -376,8 +380,8 @@ test('the same evidence of the same program is the very same Verdict', async () 
   assert.notEqual(judged({ ...said, userAgent: 'AcmeSDK/1.1' }), first)
   assert.notEqual(judged({ ...said, ja4: CURL_JA4 }), first)
   assert.notEqual(judged({ ...said, forged: 1 }), first)
-  assert.notEqual(judged(said, knowledge()), first, 'other knowledge')
   assert.equal(judged(said), first)
+  assert.notEqual(judged(said, knowledge()), first, 'other knowledge')
 })
 
 test('evidence that is worded otherwise is another Verdict', async () => {
@@ -508,7 +512,7 @@ test('of a request that is over, the kinds of its evidence say again how much ea
   const verdicts = new Set<string>()
   fc.assert(
     fc.property(connection, request, (of, head) => {
-      const { kind, evidence, confidence } = classify(KNOWLEDGE, of, head, null, 0)
+      const { kind, evidence, confidence } = classify(KNOWLEDGE, { print: of, head, conduct: null })
       verdicts.add(kind)
       const kinds = evidence.map((each) => each.kind)
       const recalled = recall(KNOWLEDGE, kinds, kind)
@@ -527,11 +531,13 @@ test('a request is judged after another as it is alone', async () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(connection, request), { minLength: 2, maxLength: 8 }), (all) => {
       const own = knowledge()
+      const scratch = new Scratch()
       for (const [of, head] of all) {
-        const verdict = classify(own, of, head, null, 0)
-        assert.deepEqual(verdict, classify(knowledge(), of, head, null, 0))
-        assert.deepEqual(evidenceOf(own, of, head, null), evidenceOf(knowledge(), of, head, null))
-        assert.equal(classify(own, of, head, null, 0), verdict)
+        const request = { print: of, head, conduct: null }
+        const verdict = classify(own, request, NO_PROOFS, scratch)
+        assert.deepEqual(verdict, classify(knowledge(), request))
+        assert.deepEqual(evidenceOf(own, request, scratch), evidenceOf(knowledge(), request))
+        assert.equal(classify(own, request, NO_PROOFS, scratch), verdict)
       }
     }),
     { numRuns: 150 },
@@ -544,12 +550,20 @@ test('connections whose requests come in turn are judged as each is alone', asyn
     fc.property(fc.tuple(connection, connection, connection), requests, (prints, all) => {
       const own = knowledge()
       const together = [new Conduct(), new Conduct(), new Conduct()]
-      const mixed = all.map(([which, head]) => classify(own, prints[which]!, head, together[which]!, 0))
+      const scratch = new Scratch()
+      const mixed = all.map(([which, head]) => {
+        const request = { print: prints[which]!, head, conduct: together[which]! }
+        return classify(own, request, NO_PROOFS, scratch)
+      })
       for (const which of [0, 1, 2]) {
         const [alone, conduct] = [knowledge(), new Conduct()]
         for (const [i, [of, head]] of all.entries())
           if (of === which)
-            assert.deepEqual(mixed[i], classify(alone, prints[which]!, head, conduct, 0), `request ${i}`)
+            assert.deepEqual(
+              mixed[i],
+              classify(alone, { print: prints[which]!, head, conduct }),
+              `request ${i}`,
+            )
       }
     }),
     { numRuns: 150 },
@@ -577,7 +591,7 @@ for (const [what, rawHeaders] of HOSTILE) {
     for (const version of ['10', '11', '20', '30'] as const) {
       const counted = counting(rawHeaders)
       const head: RequestHead = { method: 'GET', target: '/', version, rawHeaders: counted.list }
-      const verdict = classify(knowledge(), print({ ja4: CURL_JA4 }), head, new Conduct(), 0)
+      const verdict = classify(knowledge(), { print: print({ ja4: CURL_JA4 }), head, conduct: new Conduct() })
       assert.ok(counted.reads() <= 4 * rawHeaders.length, `${counted.reads()} reads`)
       assert.ok(verdict.evidence.length > 0)
       for (const evidence of verdict.evidence) assert.ok(evidence.detail.length < 300, evidence.detail)
@@ -602,7 +616,7 @@ test('any bytes at all are judged', async () => {
   })
   fc.assert(
     fc.property(any, connection, (head, of) => {
-      const { kind, confidence } = classify(KNOWLEDGE, of, head, new Conduct(), 0)
+      const { kind, confidence } = classify(KNOWLEDGE, { print: of, head, conduct: new Conduct() })
       assert.ok(['agent', 'automation', 'human', 'unknown'].includes(kind))
       assert.ok(confidence >= 0 && confidence <= 1)
     }),
@@ -857,11 +871,21 @@ interface Said {
 }
 
 function judged(said: Said, by: Knowledge = KNOWLEDGE): Verdict {
-  return classify(by, print(said), head(said), said.conduct ?? null, said.forged ?? 0)
+  return classify(
+    by,
+    {
+      print: print(said),
+      head: head(said),
+      conduct: said.conduct ?? null,
+      forged: said.forged ?? 0,
+    },
+    NO_PROOFS,
+    SCRATCH,
+  )
 }
 
 function kindsOf(said: Said): readonly EvidenceKind[] {
-  return evidenceOf(KNOWLEDGE, print(said), head(said), null)
+  return evidenceOf(KNOWLEDGE, { print: print(said), head: head(said), conduct: null })
 }
 
 function withoutCookies(ja4h: string): string {

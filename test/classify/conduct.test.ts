@@ -270,7 +270,7 @@ function shownBy(visit: Visitor, asked: readonly Asked[], nowMs = NOW_MS): reado
     const head: RequestHead = { method: 'GET', target, version: '11', rawHeaders }
     const reading = new Reading()
     reading.read(head, HEADERS)
-    conduct.note(head, reading, claim, print, stack, nowMs)
+    conduct.note(head, reading, { claim, stack }, print, nowMs)
     marks.clear()
     marks.addAll(conduct.marks)
     conduct.markTraffic(marks, isPerson)

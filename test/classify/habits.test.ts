@@ -111,7 +111,7 @@ function crawlAs(row: CorpusRow, traffic: Traffic): Verdict {
 
 function judged(row: CorpusRow, conduct: Conduct): readonly Verdict[] {
   return row.requests.map(({ head, ja4h }) =>
-    classify(KNOWLEDGE, { connection: row.print, ja4h }, head, conduct, 0, NOW_MS),
+    classify(KNOWLEDGE, { print: { connection: row.print, ja4h }, head, conduct, nowMs: NOW_MS }),
   )
 }
 
@@ -129,5 +129,5 @@ function say(
 ): Verdict {
   const version = print.http2 === null ? '11' : '20'
   const head: RequestHead = { method: 'GET', target, version, rawHeaders }
-  return classify(KNOWLEDGE, { connection: print, ja4h: ja4h(head) }, head, conduct, 0, nowMs)
+  return classify(KNOWLEDGE, { print: { connection: print, ja4h: ja4h(head) }, head, conduct, nowMs })
 }

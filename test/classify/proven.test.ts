@@ -11,12 +11,15 @@ import {
 } from '../../src/classify/verdict/proof.ts'
 import { PROOF_EVIDENCE } from '../../src/classify/verdict/proof-evidence.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
+import { Scratch } from '../../src/classify/verdict/scratch.ts'
 import type { Verdict } from '../../src/classify/verdict/verdict.ts'
 import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
 import { NOTHING_KNOWN } from '../../src/proxy/connection/connection.ts'
 
+/** For all verdicts of this file: what a request leaves behind changes nothing of the next. */
+const SCRATCH = new Scratch()
 const NOW_MS = Date.UTC(2026, 10, 21, 12)
 const CURL = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'
 const OWN_JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
@@ -338,7 +341,12 @@ function judged({
   const rawHeaders = ['Host', 'a.test', ...(userAgent === '' ? [] : ['User-Agent', userAgent])]
   const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
   const connection = ja4 === undefined ? NOTHING_KNOWN : { ...NOTHING_KNOWN, ja4: ja4 as Ja4, noHello: null }
-  return classify(KNOWLEDGE, { connection, ja4h: null }, head, conduct, 0, NOW_MS, proofs)
+  return classify(
+    KNOWLEDGE,
+    { print: { connection, ja4h: null }, head, conduct, nowMs: NOW_MS },
+    proofs,
+    SCRATCH,
+  )
 }
 
 function signed(agentId: string): Proofs {

@@ -108,5 +108,5 @@ type Headers = Readonly<Record<string, string>>
 function verdictOf(headers: Headers) {
   const rawHeaders = Object.entries({ ...headers, 'content-type': 'application/json' }).flat()
   const head = { method: 'POST', target: '/', version: '11', rawHeaders } as const
-  return classify(KNOWLEDGE, { connection: CONNECTION, ja4h: null }, head, null, 0)
+  return classify(KNOWLEDGE, { print: { connection: CONNECTION, ja4h: null }, head, conduct: null })
 }

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import {
+  FingerprintKey,
   hashKey,
-  KEY,
   KEY_FORM_OF,
   type PartsAlike,
-  readKey,
 } from '../../src/classify/known/index/fingerprint-key.ts'
 import { buildSignatureIndex, type IndexedSignature } from '../../src/classify/known/index/index-builder.ts'
 import {
@@ -250,11 +249,12 @@ test('keys that count up are spread', async () => {
 
 test('signatures that were chosen to fall together with one seed get another', async () => {
   const form = KEY_FORM_OF.ja4
+  const key = new FingerprintKey()
   const signatures: IndexedSignature[] = []
   for (let i = 0; signatures.length < 200; i++) {
     const value = `${A}_${B}_${i.toString(16).padStart(12, '0')}`
-    assert.ok(readKey(form, value))
-    if (homeOf(hashKey(form, form.whole, KEY, 0, SEED), 400) === 0) signatures.push(ja4(value, i, 1))
+    assert.ok(key.read(form, value))
+    if (homeOf(hashKey(form, form.whole, key.words, 0, SEED), 400) === 0) signatures.push(ja4(value, i, 1))
   }
   const bytes = buildSignatureIndex(signatures, SEED)
   const { seed, probes } = readHeader(wordsOf(bytes))
@@ -328,8 +328,9 @@ test('a table that is full of others ends', async () => {
   const slotsAt = layout.slotsAt[table]!
   // Every slot has the bits of the hash that is looked for, and a list of another key.
   const value = `${A}_111111111111_333333333333`
-  assert.ok(readKey(form, value))
-  const tag = hashKey(form, form.whole, KEY, 0, layout.seed) & 0xff
+  const key = new FingerprintKey()
+  assert.ok(key.read(form, value))
+  const tag = hashKey(form, form.whole, key.words, 0, layout.seed) & 0xff
   const list = words.subarray(slotsAt, slotsAt + layout.slots[table]!).find((slot) => slot !== 0)! & 0xff_ffff
   words.fill((tag << 24) | list, slotsAt, slotsAt + layout.slots[table]!)
   words[3] = checksum(words, SUMMED_FROM, words.length, 0)

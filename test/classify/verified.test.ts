@@ -169,7 +169,7 @@ function verdictOn(said: Said, by = KNOWLEDGE): Verdict {
   const { conduct = new Conduct(null, '', address) } = said
   const rawHeaders = [...(userAgent === null ? [] : ['User-Agent', userAgent]), ...headers]
   const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
-  return classify(by, { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, 0, nowMs)
+  return classify(by, { print: { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, nowMs })
 }
 
 function evidence({ evidence }: Pick<Verdict, 'evidence'>, kind: string) {

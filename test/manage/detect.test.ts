@@ -288,7 +288,7 @@ test('the verdict is that of the proxy on the first request of a connection', as
     if (order.join('\n') !== head.rawHeaders.join('\n')) continue
     // What the API cannot be told.
     const print = { connection: { ...row.print, stable: null, traits: null }, ja4h }
-    const seen = classify(KNOWLEDGE, print, head, new Conduct(null, '', ''), 0, 0)
+    const seen = classify(KNOWLEDGE, { print, head, conduct: new Conduct(null, '', '') })
     const described = classifyDescribed(KNOWLEDGE, describeRequest(toldIn(asked), true), 0)
     assert.deepEqual(described.verdict, seen, row.id)
     const { agent, automation, human } = described.probabilities

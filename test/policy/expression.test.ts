@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { decide, expressionFailures, expressionOverruns } from '../../src/policy/decide.ts'
+import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { explain } from '../../src/policy/explain.ts'
 import { parseAcceptedPolicy, parsePolicy, policyWarnings } from '../../src/policy/policy.ts'
+import { PolicyRequest } from '../../src/policy/request.ts'
 import { VOCABULARIES } from '../../src/policy/vocabulary.ts'
 import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
@@ -163,16 +164,18 @@ test('a name that JavaScript has is none here', async () => {
 
 test('of what has no answer the worse reading counts, and it is counted', async () => {
   const fails = 'int(request.headers["x-text"]) > 5'
-  const before = expressionFailures()
+  const request = new PolicyRequest()
+  const holds = (when: unknown, facts: Facts, action: string) =>
+    decide(parsePolicy(policyOf(when, action)), facts, 0, request).rule === 'it'
   assert.equal(holds(fails, FACTS, 'block'), true)
   assert.equal(holds(fails, FACTS, 'pass'), false)
   assert.equal(holds({ not: { expression: fails } }, FACTS, 'block'), true)
   assert.equal(holds({ not: { expression: fails } }, FACTS, 'pass'), false)
   assert.equal(holds({ expression: fails, not: { expression: fails } }, FACTS, 'block'), true)
-  assert.equal(expressionFailures() - before, 5)
+  assert.equal(request.failures, 5)
   // The rest of the rule still has its say, and so has a path of two forms.
   assert.equal(holds({ method: 'GET', expression: fails }, FACTS, 'block'), false)
-  assert.equal(expressionFailures() - before, 5)
+  assert.equal(request.failures, 5)
   const odd = { ...FACTS, path: '/a/..%2fb' }
   assert.equal(holds('request.path == "/b"', odd, 'block'), true)
   assert.equal(holds('request.path == "/b"', odd, 'pass'), false)
@@ -201,15 +204,15 @@ const largeRules = (count: number, action: string) =>
 test('all expressions of a request together have so many steps: those behind have no answer', async () => {
   const enough = Math.floor(20_000 / STEPS)
   assert.equal(parsePolicy({ rules: largeRules(1, 'block') }).steps, STEPS, 'this test knows what it costs')
-  const before = expressionOverruns()
+  const request = new PolicyRequest()
   const outcome = (count: number, action: string, otherwise: string) =>
-    decide(parsePolicy({ rules: largeRules(count, action), otherwise }), FACTS, 0).rule
+    decide(parsePolicy({ rules: largeRules(count, action), otherwise }), FACTS, 0, request).rule
   assert.equal(outcome(enough, 'block', 'pass'), 'otherwise')
-  assert.equal(expressionOverruns() - before, 0)
+  assert.equal(request.overruns, 0)
   assert.equal(outcome(enough + 1, 'block', 'pass'), `block-${enough}`)
-  assert.equal(expressionOverruns() - before, 1)
+  assert.equal(request.overruns, 1)
   assert.equal(outcome(500, 'pass', 'block'), 'otherwise')
-  assert.equal(expressionOverruns() - before, 2)
+  assert.equal(request.overruns, 2)
   // What asks for less comes behind as well, and what asks for no steps has an answer.
   const rules = [...largeRules(30, 'pass'), { name: 'a', when: 'request.method == "POST"', action: 'pass' }]
   assert.equal(decide(parsePolicy({ rules }), FACTS, 0).rule, 'otherwise')

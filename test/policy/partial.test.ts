@@ -5,7 +5,7 @@ import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
 import { PartialPolicy } from '../../src/policy/partial.ts'
-import { parsePolicy } from '../../src/policy/policy.ts'
+import { parseAcceptedPolicy, parsePolicy } from '../../src/policy/policy.ts'
 
 const NEEDS: readonly (readonly [when: unknown, ...needs: readonly string[]])[] = [
   [{ path: '/a', user_agent: '*bot*', header: { 'User-Agent': 'x' } }],
@@ -24,6 +24,12 @@ test('what a rule would have to know', async () => {
     const policy = new PartialPolicy(parsePolicy({ rules: [{ name: 'it', when, action: 'block' }] }))
     assert.deepEqual(policy.needs.get('it') ?? [], needs, JSON.stringify(when))
   }
+})
+
+test('an unknown word of a policy that was accepted before needs nothing', async () => {
+  const when = 'verdict.category == "crawlr" || request.query == "a"'
+  const accepted = parseAcceptedPolicy({ rules: [{ name: 'it', when, action: 'block' }] })
+  assert.deepEqual(new PartialPolicy(accepted).needs.get('it'), ['request.query'])
 })
 
 test('a rule that may hold leaves it open; one that cannot, or is on trial, does not', async () => {

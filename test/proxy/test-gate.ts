@@ -3,7 +3,7 @@ import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import { Traffic } from '../../src/classify/verdict/traffic.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
-import type { ProxyContext } from '../../src/proxy/request/context.ts'
+import { JudgingScratch, type ProxyContext } from '../../src/proxy/request/context.ts'
 import { DecisionIds } from '../../src/proxy/connection/decision-id.ts'
 import { createHandler } from '../../src/proxy/request/handler.ts'
 import { HostGate, type HostSettings } from '../../src/proxy/request/host-gate.ts'
@@ -85,6 +85,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     prover: null,
     limiter: new RateLimiter(),
     traffic: new Traffic(),
+    scratch: new JudgingScratch(),
     tarpit: new Tarpit(),
     upgrades: new Upgrades(),
     ids: new DecisionIds(clock.nowMs),

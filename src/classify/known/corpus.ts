@@ -3,6 +3,7 @@ import { type Http2Priority, type Http2Setting, http2Fingerprint } from '../../f
 import { type Ja4, ja4, unresumedJa4 } from '../../fingerprint/ja4.ts'
 import { type Ja4h, ja4h } from '../../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
+import { FingerprintText } from '../../fingerprint/text.ts'
 import { stableKey } from '../../fingerprint/stable-key.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../../shared/problem.ts'
 import { isFingerprint } from './signature.ts'
@@ -85,10 +86,11 @@ function readHello(place: Place): HelloPrint | null {
   if (hex.length % 2 === 1 || !HEX.test(hex)) return place.refuse(`${shown(hex)} is not valid hexadecimal`)
   const hello = helloIn(bytesOf(hex))
   if (hello === null) return MALFORMED
+  const text = new FingerprintText()
   return {
-    ja4: ja4(hello, 'tcp'),
-    unresumed: unresumedJa4(hello, 'tcp'),
-    stable: stableKey(hello, 'tcp'),
+    ja4: ja4(hello, 'tcp', text),
+    unresumed: unresumedJa4(hello, 'tcp', text),
+    stable: stableKey(hello, 'tcp', text),
     traits: helloTraits(hello),
     noHello: null,
     ja4Source: 'own',
@@ -256,8 +258,12 @@ export const KNOWN_LABELS = [
 ] as const
 
 const NOT_TLS: HelloPrint = {
-  ...{ ja4: null, unresumed: null, stable: null, traits: null },
-  ...{ noHello: 'not-tls', ja4Source: null },
+  ja4: null,
+  unresumed: null,
+  stable: null,
+  traits: null,
+  noHello: 'not-tls',
+  ja4Source: null,
 }
 const MALFORMED: HelloPrint = { ...NOT_TLS, noHello: 'malformed' }
 

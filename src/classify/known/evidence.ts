@@ -138,14 +138,12 @@ export const SPOOFED = 'spoofed-browser'
 
 /** DISAGREEMENTS that a real browser can also show: its next version, or one behind a proxy. */
 export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...([
-    'post-quantum-missing',
-    'http2-unlike',
-    'http1-only',
-    'encoding-disagrees',
-    'header-case-odd',
-    'header-order-disagrees',
-  ] as const),
+  'post-quantum-missing',
+  'http2-unlike',
+  'http1-only',
+  'encoding-disagrees',
+  'header-case-odd',
+  'header-order-disagrees',
 ])
 
 /** Evidence against the claim to be a browser. */

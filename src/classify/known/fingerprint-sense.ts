@@ -143,5 +143,5 @@ const TRANSPORTS: ReadonlyMap<string, string> = new Map([
 ])
 /** ShangMi (RFC 8998), GOST (RFC 9367), and ciphers without encryption (RFC 9150). */
 const OTHERS_OF_13: ReadonlySet<number> = new Set([
-  ...[0x00c6, 0x00c7, 0xc103, 0xc104, 0xc105, 0xc106, 0xc0b4, 0xc0b5],
+  0x00c6, 0x00c7, 0xc103, 0xc104, 0xc105, 0xc106, 0xc0b4, 0xc0b5,
 ])

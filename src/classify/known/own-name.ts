@@ -88,9 +88,33 @@ const PARTS_MAX = 8
 const WORD_LENGTH_MIN = 3
 /** Words for the kind of a client or its runtime. */
 const COMMON: ReadonlySet<string> = new Set([
-  ...['ai', 'api', 'cli', 'client', 'core', 'for', 'js', 'lib', 'llm', 'node', 'npm', 'of', 'python', 'sdk'],
-  ...['synthetic', 'the', 'typescript', 'ts', 'v2'],
+  'ai',
+  'api',
+  'cli',
+  'client',
+  'core',
+  'for',
+  'js',
+  'lib',
+  'llm',
+  'node',
+  'npm',
+  'of',
+  'python',
+  'sdk',
+  'synthetic',
+  'the',
+  'typescript',
+  'ts',
+  'v2',
 ])
 const OF_THE_SERVER: ReadonlySet<string> = new Set([
-  ...[':authority', ':path', ':method', ':scheme', 'host', 'origin', 'referer', 'cookie'],
+  ':authority',
+  ':path',
+  ':method',
+  ':scheme',
+  'host',
+  'origin',
+  'referer',
+  'cookie',
 ])

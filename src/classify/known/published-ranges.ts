@@ -114,9 +114,19 @@ const PREFIXES_MAX = 20_000
  * RFC 6890 and 5771; of IPv6, everything except the assigned space (2000::/3). Example ranges (192.0.2.0/24)
  * are allowed: they have no owner.
  */
-const NOT_PUBLIC = new AddressRanges(
+const NOT_PUBLIC: Readonly<AddressRanges> = new AddressRanges(
   [
-    ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-    ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/3', '::/3', '4000::/2', '8000::/1'],
+    '0.0.0.0/8',
+    '10.0.0.0/8',
+    '100.64.0.0/10',
+    '127.0.0.0/8',
+    '169.254.0.0/16',
+    '172.16.0.0/12',
+    '192.168.0.0/16',
+    '198.18.0.0/15',
+    '224.0.0.0/3',
+    '::/3',
+    '4000::/2',
+    '8000::/1',
   ].map((range) => parseAddressRange(range)!),
 )

@@ -176,7 +176,7 @@ const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const PRODUCT_LENGTH_MIN = 3
 /** Tokens of browsers and of half of all other clients. */
-const GENERIC = new Set([
+const GENERIC: ReadonlySet<string> = new Set([
   'mozilla',
   'mozilla/5.0',
   'gecko',

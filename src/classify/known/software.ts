@@ -200,6 +200,19 @@ const ASN_MAX = 4_294_967_295
 const HOST_END = /^\.?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){1,10}$/
 const ID = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
 const MEMBERS = [
-  ...['id', 'name', 'kind', 'category', 'vendor', 'homepage', 'description', 'aliases', 'robots_token'],
-  ...['engine', 'gives_way', 'imitates_browsers', 'family', 'verification', 'signatures'],
+  'id',
+  'name',
+  'kind',
+  'category',
+  'vendor',
+  'homepage',
+  'description',
+  'aliases',
+  'robots_token',
+  'engine',
+  'gives_way',
+  'imitates_browsers',
+  'family',
+  'verification',
+  'signatures',
 ]

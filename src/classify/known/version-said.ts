@@ -7,12 +7,14 @@ import type { UserAgentIndex } from './user-agent.ts'
 export function versionSaid(index: UserAgentIndex, software: string, userAgent: string): string | null {
   for (const { software: named, text, at } of index.matches(userAgent)) {
     if (named.id !== software) continue
-    VERSION.lastIndex = at + text.length
-    const version = VERSION.exec(userAgent)?.[1]
+    const version = VERSION.exec(userAgent.slice(at + text.length - 1))?.[1]
     if (version !== undefined) return version
   }
   return null
 }
 
-/** At most 32 characters. The name may end with the slash, and some versions begin with `v`. */
-const VERSION = /(?:(?<=\/)|[/ ])v?(\d(?:[\w.-]{0,30}\w)?)(?![.-]*\w)/iy
+/**
+ * It begins at the last character of the name, which may be the slash. At most 32 characters. Some versions
+ * begin with `v`.
+ */
+const VERSION = /^(?:\/|.[/ ])v?(\d(?:[\w.-]{0,30}\w)?)(?![.-]*\w)/is

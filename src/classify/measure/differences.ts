@@ -142,7 +142,20 @@ function headerOf({ head }: CorpusRequest, name: string): string | null {
 const BROWSER = /\b(Chrome|Firefox|Version)\/(\d{1,4})/
 const GREASE_BRAND = /"[^"]*\bNot\b[^"]*";v="[^"]*"/g
 const OWN: ReadonlySet<string> = new Set([
-  ...['accept', 'accept-encoding', 'accept-language', 'connection', 'host', 'priority', 'te', 'user-agent'],
-  ...['sec-ch-ua', 'sec-ch-ua-mobile', 'sec-ch-ua-platform', 'sec-fetch-dest', 'sec-fetch-mode'],
-  ...['sec-fetch-site', 'sec-fetch-user', 'upgrade-insecure-requests'],
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'connection',
+  'host',
+  'priority',
+  'te',
+  'user-agent',
+  'sec-ch-ua',
+  'sec-ch-ua-mobile',
+  'sec-ch-ua-platform',
+  'sec-fetch-dest',
+  'sec-fetch-mode',
+  'sec-fetch-site',
+  'sec-fetch-user',
+  'upgrade-insecure-requests',
 ])

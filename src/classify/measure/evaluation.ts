@@ -4,7 +4,8 @@ import type { CorpusRow } from '../known/corpus.ts'
 import { PeopleShown } from './differences.ts'
 import type { Knowledge } from '../known/knowledge.ts'
 import { NameBook } from '../known/own-name.ts'
-import type { Software } from '../known/software.ts'
+import { NO_PROOFS } from '../verdict/proof.ts'
+import { Scratch } from '../verdict/scratch.ts'
 import type { Verdict } from '../verdict/verdict.ts'
 import type { Class } from '../known/weights.ts'
 
@@ -25,14 +26,30 @@ export function truthOf(label: string): Class | null {
   return TRUTHS.get(label) ?? null
 }
 
-/** Classifies a connection by everything up to its last request; `null` if it had no request. */
-export function judgeRow(knowledge: Knowledge, row: CorpusRow): Judgement | null {
+/** Classifies connections by everything up to their last request. Connections without a request are left out. */
+export function judgeRows(knowledge: Knowledge, rows: readonly CorpusRow[]): Judgement[] {
+  const names = new NameBook(knowledge.list)
+  const scratch = new Scratch()
+  return rows.map((row) => judgeRow(knowledge, row, names, scratch)).filter((each) => each !== null)
+}
+
+/** `null` if the connection had no request. */
+export function judgeRow(
+  knowledge: Knowledge,
+  row: CorpusRow,
+  names = new NameBook(knowledge.list),
+  scratch = new Scratch(),
+): Judgement | null {
   const conduct = new Conduct()
   let verdict: Verdict | null = null
   for (const { head, ja4h, atMs } of row.requests)
-    verdict = classify(knowledge, { connection: row.print, ja4h }, head, conduct, 0, atMs ?? 0)
+    verdict = classify(
+      knowledge,
+      { print: { connection: row.print, ja4h }, head, conduct, nowMs: atMs ?? 0 },
+      NO_PROOFS,
+      scratch,
+    )
   if (verdict === null) return null
-  const names = namesIn(knowledge.list)
   return {
     row,
     verdict,
@@ -131,8 +148,18 @@ export function evaluate(judgements: readonly Judgement[], withoutRequests: numb
 
 function zero(): LabelCounts {
   return {
-    ...{ n: 0, agent: 0, automation: 0, human: 0, unknown: 0, named: 0, spoof_flagged: 0 },
-    ...{ self_named: 0, self_named_right: 0, marked: 0, marked_agent: 0, incomparable: 0 },
+    n: 0,
+    agent: 0,
+    automation: 0,
+    human: 0,
+    unknown: 0,
+    named: 0,
+    spoof_flagged: 0,
+    self_named: 0,
+    self_named_right: 0,
+    marked: 0,
+    marked_agent: 0,
+    incomparable: 0,
   }
 }
 
@@ -188,12 +215,6 @@ function reliabilityOf(judgements: readonly Judgement[]): readonly ReliabilityBi
   return bins
 }
 
-function namesIn(list: readonly Software[]): NameBook {
-  const names = BOOKS.get(list) ?? new NameBook(list)
-  BOOKS.set(list, names)
-  return names
-}
-
 function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 }
@@ -202,7 +223,6 @@ function rounded(value: number): number {
   return Math.round(value * 10_000) / 10_000
 }
 
-const BOOKS = new WeakMap<readonly Software[], NameBook>()
 const BINS = 10
 const PERSON = 'human-browser'
 const AUTOMATED = 'browser-agent'

@@ -190,13 +190,22 @@ function expected(kind: EvidenceKind, name: Class): number {
 }
 
 const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...(['names-agent', 'declares-bot', 'headless', 'agent-header', 'mcp-request', 'agent-card'] as const),
+  'names-agent',
+  'declares-bot',
+  'headless',
+  'agent-header',
+  'mcp-request',
+  'agent-card',
 ])
 const KNOWN_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...(['accepts-pages', 'headers-of-agents', 'certificate-of-agents'] as const),
+  'accepts-pages',
+  'headers-of-agents',
+  'certificate-of-agents',
 ])
 const TOOL: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...(['names-tool', 'tool-header', 'certificate-of-libraries'] as const),
+  'names-tool',
+  'tool-header',
+  'certificate-of-libraries',
 ])
 /**
  * Crawlers do this, and people do not. Many addresses or many targets can also come from an app and its users

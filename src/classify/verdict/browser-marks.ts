@@ -5,18 +5,18 @@ import type { EvidenceSet } from '../known/evidence.ts'
 import { HEADER } from '../known/index/header-index.ts'
 import type { HeaderOrders } from '../known/header-orders.ts'
 import type { Reading } from './reading.ts'
+import type { Scratch } from './scratch.ts'
+import type { Shown } from './shown.ts'
 import type { Engine } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Claim } from '../known/user-agent.ts'
 
 /** Compares a request that claims to come from a browser with what that engine and version would send. */
 export function markBrowser(
-  marks: EvidenceSet,
-  claim: Claim,
-  stack: Stack,
+  { marks, reading }: Scratch,
+  { claim, stack }: Shown,
   print: ConnectionPrint,
   head: RequestHead,
-  reading: Reading,
   orders: HeaderOrders,
 ): void {
   const { engine } = claim
@@ -208,7 +208,12 @@ const FETCH_METADATA_SINCE: Readonly<Record<Engine, number>> = {
   other: 9999,
 }
 const NAVIGATION_TARGETS: ReadonlySet<string> = new Set([
-  ...['document', 'iframe', 'frame', 'embed', 'object', 'fencedframe'],
+  'document',
+  'iframe',
+  'frame',
+  'embed',
+  'object',
+  'fencedframe',
 ])
 const HINTED_PLATFORMS: Readonly<Record<string, readonly string[]>> = {
   windows: ['"Windows"'],

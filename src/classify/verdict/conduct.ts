@@ -5,6 +5,7 @@ import { askedFor } from './asked.ts'
 import { EvidenceSet } from '../known/evidence.ts'
 import { LastVerdict } from './last-verdict.ts'
 import type { Reading } from './reading.ts'
+import type { Shown } from './shown.ts'
 import type { Software } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import { hashOf, Tally } from './tally.ts'
@@ -68,9 +69,8 @@ export class Conduct {
   note(
     head: RequestHead,
     reading: Reading,
-    claim: Claim,
+    { claim, stack }: Pick<Shown, 'claim' | 'stack'>,
     print: ConnectionPrint,
-    stack: Stack,
     nowMs: number,
   ): void {
     const tally = this.#tally ?? this.#begin(claim, print, stack)

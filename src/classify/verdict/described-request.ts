@@ -103,7 +103,10 @@ interface InHeaders {
 
 function readHeaders(rawHeaders: readonly string[]): InHeaders {
   const found: Record<'user-agent' | ':method' | ':path' | ':scheme', string | null> = {
-    ...{ 'user-agent': null, ':method': null, ':path': null, ':scheme': null },
+    'user-agent': null,
+    ':method': null,
+    ':path': null,
+    ':scheme': null,
   }
   let hasCapitals = false
   let hasPseudo = false
@@ -156,10 +159,18 @@ const OF_USER_AGENT = EvidenceSet.of(['no-user-agent'])
 const OF_SECURITY = EvidenceSet.of(['client-hints-missing', 'fetch-metadata-missing', 'encoding-disagrees'])
 const OF_HEADER_ORDER = EvidenceSet.of(['header-order-agrees', 'header-order-disagrees'])
 const OF_VERSION = EvidenceSet.of([
-  ...(['header-order-agrees', 'header-order-disagrees', 'header-case-odd', 'headers-missing'] as const),
+  'header-order-agrees',
+  'header-order-disagrees',
+  'header-case-odd',
+  'headers-missing',
 ])
 const OF_HEADERS = EvidenceSet.of([
-  ...(['client-hints-missing', 'fetch-metadata-missing', 'encoding-disagrees'] as const),
-  ...(['header-order-agrees', 'header-order-disagrees', 'header-case-odd', 'headers-missing'] as const),
+  'client-hints-missing',
+  'fetch-metadata-missing',
+  'encoding-disagrees',
+  'header-order-agrees',
+  'header-order-disagrees',
+  'header-case-odd',
+  'headers-missing',
   'language-missing',
 ])

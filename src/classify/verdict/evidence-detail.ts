@@ -1,5 +1,5 @@
 import type { EvidenceKind } from '../known/evidence.ts'
-import type { Shown } from './marks.ts'
+import type { Shown } from './shown.ts'
 import type { Share } from '../known/owners.ts'
 import type { Reading } from './reading.ts'
 
@@ -85,7 +85,9 @@ function sharesText(shares: readonly Share[]): string {
 
 const SHARES_SAID_MAX = 4
 const DENYING: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
-  ...(['stack-disagrees', 'version-disagrees', 'client-hints-disagree'] as const),
+  'stack-disagrees',
+  'version-disagrees',
+  'client-hints-disagree',
 ])
 const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'names-agent': 'the User-Agent names an agent',

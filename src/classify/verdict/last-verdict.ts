@@ -1,7 +1,6 @@
-import type { EvidenceSet } from '../known/evidence.ts'
 import type { Knowledge } from '../known/knowledge.ts'
-import type { Shown } from './marks.ts'
-import type { Reading } from './reading.ts'
+import type { Scratch } from './scratch.ts'
+import type { Shown } from './shown.ts'
 import type { Software } from '../known/software.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -23,10 +22,9 @@ export class LastVerdict {
   /** `null` if any input differs. */
   recall(
     knowledge: Knowledge,
-    { low, high }: EvidenceSet,
+    { marks: { low, high }, reading: { agent, agentHeader, tool } }: Scratch,
     { claim, stack, headers, certificate, addresses, addressesAgeDays }: Shown,
     before: Software | null,
-    { agent, agentHeader, tool }: Reading,
   ): Verdict | null {
     const shown = this.#shown
     if (shown === null || knowledge !== this.#knowledge || low !== this.#low || high !== this.#high)
@@ -40,10 +38,9 @@ export class LastVerdict {
 
   keep(
     knowledge: Knowledge,
-    { low, high }: EvidenceSet,
+    { marks: { low, high }, reading: { agent, agentHeader, tool } }: Scratch,
     shown: Shown,
     before: Software | null,
-    { agent, agentHeader, tool }: Reading,
     verdict: Verdict,
   ): void {
     this.#verdict = verdict

@@ -1,45 +1,33 @@
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
-import type { AddressList } from '../known/address-lists.ts'
 import { markBrowser } from './browser-marks.ts'
 import type { EvidenceKind, EvidenceSet } from '../known/evidence.ts'
 import { HEADER } from '../known/index/header-index.ts'
 import type { HeaderOrders } from '../known/header-orders.ts'
 import type { Owners } from '../known/owners.ts'
 import type { Reading } from './reading.ts'
+import type { Scratch } from './scratch.ts'
+import type { Shown } from './shown.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Claim, ClaimKind } from '../known/user-agent.ts'
 
-/** The client's claim, and the known owners of its fingerprints. */
-export interface Shown {
-  readonly claim: Claim
-  readonly stack: Stack
-  /** The owners of its header order (JA4H). */
-  readonly headers: Owners
-  /** The owners of its certificate (JA4X). */
-  readonly certificate: Owners
-  /** The list that says something about the address of the claimed agent; `null` if it says nothing. */
-  readonly addresses: AddressList | null
-  /** The age of that list. */
-  readonly addressesAgeDays: number
-}
-
-/** Adds all evidence of one request to `marks`. */
+/** Adds all evidence of one request to the marks. */
 export function markRequest(
-  marks: EvidenceSet,
-  { claim, stack, headers, certificate }: Shown,
+  scratch: Scratch,
+  shown: Shown,
   print: ConnectionPrint,
   head: RequestHead,
-  reading: Reading,
   orders: HeaderOrders,
 ): void {
+  const { marks, reading } = scratch
+  const { claim, stack, headers, certificate } = shown
   const kind = CLAIMS[claim.kind]
   if (kind !== null) marks.add(kind)
   if (claim.isHeadless || isHeadless(reading)) marks.add('headless')
   if (reading.agent !== null) marks.add('agent-header')
   if (reading.tool !== null) marks.add('tool-header')
   if (print.ja4 !== null) marks.add(STACKS[stack.kind])
-  if (claim.kind === 'browser') markBrowser(marks, claim, stack, print, head, reading, orders)
+  if (claim.kind === 'browser') markBrowser(scratch, shown, print, head, orders)
   else {
     if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
     if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('accepts-pages')
@@ -132,8 +120,19 @@ const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
 const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
 /** The API paths of model vendors, which other vendors have adopted. */
 const MODEL_PATHS = [
-  ...['/chat/completions', '/completions', '/responses', '/embeddings', '/v1/messages', '/v2/chat'],
-  ...['/api/chat', '/api/generate', '/v1/rerank', '/v2/rerank', '/predictions', '/converse', '/infer'],
+  '/chat/completions',
+  '/completions',
+  '/responses',
+  '/embeddings',
+  '/v1/messages',
+  '/v2/chat',
+  '/api/chat',
+  '/api/generate',
+  '/v1/rerank',
+  '/v2/rerank',
+  '/predictions',
+  '/converse',
+  '/infer',
 ]
 const MCP_PATH = /\/(?:mcp|sse)\/?(?:\?|$)/
 const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/

@@ -3,6 +3,7 @@ import type { Knowledge } from '../known/knowledge.ts'
 import type { PlaceFinding, Places } from './proof.ts'
 import { PROVEN_CONFIDENCE, proofSaying, toldWith } from './proof-evidence.ts'
 import { isPublic } from '../known/published-ranges.ts'
+import type { Scratch } from './scratch.ts'
 import type { Software } from '../known/software.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
@@ -15,13 +16,14 @@ export function withPlace(
   verdict: Verdict,
   places: Places | null,
   conduct: Conduct | null,
+  scratch: Scratch,
 ): Verdict {
   const software = verdict.agent === null ? null : identities.byPlace(verdict.agent.id)
   if (software === null || places === null || conduct === null || !isPublic(conduct.address)) return verdict
   const place = places.of(conduct.addressText, software.verification)
   if (place === null) return verdict
   // A crawler requests many pages, so the last result is cached.
-  const last = LAST.get(place)
+  const last = scratch.placed.get(place)
   if (last?.verdict === verdict && last.address === conduct.addressText) return last.placed
   const placed = placedAt(
     verdict,
@@ -29,7 +31,7 @@ export function withPlace(
     place,
     addresses.of(software)?.ranges.has(conduct.address) === true,
   )
-  LAST.set(place, { verdict, address: conduct.addressText, placed })
+  scratch.placed.set(place, { verdict, address: conduct.addressText, placed })
   return placed
 }
 
@@ -95,11 +97,3 @@ function endsWith(host: string, end: string): boolean {
   const labels = end.startsWith('.') ? end : `.${end}`
   return host.endsWith(labels) || (end !== labels && host === end)
 }
-
-interface Placed {
-  readonly verdict: Verdict
-  readonly address: string
-  readonly placed: Verdict
-}
-
-const LAST = new WeakMap<PlaceFinding, Placed>()

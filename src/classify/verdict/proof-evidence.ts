@@ -8,9 +8,16 @@ import type { Evidence, Verdict } from './verdict.ts'
 export type ProofEvidence = (typeof PROOF_EVIDENCE)[number]
 
 export const PROOF_EVIDENCE = [
-  ...(['signature-proven', 'signature-failed', 'signature-unchecked'] as const),
-  ...(['signed-as-another', 'signed-with-foreign-fingerprint', 'signed-from-foreign-address'] as const),
-  ...(['host-proven', 'host-foreign', 'network-of-agent', 'network-foreign'] as const),
+  'signature-proven',
+  'signature-failed',
+  'signature-unchecked',
+  'signed-as-another',
+  'signed-with-foreign-fingerprint',
+  'signed-from-foreign-address',
+  'host-proven',
+  'host-foreign',
+  'network-of-agent',
+  'network-foreign',
 ] as const
 
 /**
@@ -45,8 +52,13 @@ export function conflictsIn(evidence: readonly Pick<Evidence, 'kind'>[]): readon
 /** All evidence kinds that contradict an identity, whether proven or claimed. */
 const CONFLICTS: ReadonlySet<string> = new Set([
   SPOOFED,
-  ...(['address-foreign', 'host-foreign', 'network-foreign', 'signature-failed'] as const),
-  ...(['signed-as-another', 'signed-with-foreign-fingerprint', 'signed-from-foreign-address'] as const),
+  'address-foreign',
+  'host-foreign',
+  'network-foreign',
+  'signature-failed',
+  'signed-as-another',
+  'signed-with-foreign-fingerprint',
+  'signed-from-foreign-address',
 ])
 
 const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {

@@ -5,6 +5,7 @@ import type { Knowledge } from '../known/knowledge.ts'
 import { PROVEN_CONFIDENCE, proofSaying, toldWith } from './proof-evidence.ts'
 import { withPlace } from './placed.ts'
 import type { Proof, Proofs, SignatureFinding } from './proof.ts'
+import type { Scratch } from './scratch.ts'
 import type { Software } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Evidence, Verdict } from './verdict.ts'
@@ -29,8 +30,9 @@ export function withProofs(
   verdict: Verdict,
   { signature, places }: Proofs,
   seen: Seen,
+  scratch: Scratch,
 ): Verdict {
-  const placed = withPlace(knowledge, verdict, places, seen.conduct)
+  const placed = withPlace(knowledge, verdict, places, seen.conduct, scratch)
   if (signature === null) return placed
   // Any client can send an invalid signature in another agent's name. It proves nothing and invalidates no
   // other proof.
@@ -40,7 +42,8 @@ export function withProofs(
   // create.
   if (signers.length === 0 && placed.proof !== null && isOfNoKey(seen.claimed))
     return toldWith(placed, [signedAs(signature)], placed.evidence)
-  return withPlace(knowledge, signedBy(knowledge, verdict, signature, signers, seen), places, seen.conduct)
+  const signed = signedBy(knowledge, verdict, signature, signers, seen)
+  return withPlace(knowledge, signed, places, seen.conduct, scratch)
 }
 
 function isOfNoKey(software: Software | null): boolean {
@@ -112,8 +115,8 @@ function deniedOf(
   }
   const list = addresses.of(agent)
   if (list === null || conduct === null) return evidence
-  SCRATCH.clear()
-  if (markAddress(SCRATCH, list, conduct.address, nowMs) && SCRATCH.has('address-foreign')) {
+  const marks = new EvidenceSet()
+  if (markAddress(marks, list, conduct.address, nowMs) && marks.has('address-foreign')) {
     const detail = `the address is not in the published ranges of ${agent.name}`
     evidence.push(proofSaying('signed-from-foreign-address', detail))
   }
@@ -147,5 +150,3 @@ function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 
     ? proofSaying('signature-failed', `${who}, but the signature is invalid: ${why}`)
     : proofSaying('signature-unchecked', `${who}, but the signature could not be checked: ${why}`)
 }
-
-const SCRATCH = new EvidenceSet()

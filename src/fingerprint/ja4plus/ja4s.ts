@@ -12,13 +12,13 @@ export type Ja4s = Brand<string, 'Ja4s'>
  * to send (the references differ, their maintainer said "ignore everywhere"). Odd ALPN names follow JA4's
  * rule.
  */
-export function ja4s(hello: ServerHello, transport: Transport): Ja4s {
-  return `${prefix(hello, transport)}_${TEXT.clear().list(hello.extensions).hash12()}` as Ja4s
+export function ja4s(hello: ServerHello, transport: Transport, text = new FingerprintText()): Ja4s {
+  return `${prefix(hello, transport)}_${text.clear().list(hello.extensions).hash12()}` as Ja4s
 }
 
 /** JA4S with the extensions listed, not hashed. */
-export function ja4sRaw(hello: ServerHello, transport: Transport): string {
-  return `${prefix(hello, transport)}_${TEXT.clear().list(hello.extensions).text()}`
+export function ja4sRaw(hello: ServerHello, transport: Transport, text = new FingerprintText()): string {
+  return `${prefix(hello, transport)}_${text.clear().list(hello.extensions).text()}`
 }
 
 function prefix(hello: ServerHello, transport: Transport): string {
@@ -27,5 +27,3 @@ function prefix(hello: ServerHello, transport: Transport): string {
   const cipher = hello.cipher.toString(16).padStart(4, '0')
   return `${TRANSPORT_MARKS[transport]}${version}${extensions}${alpnMark(hello.alpn ?? undefined)}_${cipher}`
 }
-
-const TEXT = new FingerprintText()

@@ -320,6 +320,9 @@ const REDATE_MS = 7 * 86_400_000
 /** Many more than are bundled: feeds may add lists. */
 const LISTS_MAX = 100
 const TURNS = {
-  ...{ totalMax: 4, hostMax: 2, waitingMax: LISTS_MAX, hostPerMinute: 60 },
+  totalMax: 4,
+  hostMax: 2,
+  waitingMax: LISTS_MAX,
+  hostPerMinute: 60,
   totalPerMinute: Number.POSITIVE_INFINITY,
 }

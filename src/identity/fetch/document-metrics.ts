@@ -68,8 +68,15 @@ class OldestAge {
 
 const DOCUMENTS = ['identity', 'keys', 'openid', 'directory'] as const
 const OUTCOMES: readonly FetchOutcome[] = [
-  ...(['fetched', 'busy', 'malformed', 'address', 'redirect'] as const),
-  ...(['status', 'too-large', 'timeout', 'network'] as const),
+  'fetched',
+  'busy',
+  'malformed',
+  'address',
+  'redirect',
+  'status',
+  'too-large',
+  'timeout',
+  'network',
 ]
 const ORIGINS = ['fetched', 'remembered', 'stale', 'none'] as const
 const WINDOW_MS = 300_000

@@ -94,7 +94,10 @@ interface Minute {
 }
 
 const OF_DOCUMENTS: FetchLimits = {
-  ...{ totalMax: 16, hostMax: 2, waitingMax: 64, hostPerMinute: 60 },
+  totalMax: 16,
+  hostMax: 2,
+  waitingMax: 64,
+  hostPerMinute: 60,
   totalPerMinute: Number.POSITIVE_INFINITY,
 }
 const HOSTS_MAX = 10_000

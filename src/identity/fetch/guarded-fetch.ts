@@ -27,7 +27,8 @@ export function guardedFetch(guards: FetchGuards, stop: AbortSignal): GuardedFet
       if (isRedirect(status)) throw redirected(status)
       const bytes = await bytesIn(response.body, guards.bytesMax, status)
       return new Response(BODYLESS.has(status) ? null : new Uint8Array(bytes), {
-        ...{ status, headers: headersOf(response.headers) },
+        status,
+        headers: headersOf(response.headers),
       })
     })
   }

@@ -17,7 +17,8 @@ type KeyFinding = Finding & { readonly kind: 'keys' }
 export class KeyBook {
   readonly #listed = new Map<string, KnownKeys>()
   readonly #strangers = new LRUCache<string, KnownKeys>({
-    ...{ max: STRANGERS_MAX, maxSize: STRANGERS_KEYS_MAX },
+    max: STRANGERS_MAX,
+    maxSize: STRANGERS_KEYS_MAX,
     sizeCalculation: ({ byThumbprint }) => byThumbprint.size + 1,
   })
   readonly #waiting = new Map<string, Set<() => void>>()

@@ -24,7 +24,7 @@ export function directoryHeaders(
         ['content-digest', new Map()],
       ],
       new Map<string, string | number>([
-        ...([['created', nowS]] as const),
+        ['created', nowS],
         ['expires', nowS + LIFE_S],
         ['keyid', key.thumbprint],
         ['alg', key.algorithm],

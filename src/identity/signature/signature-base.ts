@@ -238,7 +238,13 @@ const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/
 const BASE = /^(https?):\/\/([^/?#@]+)([^?#]*)$/i
 const DEFAULT_PORTS: Readonly<Record<string, RegExp>> = { http: /:80$/, https: /:443$/ }
 const DERIVED: ReadonlySet<string> = new Set([
-  ...['@method', '@target-uri', '@authority', '@scheme', '@request-target', '@path', '@query'],
+  '@method',
+  '@target-uri',
+  '@authority',
+  '@scheme',
+  '@request-target',
+  '@path',
+  '@query',
 ])
 /** Limits parsing to some milliseconds. */
 const STRUCTURED_LENGTH_MAX = 8_192

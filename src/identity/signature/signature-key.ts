@@ -113,25 +113,37 @@ const EXPONENT = Buffer.from([1, 0, 1])
 const MEMBER_LENGTH_MAX = 1_000
 const FORMS: readonly KeyForm[] = [
   {
-    ...{ kty: 'OKP', crv: 'Ed25519', algs: ['EdDSA', 'Ed25519'], algorithm: 'ed25519' },
+    kty: 'OKP',
+    crv: 'Ed25519',
+    algs: ['EdDSA', 'Ed25519'],
+    algorithm: 'ed25519',
     members: [['x', ofLength(32)]],
   },
   {
-    ...{ kty: 'EC', crv: 'P-256', algs: ['ES256'], algorithm: 'ecdsa-p256-sha256' },
+    kty: 'EC',
+    crv: 'P-256',
+    algs: ['ES256'],
+    algorithm: 'ecdsa-p256-sha256',
     members: [
       ['x', ofLength(32)],
       ['y', ofLength(32)],
     ],
   },
   {
-    ...{ kty: 'EC', crv: 'P-384', algs: ['ES384'], algorithm: 'ecdsa-p384-sha384' },
+    kty: 'EC',
+    crv: 'P-384',
+    algs: ['ES384'],
+    algorithm: 'ecdsa-p384-sha384',
     members: [
       ['x', ofLength(48)],
       ['y', ofLength(48)],
     ],
   },
   {
-    ...{ kty: 'RSA', crv: null, algs: ['PS512'], algorithm: 'rsa-pss-sha512' },
+    kty: 'RSA',
+    crv: null,
+    algs: ['PS512'],
+    algorithm: 'rsa-pss-sha512',
     members: [
       ['n', isModulus],
       ['e', isExponent],

@@ -184,7 +184,7 @@ function signatureOf(
   if (!policy.covers.every((names) => names.some(isWhole))) return 'not-covered'
   base += `"@signature-params": ${innerListText(input)}`
   const { keyId, nonce, algorithm } = said
-  return { ...{ label, keyId, nonce, algorithm }, ...times, components, base, bytes }
+  return { label, keyId, nonce, algorithm, ...times, components, base, bytes }
 }
 
 interface Said {

@@ -143,7 +143,8 @@ type KeyFinding = Finding & { readonly kind: 'keys' }
 class Subject {
   readonly underWay = new Set<string>()
   readonly #known = new LRUCache<string, Finding>({
-    ...{ max: KNOWN_MAX, maxSize: KNOWN_KEYS_MAX },
+    max: KNOWN_MAX,
+    maxSize: KNOWN_KEYS_MAX,
     sizeCalculation: (finding) => (finding.kind === 'keys' ? finding.keys.length + 1 : 1),
   })
 

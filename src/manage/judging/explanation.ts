@@ -1,4 +1,5 @@
-import { classifyDescribed } from '../../classify/verdict/classify.ts'
+import { classifyDescribed, type DescribedVerdict } from '../../classify/verdict/classify.ts'
+import { Scratch } from '../../classify/verdict/scratch.ts'
 import { type DescribedRequest, describeRequest } from '../../classify/verdict/described-request.ts'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../../classify/known/evidence.ts'
 import type { Knowledge } from '../../classify/known/knowledge.ts'
@@ -41,7 +42,9 @@ export function explain(request: DetectionRequest, management: Judging): Explana
   const knowledge = knowledgeOf(management)
   const nowMs = management.nowMs()
   const described = describeRequest(toldIn(request), management.ja4plus)
-  const judged = classifyDescribed(knowledge, described, nowMs)
+  const scratch = new Scratch()
+  const judge = (request: DescribedRequest) => classifyDescribed(knowledge, request, nowMs, scratch)
+  const judged = judge(described)
   const detection = detectionOf(described, judged)
   return {
     detection,
@@ -49,7 +52,7 @@ export function explain(request: DetectionRequest, management: Judging): Explana
       .map((verdict) => ({ verdict, probability: judged.probabilities[verdict] }))
       .sort((one, other) => other.probability - one.probability),
     evidence: detection.evidence.map((each) => {
-      const without = withoutEvidence(knowledge, described, each.kind, nowMs)
+      const without = withoutEvidence(described, each.kind, judge)
       return { ...each, without, decides: without.verdict !== detection.verdict }
     }),
     fingerprints: ownersOf(knowledge, described),
@@ -59,15 +62,14 @@ export function explain(request: DetectionRequest, management: Judging): Explana
 
 /** The verdict as if this evidence had not been given. */
 function withoutEvidence(
-  knowledge: Knowledge,
   described: DescribedRequest,
   kind: string,
-  nowMs: number,
+  judge: (request: DescribedRequest) => DescribedVerdict,
 ): Changed {
   const untold = new EvidenceSet()
   untold.addAll(described.untold)
   if (EVIDENCE_KINDS.includes(kind as EvidenceKind)) untold.add(kind as EvidenceKind)
-  const { verdict, probabilities } = classifyDescribed(knowledge, { ...described, untold }, nowMs)
+  const { verdict, probabilities } = judge({ ...described, untold })
   return { verdict: verdict.kind, confidence: probabilities.agent, agent_name: verdict.agent?.name ?? null }
 }
 

@@ -203,7 +203,10 @@ export class SnapshotPress {
     await jetstream(client, { timeout: ANSWER_MS }).publish(this.#names.snapshot, message, { expect })
     this.count++
     this.#log.info('a Snapshot was announced', {
-      ...{ number, bytes: bytes.length, shrunk: whole.length, change: delta?.bytes.length ?? null },
+      number,
+      bytes: bytes.length,
+      shrunk: whole.length,
+      change: delta?.bytes.length ?? null,
     })
     if (before !== null) await this.#forgetAllBut([said.digest, before.digest])
   }

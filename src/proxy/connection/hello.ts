@@ -2,6 +2,8 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ByteQueue } from '../../wire/byte-queue.ts'
 import { type ClientHello, parseClientHello } from '../../wire/client-hello.ts'
+import { HTTP2_PREFACE } from '../../wire/http2-preface.ts'
+import { mayBegin } from '../../wire/opening-bytes.ts'
 import { HelloReader } from '../../wire/record.ts'
 import type { FailureReason } from './connection.ts'
 import { type ProxySource, parseProxyHeader } from '../../wire/proxy-protocol.ts'
@@ -158,16 +160,13 @@ class OpeningReader {
 /** The HTTP/2 preface begins like no HTTP/1 method (RFC 9113 §3.4). */
 function plainOpening(queue: ByteQueue): Opening | null {
   const bytes = queue.rest()
-  const length = Math.min(bytes.length, HTTP2_PREFACE.length)
-  for (let i = 0; i < length; i++) if (bytes[i] !== HTTP2_PREFACE[i]) return PLAIN_HTTP1
-  return length === HTTP2_PREFACE.length ? PLAIN_HTTP2 : null
+  if (!mayBegin(bytes, HTTP2_PREFACE)) return PLAIN_HTTP1
+  return bytes.length >= HTTP2_PREFACE.length ? PLAIN_HTTP2 : null
 }
 
 function isUpperCase(byte: number): boolean {
   return byte >= 0x41 && byte <= 0x5a
 }
-
-export const HTTP2_PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
 const TOO_LONG: Opening = { kind: 'failed', reason: 'hello-too-long', code: 'cut' }
 const PLAIN_HTTP1: Opening = { kind: 'plain', isHttp2: false }

@@ -10,7 +10,9 @@ import {
   PRIORITIES_MAX,
   SETTINGS_MAX,
 } from '../../fingerprint/http2.ts'
-import { HTTP2_PREFACE, type ReadAhead, readAhead } from '../connection/hello.ts'
+import { type ReadAhead, readAhead } from '../connection/hello.ts'
+import { HTTP2_PREFACE } from '../../wire/http2-preface.ts'
+import { mayBegin } from '../../wire/opening-bytes.ts'
 
 /**
  * Parses what a client sends before its first request, for `http2Fingerprint`. It also counts the fields of
@@ -35,11 +37,10 @@ export class Http2Opening {
   read(queue: ByteQueue): boolean {
     const bytes = queue.rest()
     if (!this.#isPrefaceRead) {
-      const length = Math.min(bytes.length, HTTP2_PREFACE.length)
-      for (let i = 0; i < length; i++) if (bytes[i] !== HTTP2_PREFACE[i]) return this.#fail()
-      if (length < HTTP2_PREFACE.length) return false
+      if (!mayBegin(bytes, HTTP2_PREFACE)) return this.#fail()
+      if (bytes.length < HTTP2_PREFACE.length) return false
       this.#isPrefaceRead = true
-      this.#at = length
+      this.#at = HTTP2_PREFACE.length
     }
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     while (bytes.length - this.#at >= FRAME_HEADER_BYTES) {

@@ -1,8 +1,11 @@
+import { Scratch } from '../../classify/verdict/scratch.ts'
 import type { Traffic } from '../../classify/verdict/traffic.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
+import { NameHashes } from '../../fingerprint/ja4plus/ja4h.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Snapshot } from '../../plane/snapshot.ts'
 import type { Decision } from '../../policy/decide.ts'
+import { PolicyRequest } from '../../policy/request.ts'
 import type { AccessLog } from './access-log.ts'
 import type { ClientTimeout } from '../connection/client-timeouts.ts'
 import type { ConnectionFailure, SecuredConnection } from '../connection/connection.ts'
@@ -45,6 +48,8 @@ export interface ProxyContext {
   readonly prover: Prover | null
   readonly limiter: RateLimiter
   readonly traffic: Traffic
+  /** The working memory of judging. Nothing in it outlives the judgement of one request but caches and counts. */
+  readonly scratch: JudgingScratch
   readonly tarpit: Tarpit
   readonly upgrades: Upgrades
   readonly ids: DecisionIds
@@ -73,6 +78,13 @@ export interface ProxyContext {
     clientTimedOut(timeout: ClientTimeout): void
     connectionSecured(connection: SecuredConnection): void
   }
+}
+
+export class JudgingScratch {
+  readonly classification = new Scratch()
+  /** It also counts expressions that fail. */
+  readonly policy = new PolicyRequest()
+  readonly names = new NameHashes()
 }
 
 /** The parts of a request that the metrics need. */

@@ -49,9 +49,10 @@ export function judge(
   const address = clientAddress(connection, received.hop, proxy.trusted)
   const print: Print = {
     connection: connectionPrint(proxy, connection, head),
-    ja4h: proxy.ja4plus ? ja4h(head) : null,
+    ja4h: proxy.ja4plus ? ja4h(head, proxy.scratch.names) : null,
   }
-  const verdict = verdictOn(proxy, snapshot, connection, head, print, received, address, proofs)
+  const arrived: Arrived = { head, authority, received, address, print }
+  const verdict = verdictOn(proxy, snapshot, connection, arrived, proofs)
   const facts: Facts = {
     method: head.method,
     host: authority,
@@ -63,30 +64,42 @@ export function judge(
     forged: received.forged,
   }
   const bar = barOf(proxy, connection, authority, print, received.oddNames)
-  const decision = bar === null ? decide(snapshot.policy, facts, proxy.clock.nowMs) : BARRED[bar]
+  const { clock, scratch } = proxy
+  const decision = bar === null ? decide(snapshot.policy, facts, clock.nowMs, scratch.policy) : BARRED[bar]
   const overLimitMs = overLimit(proxy, address, print, verdict, decision)
   const id = proxy.ids.next()
   const judged: Judged = { id, received, address, print, verdict, bar, decision, overLimitMs }
   if (received.forged.length > 0) metrics.forgedHeaders(received.forged.length)
   if (received.oddNames > 0) metrics.oddHeaderNames(received.oddNames)
-  proxy.recorder.record(sighting(proxy, judged, head, authority, proofs.signature, snapshot.number))
+  proxy.recorder.record(sighting(proxy, judged, arrived, proofs.signature, snapshot.number))
   return judged
 }
 
+/** A request as it arrived, before it is judged. */
+interface Arrived {
+  readonly head: RequestHead
+  readonly authority: string
+  readonly received: ReceivedHeaders
+  /** The client's address, as in Judged. */
+  readonly address: string
+  readonly print: Print
+}
+
 function verdictOn(
-  { traffic, clock }: ProxyContext,
+  { traffic, clock: { nowMs }, scratch }: ProxyContext,
   { knowledge }: Snapshot,
   connection: Connection,
-  head: RequestHead,
-  print: Print,
-  { forged, hop }: ReceivedHeaders,
-  address: string,
+  { head, print, received, address }: Arrived,
   proofs: Proofs,
 ): Verdict {
   if (knowledge === null) return UNKNOWN
+  const { hop } = received
+  const forged = received.forged.length
+  const memory = scratch.classification
   if (!connection.isTrusted && !connection.isJa4Hop) {
     connection.conduct ??= new Conduct(traffic, clientNetwork(address), address)
-    return classify(knowledge, print, head, connection.conduct, forged.length, clock.nowMs, proofs)
+    const { conduct } = connection
+    return classify(knowledge, { print, head, conduct, forged, nowMs }, proofs, memory)
   }
   // A hop's connection carries requests of many clients. So the conduct belongs to the client address, if the
   // hop reports one, not to the connection.
@@ -94,7 +107,7 @@ function verdictOn(
     address === connection.address ? null : new Conduct(traffic, clientNetwork(address), address)
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
   const shown = print.connection.ja4Source === 'hop' ? print : relayed
-  return classify(knowledge, shown, head, conduct, forged.length, clock.nowMs, proofs)
+  return classify(knowledge, { print: shown, head, conduct, forged, nowMs }, proofs, memory)
 }
 
 /** A listed hop saw the client's own hello. What this proxy saw and answered is the hop's hello. */
@@ -108,8 +121,7 @@ function connectionPrint(proxy: ProxyContext, connection: Connection, head: Requ
 function sighting(
   proxy: ProxyContext,
   judged: Judged,
-  head: RequestHead,
-  authority: string,
+  { head, authority }: Arrived,
   signature: SignatureFinding | null,
   snapshot: number,
 ): Sighting {

@@ -154,7 +154,10 @@ export class Prover implements Places {
       (hop?.forwardedProto ?? null) === null ? connection.isTls : hop!.forwardedProto === 'https'
     const { method, target, rawHeaders } = head
     return {
-      ...{ method, target, rawHeaders, address },
+      method,
+      target,
+      rawHeaders,
+      address,
       base: `${isSecure ? 'https' : 'http'}://${authority ?? ''}`,
       host: authority === null ? 'other' : this.#parts.hosts.ownerOf(authority, connection),
       network: clientNetwork(address),

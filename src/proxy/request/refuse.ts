@@ -23,8 +23,16 @@ export function refuse(exchange: Exchange, refusal: Refusal): void {
   const { type, body } = refusalBody(acceptOf(exchange.head.rawHeaders), refusal)
   const bytes = Buffer.from(body)
   const headers = [
-    ...['Content-Type', type, 'Content-Length', String(bytes.length), 'Cache-Control', 'no-store'],
-    ...['X-Content-Type-Options', 'nosniff', 'X-Agent-Decision-Id', refusal.decisionId],
+    'Content-Type',
+    type,
+    'Content-Length',
+    String(bytes.length),
+    'Cache-Control',
+    'no-store',
+    'X-Content-Type-Options',
+    'nosniff',
+    'X-Agent-Decision-Id',
+    refusal.decisionId,
     ...(refusal.headers ?? []),
   ]
   const bodyless = exchange.head.method === 'HEAD'

@@ -87,7 +87,11 @@ export class Tracer {
     const endTimeUnixNano = nanosOf(performance.now())
     const outcome = { status: { code: status === 0 || status >= 500 ? 2 : 0 }, endTimeUnixNano } as const
     this.#exporter.add({
-      ...{ traceId, spanId, parentSpanId: parentId ?? '', name: method, kind: 2 },
+      traceId,
+      spanId,
+      parentSpanId: parentId ?? '',
+      name: method,
+      kind: 2,
       startTimeUnixNano: nanosOf(startedMs),
       attributes: [...ofRequest(request, judged, status), ...ofDecision(judged)],
       links: link === null ? NO_LINKS : [{ traceId: link.traceId, spanId: link.spanId }],
@@ -95,7 +99,11 @@ export class Tracer {
     })
     if (askedMs === null) return
     this.#exporter.add({
-      ...{ traceId, spanId: appSpanId, parentSpanId: spanId, name: `${method} upstream`, kind: 3 },
+      traceId,
+      spanId: appSpanId,
+      parentSpanId: spanId,
+      name: `${method} upstream`,
+      kind: 3,
       startTimeUnixNano: nanosOf(askedMs),
       attributes: [text('http.request.method', method), ...ofStatus(status)],
       links: NO_LINKS,

@@ -12,6 +12,7 @@ import { ja4, unresumedJa4 } from '../../fingerprint/ja4.ts'
 import { ja4s } from '../../fingerprint/ja4plus/ja4s.ts'
 import { type Ja4x, ja4x } from '../../fingerprint/ja4plus/ja4x.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
+import { FingerprintText } from '../../fingerprint/text.ts'
 import { stableKey } from '../../fingerprint/stable-key.ts'
 import type { ClientHello } from '../../wire/client-hello.ts'
 import { parseCertificate } from '../../wire/x509.ts'
@@ -72,6 +73,8 @@ export class TlsServer {
   readonly #server: Server
   readonly #handlers: TlsHandlers
   readonly #underway = new AsyncLocalStorage<Underway>()
+  /** The working memory of fingerprints. */
+  readonly #text = new FingerprintText()
   #options: TlsServerOptions
 
   constructor(options: TlsServerOptions, handlers: TlsHandlers) {
@@ -148,7 +151,7 @@ export class TlsServer {
     socket.on('error', () => socket.destroy()) // TLS reports the error but leaves the socket open
     connection.stream = socket
     connection.serverName = handshake.hello?.serverName ?? null
-    connection.print = printOf(handshake, socket, this.#options)
+    connection.print = printOf(handshake, socket, this.#options, this.#text)
     this.#handlers.secured(connection, socket, performance.now() - begunMs)
   }
 
@@ -171,6 +174,7 @@ function printOf(
   { message, hello }: Handshake,
   socket: TLSSocket,
   options: TlsServerOptions,
+  text: FingerprintText,
 ): ConnectionPrint {
   const certificate =
     options.ja4plus && options.requestClientCertificate ? socket.getPeerX509Certificate() : undefined
@@ -189,11 +193,11 @@ function printOf(
     }
   }
   return {
-    ja4: ja4(hello, 'tcp'),
-    unresumed: unresumedJa4(hello, 'tcp'),
-    stable: stableKey(hello, 'tcp'),
+    ja4: ja4(hello, 'tcp', text),
+    unresumed: unresumedJa4(hello, 'tcp', text),
+    stable: stableKey(hello, 'tcp', text),
     traits: helloTraits(hello),
-    ja4s: options.ja4plus ? ownJa4s(message, hello, socket) : null,
+    ja4s: options.ja4plus ? ownJa4s(message, hello, socket, text) : null,
     ja4x: ja4xOf(certificate?.raw),
     http2: null,
     noHello: null,
@@ -201,14 +205,19 @@ function printOf(
   }
 }
 
-function ownJa4s(message: Uint8Array, hello: ClientHello, socket: TLSSocket): ConnectionPrint['ja4s'] {
+function ownJa4s(
+  message: Uint8Array,
+  hello: ClientHello,
+  socket: TLSSocket,
+  text: FingerprintText,
+): ConnectionPrint['ja4s'] {
   const answered = serverHelloOf(message, hello, {
     protocol: socket.getProtocol() === 'TLSv1.3' ? 'TLSv1.3' : 'TLSv1.2',
     cipher: socket.getCipher().standardName,
     alpn: socket.alpnProtocol || null,
     isResumed: socket.isSessionReused(),
   })
-  return answered === null ? null : ja4s(answered, 'tcp')
+  return answered === null ? null : ja4s(answered, 'tcp', text)
 }
 
 function ja4xOf(der: Uint8Array | undefined): Ja4x | null {

@@ -137,6 +137,20 @@ const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000 }
 /** Failures of the proxy's machine, not of the upstream: no file descriptor, no local port. */
 const OVERLOADED: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM'])
 const UNREACHABLE: ReadonlySet<string> = new Set([
-  ...['EACCES', 'EPERM', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EHOSTDOWN', 'EHOSTUNREACH', 'EINVAL'],
-  ...['ENETDOWN', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'ENOTSOCK', 'ECONNABORTED', 'ECONNRESET', 'EPIPE'],
+  'EACCES',
+  'EPERM',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+  'EAI_NODATA',
+  'EHOSTDOWN',
+  'EHOSTUNREACH',
+  'EINVAL',
+  'ENETDOWN',
+  'ENETUNREACH',
+  'ENOENT',
+  'ENOTFOUND',
+  'ENOTSOCK',
+  'ECONNABORTED',
+  'ECONNRESET',
+  'EPIPE',
 ])

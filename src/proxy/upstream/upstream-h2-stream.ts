@@ -302,7 +302,12 @@ function failureOfCode(code: number | undefined): UpstreamFailure {
 const COLON = 0x3a
 const NO_TRAILERS: readonly string[] = []
 const DROPPED: ReadonlySet<string> = new Set([
-  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
 ])
 /** nghttp2's codes for a malformed response. */
 const BROKEN: ReadonlySet<number> = new Set([

@@ -131,7 +131,9 @@ export class UpstreamGroup {
     return this.#targets
       .filter(({ health }) => !health.isHealthy)
       .map(({ address, health }) => ({
-        ...{ upstream: this.name, target: address.url, failure: health.lastFailure ?? 'check' },
+        upstream: this.name,
+        target: address.url,
+        failure: health.lastFailure ?? 'check',
       }))
   }
 

@@ -42,7 +42,12 @@ export class SingleWorker implements DataPlane {
     const investigator = this.#desk === null ? null : new RemoteInvestigator(down)
     this.#desk?.attach(up)
     const bus = new LocalProxyBus(down)
-    this.#worker = await Worker.start(this.#settings, state, bus, this.#log, investigator, this.#tap)
+    this.#worker = await Worker.start(this.#settings, state, {
+      bus,
+      log: this.#log,
+      investigator,
+      tap: this.#tap,
+    })
     this.#sinceMs = Date.now()
     this.#beat = setInterval(() => this.#look(), BEAT_MS).unref()
     return this.#worker.addresses

@@ -2,7 +2,6 @@ import { getHeapStatistics } from 'node:v8'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { CATEGORIES } from '../../classify/known/software.ts'
 import { DurationHistogram, Metrics, type Sample, Tally } from '../../shared/metrics.ts'
-import { expressionFailures, expressionOverruns } from '../../policy/decide.ts'
 import type { SignatureFinding } from '../../classify/verdict/proof.ts'
 import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../../identity/verify/signature-faults.ts'
 import { CLIENT_TIMEOUTS, type ClientTimeout } from '../connection/client-timeouts.ts'
@@ -19,6 +18,8 @@ export interface CountSources {
   readonly upstreams: readonly UpstreamGroup[]
   readonly recorder: { readonly counts: RecorderCounts }
   readonly traffic: { readonly size: number }
+  /** Of the expressions of the policy. */
+  readonly expressions: { readonly failures: number; readonly overruns: number }
   /** `null`: requests are not traced. */
   readonly spans: { readonly counts: SpanCounts } | null
   readonly accessLog: { readonly dropped: number } | null
@@ -29,8 +30,10 @@ export interface CountSources {
 /** The metrics of one worker. Every label comes from a list here or from the configuration. */
 export class WorkerMetrics {
   readonly #requests = new Tally({
-    ...{ verdict: VERDICTS, category: [NO_CATEGORY, ...CATEGORIES] },
-    ...{ action: ACTIONS, status: STATUS_CLASSES },
+    verdict: VERDICTS,
+    category: [NO_CATEGORY, ...CATEGORIES],
+    action: ACTIONS,
+    status: STATUS_CLASSES,
   })
   readonly #durations = new DurationHistogram()
   readonly #detections = new DurationHistogram(DETECTION_BOUNDS_MS)
@@ -47,7 +50,7 @@ export class WorkerMetrics {
   #detectionsBegun = 0
 
   constructor(sources: CountSources) {
-    this.#addRequests()
+    this.#addRequests(sources.expressions)
     this.#addConnections(sources.listeners)
     this.#addUpstreams(sources.upstreams)
     this.#addSightings(sources.recorder)
@@ -122,7 +125,7 @@ export class WorkerMetrics {
     return this.#metrics.read()
   }
 
-  #addRequests(): void {
+  #addRequests(expressions: CountSources['expressions']): void {
     const metrics = this.#metrics
     const help =
       'Requests answered, by verdict, category of the agent (none: it is no agent, or one that nobody knows), action and class of status (none: the client left first).'
@@ -141,9 +144,9 @@ export class WorkerMetrics {
     const signatures = 'Signed requests (Web Bot Auth), by what came of it, and why.'
     metrics.counter('signatures_total', signatures, () => this.#signatures.samples())
     const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'
-    metrics.counter('policy_expression_failures_total', failures, () => one(expressionFailures()))
+    metrics.counter('policy_expression_failures_total', failures, () => one(expressions.failures))
     const overruns = 'Requests that used up what expressions may take: those not tried by then had no answer.'
-    metrics.counter('policy_expression_overruns_total', overruns, () => one(expressionOverruns()))
+    metrics.counter('policy_expression_overruns_total', overruns, () => one(expressions.overruns))
   }
 
   #addConnections(listeners: CountSources['listeners']): void {
@@ -287,16 +290,19 @@ const VERDICTS = ['agent', 'automation', 'human', 'unknown']
 const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route']
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
 const FAILURE_REASONS: readonly FailureReason[] = [
-  ...([
-    'too-many-connections',
-    'proxy-protocol',
-    'gone',
-    'hello-timeout',
-    'hello-too-long',
-    'not-tls',
-  ] as const),
-  ...(['malformed-hello', 'handshake', 'handshake-timeout', 'header-timeout', 'bad-request'] as const),
-  ...(['h2-protocol', 'draining'] as const),
+  'too-many-connections',
+  'proxy-protocol',
+  'gone',
+  'hello-timeout',
+  'hello-too-long',
+  'not-tls',
+  'malformed-hello',
+  'handshake',
+  'handshake-timeout',
+  'header-timeout',
+  'bad-request',
+  'h2-protocol',
+  'draining',
 ]
 /** Codes on which an operator can act. All others share one label. */
 const TLS_CODES = [

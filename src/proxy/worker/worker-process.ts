@@ -49,9 +49,8 @@ class WorkerProcess {
   async #start({ settings, state }: ToWorker & { kind: 'worker:start' }): Promise<void> {
     this.#drainTimeoutMs = settings.drainTimeoutMs
     this.#log = createLog(settings.log).with({ worker: process.pid })
-    this.#starting = Worker.start(settings, state, this.#bus, this.#log, this.#investigator, null, () =>
-      endStart({ servesTraffic: true }),
-    )
+    const services = { bus: this.#bus, log: this.#log, investigator: this.#investigator, tap: null }
+    this.#starting = Worker.start(settings, state, services, () => endStart({ servesTraffic: true }))
     try {
       const worker = await this.#starting
       say({ kind: 'worker:listening' })

@@ -11,7 +11,7 @@ import type { Snapshot } from '../../plane/snapshot.ts'
 import { SnapshotReader } from '../../plane/snapshot-reader.ts'
 import { AccessLog, type AccessLogSettings } from '../request/access-log.ts'
 import { CertificateStore } from '../tls/certificates.ts'
-import type { ProxyContext } from '../request/context.ts'
+import { JudgingScratch, type ProxyContext } from '../request/context.ts'
 import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
 import { DecisionIds } from '../connection/decision-id.ts'
 import { createHandler } from '../request/handler.ts'
@@ -95,6 +95,16 @@ export interface WorkerIdentitySettings {
   readonly hosts: readonly string[]
 }
 
+/** What a worker is given to work with. */
+export interface WorkerServices {
+  readonly bus: ProxyBus
+  readonly log: Log
+  /** `null`: proofs are not checked. */
+  readonly investigator: Investigator | null
+  /** `null`: hellos are not recorded. */
+  readonly tap: Tap | null
+}
+
 /** Connects listeners, handler, upstreams and recorder. */
 export class Worker {
   readonly #settings: WorkerSettings
@@ -108,6 +118,7 @@ export class Worker {
   readonly #upgrades = new Upgrades()
   readonly #traffic = new Traffic()
   readonly #clock = new Clock()
+  readonly #scratch = new JudgingScratch()
   readonly #context: ProxyContext
   readonly #listeners: readonly Listener[]
 
@@ -115,12 +126,10 @@ export class Worker {
   static async start(
     settings: WorkerSettings,
     state: LiveState,
-    bus: ProxyBus,
-    log: Log,
-    investigator: Investigator | null,
-    tap: Tap | null = null,
+    services: WorkerServices,
     beforeListening: () => void = () => undefined,
   ): Promise<Worker> {
+    const { bus, log } = services
     const first = Promise.withResolvers<Snapshot>()
     let use: (snapshot: Snapshot) => void = first.resolve
     const reader = new SnapshotReader((snapshot) => use(snapshot))
@@ -131,7 +140,7 @@ export class Worker {
         first.reject(error)
       })
     })
-    const worker = new Worker(settings, state, await first.promise, bus, log, investigator, tap)
+    const worker = new Worker(settings, state, await first.promise, services)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
       worker.#context.prover?.use(snapshot.knowledge)
@@ -150,10 +159,7 @@ export class Worker {
     settings: WorkerSettings,
     state: LiveState,
     snapshot: Snapshot,
-    bus: ProxyBus,
-    log: Log,
-    investigator: Investigator | null,
-    tap: Tap | null,
+    { bus, log, investigator, tap }: WorkerServices,
   ) {
     this.#settings = settings
     this.#bus = bus
@@ -165,8 +171,13 @@ export class Worker {
     this.#accessLog = settings.accessLog === null ? null : new AccessLog(settings.accessLog, log)
     const listeners: Listener[] = []
     this.#metrics = new WorkerMetrics({
-      ...{ listeners, upstreams: this.#upstreams, recorder: this.#recorder, traffic: this.#traffic },
-      ...{ spans: this.#spans, accessLog: this.#accessLog },
+      listeners,
+      upstreams: this.#upstreams,
+      recorder: this.#recorder,
+      traffic: this.#traffic,
+      spans: this.#spans,
+      accessLog: this.#accessLog,
+      expressions: this.#scratch.policy,
       waiting: () => this.#context.prover?.waiting ?? 0,
     })
     this.#context = this.#contextWith(snapshot, investigator, state.signingKey)
@@ -262,6 +273,7 @@ export class Worker {
       prover: investigator === null ? null : this.#proverFor(investigator, trusted, headerRules),
       limiter: new RateLimiter(),
       traffic: this.#traffic,
+      scratch: this.#scratch,
       tarpit: new Tarpit(),
       upgrades: this.#upgrades,
       ids: this.#clock.ids,
@@ -277,7 +289,12 @@ export class Worker {
     const { identity } = this.#settings
     const hosts = new ServedHosts(identity.hosts, this.#certificates)
     return new Prover(identity, {
-      ...{ investigator, hosts, trusted, rules, clock: this.#clock, metrics: this.#metrics },
+      investigator,
+      hosts,
+      trusted,
+      rules,
+      clock: this.#clock,
+      metrics: this.#metrics,
     })
   }
 

@@ -50,46 +50,73 @@ interface KeyPart {
   readonly wordEnd: number
 }
 
-/** The key that was read last. One buffer for all: each key is used before the next is read. */
-export const KEY = new Int32Array(1 + 256)
+/** A fingerprint in the form of its index key. It is reused: reading the next one overwrites it. */
+export class FingerprintKey {
+  readonly words = new Int32Array(KEY_WORDS_MAX)
+
+  /** Reads a fingerprint without allocating. `false`: it does not have this form. */
+  read(form: KeyForm, value: string): boolean {
+    if (form.stride === 0) return this.#readText(value)
+    if (value.length !== form.characters || !value.startsWith(form.prefix)) return false
+    const { parts, separator } = form
+    let wrong = 0
+    for (let i = 0; i < parts.length; i++) {
+      const part = parts[i]!
+      wrong |= this.#readPart(value, part.at, part)
+      if (part.end < value.length) wrong |= value.charCodeAt(part.end) ^ separator
+    }
+    return wrong === 0
+  }
+
+  /**
+   * Reads a fingerprint in which whole parts may be `*`. Returns the set of its other parts; 0 if it does not
+   * have this form.
+   */
+  readPattern(form: KeyForm, value: string): number {
+    if (this.read(form, value)) return form.whole
+    const texts = form.hasStars ? splitParts(form, value) : null
+    if (texts === null) return 0
+    let has = 0
+    let wrong = 0
+    for (const [i, part] of form.parts.entries()) {
+      this.words.fill(0, part.word, part.wordEnd)
+      const text = texts[i]!
+      if (text === '*') continue
+      has |= 1 << i
+      if (text.length !== part.end - part.at) return 0
+      wrong |= this.#readPart(text, 0, part)
+    }
+    return wrong === 0 ? has : 0
+  }
+
+  /** Whether the key that begins at `at` in `words` is equal to this one in these parts. */
+  isAt(form: KeyForm, parts: number, words: Int32Array, at: number): boolean {
+    const offsets = form.offsets[parts]!
+    const own = this.words
+    const count = wordsOf(form, parts, own, 0)
+    for (let i = 0; i < count; i++) if (own[offsets[i]!] !== words[at + offsets[i]!]) return false
+    return true
+  }
+
+  /** Returns 0 if all characters are hexadecimal digits, or fit into one byte where the part is a text. */
+  #readPart(text: string, from: number, part: KeyPart): number {
+    const end = from + part.end - part.at
+    return part.isHex
+      ? packDigits(this.words, part.word, text, from, end)
+      : pack(this.words, part.word, text, from, end)
+  }
+
+  #readText(text: string): boolean {
+    if (text.length > TEXT_CHARACTERS_MAX) return false
+    this.words[0] = text.length
+    return pack(this.words, 1, text, 0, text.length) === 0
+  }
+}
+
+const KEY_WORDS_MAX = 1 + 256
 
 /** The longest text that is stored whole, an HTTP/2 fingerprint. A longer text matches no signature. */
-export const TEXT_CHARACTERS_MAX = (KEY.length - 1) * 4
-
-/** Reads a fingerprint into `KEY` without allocating. `false`: it does not have this form. */
-export function readKey(form: KeyForm, value: string): boolean {
-  if (form.stride === 0) return readText(value)
-  if (value.length !== form.characters || !value.startsWith(form.prefix)) return false
-  const { parts, separator } = form
-  let wrong = 0
-  for (let i = 0; i < parts.length; i++) {
-    const part = parts[i]!
-    wrong |= part.isHex ? readDigits(value, part.at, part) : readCharacters(value, part.at, part)
-    if (part.end < value.length) wrong |= value.charCodeAt(part.end) ^ separator
-  }
-  return wrong === 0
-}
-
-/**
- * Reads a fingerprint in which whole parts may be `*` into `KEY`. Returns the set of its other parts; 0 if it
- * does not have this form.
- */
-export function readPattern(form: KeyForm, value: string): number {
-  if (readKey(form, value)) return form.whole
-  const texts = form.hasStars ? splitParts(form, value) : null
-  if (texts === null) return 0
-  let has = 0
-  let wrong = 0
-  for (const [i, part] of form.parts.entries()) {
-    KEY.fill(0, part.word, part.wordEnd)
-    const text = texts[i]!
-    if (text === '*') continue
-    has |= 1 << i
-    if (text.length !== part.end - part.at) return 0
-    wrong |= part.isHex ? readDigits(text, 0, part) : readCharacters(text, 0, part)
-  }
-  return wrong === 0 ? has : 0
-}
+export const TEXT_CHARACTERS_MAX = (KEY_WORDS_MAX - 1) * 4
 
 /** The first part may contain the separator, so only its length tells where it ends. */
 function splitParts(form: KeyForm, value: string): readonly string[] | null {
@@ -121,7 +148,7 @@ export function partsOf(form: KeyForm, alike: PartsAlike | 'exact'): number {
  */
 export function hashKey(form: KeyForm, parts: number, words: Int32Array, at: number, seed: Seed): number {
   const offsets = form.offsets[parts]!
-  const count = form.stride === 0 ? textWords(words[at]!) : offsets.length
+  const count = wordsOf(form, parts, words, at)
   let v0 = seed[0] | 0
   let v1 = seed[1] | 0
   let v2 = 0x6c796765 ^ v0
@@ -148,31 +175,29 @@ export function hashKey(form: KeyForm, parts: number, words: Int32Array, at: num
 
 export type Seed = readonly [number, number]
 
-/**
- * Whether two keys are equal in these parts. One begins at `at` in `words`, the other at `otherAt` in
- * `others`.
- */
+/** Whether two keys are equal in these parts. They begin at `at` and at `otherAt`. */
 export function isSameKey(
   form: KeyForm,
   parts: number,
   words: Int32Array,
   at: number,
-  others: Int32Array,
   otherAt: number,
 ): boolean {
   const offsets = form.offsets[parts]!
-  const count = form.stride === 0 ? textWords(words[at]!) : offsets.length
-  for (let i = 0; i < count; i++) {
-    if (words[at + offsets[i]!] !== others[otherAt + offsets[i]!]) return false
-  }
+  const count = wordsOf(form, parts, words, at)
+  for (let i = 0; i < count; i++) if (words[at + offsets[i]!] !== words[otherAt + offsets[i]!]) return false
   return true
 }
 
-/** Returns 0 if all characters are hexadecimal digits. */
-function readDigits(text: string, from: number, part: KeyPart): number {
-  const end = from + part.end - part.at
+/** How many words of a key these parts take. */
+function wordsOf(form: KeyForm, parts: number, words: Int32Array, at: number): number {
+  return form.stride === 0 ? textWords(words[at]!) : form.offsets[parts]!.length
+}
+
+/** Writes hexadecimal digits as numbers, eight a word. Returns 0 if all characters are digits. */
+function packDigits(words: Int32Array, firstWord: number, text: string, from: number, end: number): number {
   let wrong = 0
-  let word = part.word
+  let word = firstWord
   for (let at = from; at < end; word++) {
     const wordEnd = Math.min(end, at + 8)
     let number = 0
@@ -182,23 +207,13 @@ function readDigits(text: string, from: number, part: KeyPart): number {
       wrong |= (digit & NO_DIGIT) | (code >> 8)
       number = (number << 4) | digit
     }
-    KEY[word] = number
+    words[word] = number
   }
   return wrong
 }
 
-/** Returns 0 if all characters fit into one byte. */
-function readCharacters(text: string, from: number, part: KeyPart): number {
-  return pack(text, from, from + part.end - part.at, part.word)
-}
-
-function readText(text: string): boolean {
-  if (text.length > TEXT_CHARACTERS_MAX) return false
-  KEY[0] = text.length
-  return pack(text, 0, text.length, 1) === 0
-}
-
-function pack(text: string, from: number, end: number, firstWord: number): number {
+/** Writes characters side by side, four a word. Returns 0 if each fits into one byte. */
+function pack(words: Int32Array, firstWord: number, text: string, from: number, end: number): number {
   let wrong = 0
   let word = firstWord
   for (let at = from; at < end; word++) {
@@ -209,15 +224,26 @@ function pack(text: string, from: number, end: number, firstWord: number): numbe
       wrong |= code >> 8
       number |= code << shift
     }
-    KEY[word] = number
+    words[word] = number
   }
   return wrong
 }
 
 const PARTS: Readonly<Record<PartsAlike, number>> = {
-  ...{ a: 1, b: 2, c: 4, d: 8 },
-  ...{ a_b: 3, a_c: 5, a_d: 9, b_c: 6, b_d: 10, c_d: 12 },
-  ...{ a_b_c: 7, a_b_d: 11, a_c_d: 13, b_c_d: 14 },
+  a: 1,
+  b: 2,
+  c: 4,
+  d: 8,
+  a_b: 3,
+  a_c: 5,
+  a_d: 9,
+  b_c: 6,
+  b_d: 10,
+  c_d: 12,
+  a_b_c: 7,
+  a_b_d: 11,
+  a_c_d: 13,
+  b_c_d: 14,
 }
 
 const NO_DIGIT = 16
@@ -226,15 +252,24 @@ const DIGITS = Uint8Array.from({ length: 256 }, (_, code) => {
   return digit < 0 ? NO_DIGIT : digit
 })
 
-/** `lengths`: the characters of each part. A negative length means hexadecimal digits. */
-function form(
-  type: FingerprintType,
-  lengths: readonly number[],
-  order: readonly PartsAlike[],
-  telling: readonly PartsAlike[],
+interface WrittenForm {
+  readonly type: FingerprintType
+  /** The characters of each part. A negative length means hexadecimal digits. */
+  readonly lengths: readonly number[]
+  readonly order: readonly PartsAlike[]
+  readonly telling: readonly PartsAlike[]
+  readonly prefix?: string
+  readonly separator?: string
+}
+
+function formOf({
+  type,
+  lengths,
+  order,
+  telling,
   prefix = '',
   separator = '_',
-): Omit<KeyForm, 'number' | 'firstTable'> {
+}: WrittenForm): Omit<KeyForm, 'number' | 'firstTable'> {
   let at = prefix.length
   let word = 0
   const parts = lengths.map((length): KeyPart => {
@@ -262,39 +297,52 @@ function form(
 }
 
 function offsetsOf(parts: readonly KeyPart[], set: number): Uint16Array {
-  if (parts[0]!.wordEnd === 0) return Uint16Array.from(KEY.keys())
+  if (parts[0]!.wordEnd === 0) return Uint16Array.from({ length: KEY_WORDS_MAX }, (_, word) => word)
   const has = parts.filter((_, i) => (set & (1 << i)) !== 0)
   return Uint16Array.from(
     has.flatMap(({ word, wordEnd }) => Array.from({ length: wordEnd - word }, (_, i) => word + i)),
   )
 }
 
-const WRITTEN: readonly Omit<KeyForm, 'number' | 'firstTable'>[] = [
-  // First both hashes, so that ALPN, SNI and transport may differ. Then all but the ciphers, then all but the
-  // extensions.
-  form('ja4', [10, -12, -12], ['b_c', 'a_c', 'a_b', 'c', 'b', 'a'], ['b_c', 'a_c', 'a_b', 'c', 'b']),
-  form('ja4s', [7, -4, -12], ['a_c', 'b_c', 'a_b', 'c', 'a', 'b'], ['a_c', 'b_c', 'a_b']),
-  // Cookies depend more on the app than on the client.
-  form(
-    'ja4h',
-    [12, -12, -12, -12],
-    [
-      ...(['a_b_c', 'b_c_d', 'a_b_d', 'a_b', 'b_c', 'b_d', 'a_c_d', 'b'] as const),
-      ...(['a_c', 'a_d', 'c_d', 'c', 'd', 'a'] as const),
-    ],
-    ['a_b_c', 'a_b', 'b'],
-  ),
-  form('ja4x', [-12, -12, -12], ['b_c', 'a_c', 'a_b', 'c', 'b', 'a'], ['b_c', 'a_c', 'a_b', 'c']),
-  form('stable', [10, -12, -12], [], [], 'gs1-', '-'),
+const WRITTEN: readonly WrittenForm[] = [
+  {
+    type: 'ja4',
+    lengths: [10, -12, -12],
+    // First both hashes, so that ALPN, SNI and transport may differ. Then all but the ciphers, then all but
+    // the extensions.
+    order: ['b_c', 'a_c', 'a_b', 'c', 'b', 'a'],
+    telling: ['b_c', 'a_c', 'a_b', 'c', 'b'],
+  },
+  {
+    type: 'ja4s',
+    lengths: [7, -4, -12],
+    order: ['a_c', 'b_c', 'a_b', 'c', 'a', 'b'],
+    telling: ['a_c', 'b_c', 'a_b'],
+  },
+  {
+    type: 'ja4h',
+    lengths: [12, -12, -12, -12],
+    // Cookies depend more on the app than on the client.
+    order: ['a_b_c', 'b_c_d', 'a_b_d', 'a_b', 'b_c', 'b_d', 'a_c_d', 'b', 'a_c', 'a_d', 'c_d', 'c', 'd', 'a'],
+    telling: ['a_b_c', 'a_b', 'b'],
+  },
+  {
+    type: 'ja4x',
+    lengths: [-12, -12, -12],
+    order: ['b_c', 'a_c', 'a_b', 'c', 'b', 'a'],
+    telling: ['b_c', 'a_c', 'a_b', 'c'],
+  },
+  { type: 'stable', lengths: [10, -12, -12], order: [], telling: [], prefix: 'gs1-', separator: '-' },
   // Texts of any length, so no words are at fixed positions.
-  form('http2', [0], [], []),
+  { type: 'http2', lengths: [0], order: [], telling: [] },
 ]
+const FORMS = WRITTEN.map(formOf)
 
 /** In the order of an index. */
-export const KEY_FORMS: readonly KeyForm[] = WRITTEN.map((written, number) => ({
-  ...written,
+export const KEY_FORMS: readonly KeyForm[] = FORMS.map((form, number) => ({
+  ...form,
   number,
-  firstTable: WRITTEN.slice(0, number).reduce((tables, { whole }) => tables + whole + 1, 0),
+  firstTable: FORMS.slice(0, number).reduce((tables, { whole }) => tables + whole + 1, 0),
 }))
 
 export const KEY_FORM_OF: Readonly<Record<FingerprintType, KeyForm>> = Object.fromEntries(

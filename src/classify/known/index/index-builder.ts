@@ -1,32 +1,9 @@
 import { Fault } from '../../../shared/fault.ts'
-import {
-  hashKey,
-  isSameKey,
-  KEY,
-  KEY_FORM_OF,
-  KEY_FORMS,
-  type KeyForm,
-  readPattern,
-  type Seed,
-  textWords,
-} from './fingerprint-key.ts'
-import {
-  CANDIDATE_WORDS,
-  CANDIDATES_MAX,
-  COUNT_BITS,
-  HEAD_WORDS,
-  homeOf,
-  type IndexLayout,
-  LIST_BITS,
-  LIST_MASK,
-  LISTS_MAX,
-  layoutOf,
-  MERGED_WORDS,
-  OTHERS_MAX,
-  PROBES_MAX,
-  TEXT_FORM,
-  writeHeader,
-} from './index-layout.ts'
+import { FingerprintKey, KEY_FORM_OF, KEY_FORMS, type Seed } from './fingerprint-key.ts'
+import { CANDIDATES_MAX } from './index-layout.ts'
+import { Keys, Lists, Numbers, type Rows } from './index-rows.ts'
+import { type Groups, group, type Table, tableOf } from './index-tables.ts'
+import { notIndexed, writeIndex } from './index-writer.ts'
 import type { FingerprintType } from '../signature.ts'
 
 /** A fingerprint signature as an index stores it. */
@@ -52,24 +29,25 @@ export function buildSignatureIndex(
 export class IndexBuilder {
   /** In the order they were added, with one owner each. A pattern may occur more than once. */
   readonly #records = KEY_FORMS.map((form): Rows => ({ keys: new Keys(form), owners: new Lists() }))
+  readonly #key = new FingerprintKey()
   #count = 0
 
   /** Throws a Fault if the signature cannot be indexed. */
   add({ type, value, software, observations }: IndexedSignature): void {
     const count = this.#count + 1
-    if (count > SIGNATURES_MAX) throw fault(`more than ${SIGNATURES_MAX} signatures`)
+    if (count > SIGNATURES_MAX) throw notIndexed(`more than ${SIGNATURES_MAX} signatures`)
     const form = KEY_FORM_OF[type]
-    const parts = readPattern(form, value)
+    const parts = this.#key.readPattern(form, value)
     if (parts === 0)
-      throw fault(`signature ${count} is not a valid ${type}: ${JSON.stringify(value.slice(0, 60))}`)
+      throw notIndexed(`signature ${count} is not a valid ${type}: ${JSON.stringify(value.slice(0, 60))}`)
     if (!Number.isInteger(software) || software < 0 || software >= SOFTWARE_MAX)
-      throw fault(
+      throw notIndexed(
         `signature ${count} has the software number ${software}; expected a number below ${SOFTWARE_MAX}`,
       )
     if (!Number.isSafeInteger(observations) || observations < 0)
-      throw fault(`signature ${count} has an invalid number of observations: ${observations}`)
+      throw notIndexed(`signature ${count} has an invalid number of observations: ${observations}`)
     const { keys, owners } = this.#records[form.number]!
-    keys.push(parts, KEY, 0)
+    keys.push(parts, this.#key.words, 0)
     owners.begin()
     owners.push(software, observations)
     this.#count = count
@@ -99,99 +77,6 @@ export class IndexBuilder {
   }
 }
 
-/** Keys of one type. */
-class Keys {
-  readonly form: KeyForm
-  /** The set of parts of each key. */
-  readonly parts = new Numbers()
-  readonly #words = new Numbers()
-  readonly #starts = new Numbers()
-
-  constructor(form: KeyForm) {
-    this.form = form
-  }
-
-  get count(): number {
-    return this.parts.length
-  }
-
-  get words(): Int32Array {
-    return this.#words.items
-  }
-
-  /** The start of each key in `words`. */
-  get starts(): Int32Array {
-    return this.#starts.items
-  }
-
-  get wordCount(): number {
-    return this.#words.length
-  }
-
-  push(parts: number, words: Int32Array, at: number): void {
-    this.parts.push(parts)
-    this.#starts.push(this.#words.length)
-    const count = this.form.stride === 0 ? textWords(words[at]!) : this.form.stride
-    for (let i = 0; i < count; i++) this.#words.push(words[at + i]!)
-  }
-}
-
-/** Lists of candidates, stored one after another. */
-class Lists {
-  readonly starts = new Numbers()
-  readonly software = new Numbers()
-  readonly observations: number[] = []
-  readonly #sums = new Map<number, number>()
-
-  /** Begins the next list. */
-  begin(): void {
-    this.starts.push(this.software.length)
-  }
-
-  push(software: number, observations: number): void {
-    this.software.push(software)
-    this.observations.push(observations)
-  }
-
-  /** Adds the candidates of another list to the sums, for `pushSums`. */
-  addAll(others: Lists, list: number): void {
-    const end = others.endOf(list)
-    for (let i = others.starts.items[list]!; i < end; i++)
-      this.add(others.software.items[i]!, others.observations[i]!)
-  }
-
-  add(software: number, observations: number): void {
-    const sum = (this.#sums.get(software) ?? 0) + observations
-    this.#sums.set(software, Math.min(sum, Number.MAX_SAFE_INTEGER))
-  }
-
-  /** Begins the next list with the sums, most observed first. */
-  pushSums(countMax: number): void {
-    const sums = [...this.#sums].sort(([one, ones], [other, others]) => others - ones || one - other)
-    this.#sums.clear()
-    this.begin()
-    for (const [software, observations] of sums.slice(0, countMax)) this.push(software, observations)
-  }
-
-  /** Begins the next list with the first candidates of another list. */
-  copy(others: Lists, list: number, countMax: number): void {
-    this.begin()
-    const from = others.starts.items[list]!
-    const end = Math.min(others.endOf(list), from + countMax)
-    for (let i = from; i < end; i++) this.push(others.software.items[i]!, others.observations[i]!)
-  }
-
-  endOf(list: number): number {
-    return list + 1 < this.starts.length ? this.starts.items[list + 1]! : this.software.length
-  }
-}
-
-/** Everything of one type: the keys and their owners. */
-interface Rows {
-  readonly keys: Keys
-  readonly owners: Lists
-}
-
 /** `null`: with this seed, too many keys collide. */
 function build(records: readonly Rows[], seed: Seed): Uint8Array<ArrayBuffer> | null {
   const all: Rows[] = []
@@ -217,7 +102,7 @@ function build(records: readonly Rows[], seed: Seed): Uint8Array<ArrayBuffer> | 
     }
     firstRow += rows.keys.count
   }
-  return write(all, lists, mergedRows, tables, seed)
+  return writeIndex({ rows: all, lists, mergedRows, tables }, seed)
 }
 
 /** Merges equal patterns. Each pattern then has all its owners. */
@@ -258,63 +143,6 @@ function rowsThat(keys: Keys, isMeant: (parts: number) => boolean): Int32Array {
   return rows.items.slice(0, rows.length)
 }
 
-/** Rows that are equal in some parts. The members of a group run from its start to the next start. */
-interface Groups {
-  readonly count: number
-  readonly starts: Int32Array
-  readonly members: Int32Array
-  /** A hash table of the groups, as in an index. A slot holds the number of the group plus one. */
-  readonly slots: Int32Array
-  readonly probes: number
-}
-
-function group(keys: Keys, rows: Int32Array, parts: number, seed: Seed): Groups | null {
-  const slots = new Int32Array(rows.length * 2)
-  const firsts = new Numbers()
-  const groupOf = new Int32Array(rows.length)
-  const sizes = new Numbers()
-  const { form, words, starts } = keys
-  let probesMost = 0
-  for (let i = 0; i < rows.length; i++) {
-    const at = starts[rows[i]!]!
-    const hash = hashKey(form, parts, words, at, seed)
-    let slot = homeOf(hash, slots.length)
-    let probes = 1
-    for (; slots[slot] !== 0; probes++) {
-      const found = slots[slot]!
-      if ((found ^ (hash << LIST_BITS)) >>> LIST_BITS === 0) {
-        const first = firsts.items[(found & LIST_MASK) - 1]!
-        if (isSameKey(form, parts, words, at, words, starts[first]!)) break
-      }
-      if (++slot === slots.length) slot = 0
-    }
-    if (probes > PROBES_MAX) return null
-    probesMost = Math.max(probesMost, probes)
-    if (slots[slot] === 0) {
-      firsts.push(rows[i]!)
-      sizes.push(0)
-      slots[slot] = (hash << LIST_BITS) | firsts.length
-    }
-    groupOf[i] = (slots[slot]! & LIST_MASK) - 1
-    sizes.items[groupOf[i]!]!++
-  }
-  return { ...sortByGroup(rows, groupOf, sizes), slots, probes: probesMost }
-}
-
-function sortByGroup(
-  rows: Int32Array,
-  groupOf: Int32Array,
-  sizes: Numbers,
-): Pick<Groups, 'count' | 'starts' | 'members'> {
-  const count = sizes.length
-  const starts = new Int32Array(count + 1)
-  for (let i = 0; i < count; i++) starts[i + 1] = starts[i]! + sizes.items[i]!
-  const next = starts.slice()
-  const members = new Int32Array(rows.length)
-  for (const [i, row] of rows.entries()) members[next[groupOf[i]!]!++] = row
-  return { count, starts, members }
-}
-
 /** The list of each group: that of its only row, or a new list merged from all rows. */
 function mergeLists(
   owners: Lists,
@@ -335,137 +163,6 @@ function mergeLists(
     mergedRows.push(first)
   }
   return listOf
-}
-
-interface Table {
-  readonly slots: Int32Array
-  readonly probes: number
-}
-
-/** The table of the groups, at most half full. */
-function tableOf(keys: Keys, parts: number, groups: Groups, listOf: Int32Array, seed: Seed): Table | null {
-  const roomy = groups.slots.length > groups.count * 2
-  const found = roomy ? slotsOf(keys, parts, groups, seed) : groups
-  if (found === null) return null
-  const slots = found.slots.map((slot) =>
-    slot === 0 ? 0 : (slot & ~LIST_MASK) | (listOf[(slot & LIST_MASK) - 1]! + 1),
-  )
-  return { slots, probes: found.probes }
-}
-
-/** The same groups in as few slots as a table needs. */
-function slotsOf(keys: Keys, parts: number, groups: Groups, seed: Seed): Table | null {
-  const slots = new Int32Array(groups.count * 2)
-  let probesMost = 0
-  for (let i = 0; i < groups.count; i++) {
-    const at = keys.starts[groups.members[groups.starts[i]!]!]!
-    const hash = hashKey(keys.form, parts, keys.words, at, seed)
-    let slot = homeOf(hash, slots.length)
-    let probes = 1
-    for (; slots[slot] !== 0; probes++) if (++slot === slots.length) slot = 0
-    if (probes > PROBES_MAX) return null
-    probesMost = Math.max(probesMost, probes)
-    slots[slot] = (hash << LIST_BITS) | (i + 1)
-  }
-  return { slots, probes: probesMost }
-}
-
-function write(
-  all: readonly Rows[],
-  lists: Lists,
-  mergedRows: Numbers,
-  tables: readonly Table[],
-  seed: Seed,
-): Uint8Array<ArrayBuffer> {
-  const others = lists.software.length - lists.starts.length
-  if (lists.starts.length > LISTS_MAX || others > OTHERS_MAX)
-    throw fault(`more than ${LISTS_MAX} lists or ${OTHERS_MAX} candidates`)
-  const layout = layoutOf(
-    {
-      signatures: all.reduce((count, { owners }) => count + owners.software.length, 0),
-      software: lists.software.max() + 1,
-      merged: mergedRows.length,
-      others,
-      textWords: all[TEXT_FORM]!.keys.wordCount,
-      rows: all.map(({ keys }) => keys.count),
-      slots: tables.map(({ slots }) => slots.length),
-      probes: tables.map(({ probes }) => probes),
-    },
-    seed,
-  )
-  const bytes = new Uint8Array(layout.words * 4)
-  const words = new Int32Array(bytes.buffer)
-  for (const { keys } of all) writeRows(words, layout, keys, lists)
-  for (const [i, row] of mergedRows.used.entries()) {
-    const at = layout.mergedAt + i * MERGED_WORDS
-    words[at] = row
-    writeList(words, layout, at + 1, lists, layout.rowCount + i)
-  }
-  for (const [table, { slots }] of tables.entries()) words.set(slots, layout.slotsAt[table]!)
-  writeHeader(words, layout)
-  return bytes
-}
-
-function writeRows(words: Int32Array, layout: IndexLayout, keys: Keys, lists: Lists): void {
-  const { stride, number } = keys.form
-  const rowWords = layout.rowWords[number]!
-  if (stride === 0) words.set(keys.words.subarray(0, keys.wordCount), layout.textsAt)
-  for (let row = 0; row < keys.count; row++) {
-    const at = layout.rowsAt[number]! + row * rowWords
-    const key = keys.starts[row]!
-    if (stride === 0) words[at] = key
-    else for (let word = 0; word < stride; word++) words[at + word] = keys.words[key + word]!
-    writeList(words, layout, at + rowWords - HEAD_WORDS, lists, layout.firstRow[number]! + row)
-  }
-}
-
-function writeList(words: Int32Array, layout: IndexLayout, head: number, lists: Lists, list: number): void {
-  const first = lists.starts.items[list]!
-  const count = lists.endOf(list) - first
-  // Each list before this one has a first candidate, which is not counted among the others.
-  const others = first - list
-  writeCandidate(words, head, lists, first)
-  words[head + CANDIDATE_WORDS] = (others << COUNT_BITS) | (count - 1)
-  for (let i = 1; i < count; i++)
-    writeCandidate(words, layout.othersAt + (others + i - 1) * CANDIDATE_WORDS, lists, first + i)
-}
-
-function writeCandidate(words: Int32Array, at: number, lists: Lists, entry: number): void {
-  const observations = lists.observations[entry]!
-  words[at] = lists.software.items[entry]!
-  words[at + 1] = observations | 0
-  words[at + 2] = Math.floor(observations / 2 ** 32)
-}
-
-/** A growing array of 32-bit integers. */
-class Numbers {
-  length = 0
-  /** Only the first `length` are used. */
-  items = new Int32Array(16)
-
-  get used(): Int32Array {
-    return this.items.subarray(0, this.length)
-  }
-
-  push(number: number): void {
-    if (this.length === this.items.length) {
-      const more = new Int32Array(this.length * 2)
-      more.set(this.items)
-      this.items = more
-    }
-    this.items[this.length++] = number
-  }
-
-  /** -1 if empty. */
-  max(): number {
-    let most = -1
-    for (let i = 0; i < this.length; i++) most = Math.max(most, this.items[i]!)
-    return most
-  }
-}
-
-function fault(what: string): Fault {
-  return new Fault('SIGNATURES_NOT_INDEXED', `signatures cannot be indexed: ${what}`)
 }
 
 /**

@@ -63,8 +63,17 @@ export function layoutOf(counts: IndexCounts, seed: Seed): IndexLayout {
   const slotsAt = counts.slots.map((slots) => after(slots))
   return {
     ...counts,
-    ...{ seed, rowCount, listCount: rowCount + counts.merged, firstRow, rowsAt, rowWords },
-    ...{ mergedAt, othersAt, textsAt, slotsAt, words: at },
+    seed,
+    rowCount,
+    listCount: rowCount + counts.merged,
+    firstRow,
+    rowsAt,
+    rowWords,
+    mergedAt,
+    othersAt,
+    textsAt,
+    slotsAt,
+    words: at,
   }
 }
 
@@ -86,8 +95,14 @@ export function readHeader(words: Int32Array): IndexLayout {
   const slots = [...words.subarray(FIRST_SLOTS, FIRST_PROBES)]
   const probes = [...words.subarray(FIRST_PROBES, HEADER_WORDS)]
   const counts = {
-    ...{ signatures: signatures!, software: software!, merged: merged!, others: others! },
-    ...{ textWords: textWords!, rows, slots, probes },
+    signatures: signatures!,
+    software: software!,
+    merged: merged!,
+    others: others!,
+    textWords: textWords!,
+    rows,
+    slots,
+    probes,
   }
   const all = [counts.signatures, counts.software, merged!, others!, textWords!, ...rows, ...slots, ...probes]
   if (all.some((count) => count < 0)) throw indexFault('contains a negative count')

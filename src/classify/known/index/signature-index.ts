@@ -1,13 +1,11 @@
 import {
+  FingerprintKey,
   hashKey,
-  isSameKey,
-  KEY,
   KEY_FORM_OF,
   KEY_FORMS,
   type KeyForm,
   type PartsAlike,
   partsOf,
-  readKey,
   TEXT_CHARACTERS_MAX,
   textWords,
 } from './fingerprint-key.ts'
@@ -63,6 +61,8 @@ export class SignatureIndex {
   /** A cache of candidate lists. Each list has one place, which it shares with other lists. */
   readonly #kept: (readonly Candidate[])[] = new Array(KEPT_LISTS).fill(NOBODY)
   readonly #keptHead = new Int32Array(KEPT_LISTS)
+  /** The fingerprint that is looked up. */
+  readonly #key = new FingerprintKey()
 
   private constructor(layout: IndexLayout, words: Int32Array) {
     this.count = layout.signatures
@@ -100,7 +100,7 @@ export class SignatureIndex {
    */
   find(type: FingerprintType, value: string, likeness: Likeness): readonly Candidate[] {
     const form = KEY_FORM_OF[type]
-    if (!readKey(form, value)) return NOBODY
+    if (!this.#key.read(form, value)) return NOBODY
     return this.#candidates(this.#headFor(form, partsOf(form, likeness)))
   }
 
@@ -109,13 +109,13 @@ export class SignatureIndex {
    */
   nearest(type: FingerprintType, value: string, stable: string | null = null): Nearest | null {
     const form = KEY_FORM_OF[type]
-    const isOne = readKey(form, value)
+    const isOne = this.#key.read(form, value)
     const whole = isOne ? this.#headFor(form, form.whole) : NO_HEAD
     if (whole !== NO_HEAD) return { likeness: 'exact', candidates: this.#candidates(whole) }
     if (stable !== null) {
       const same = this.find('stable', stable, 'exact')
       if (same.length > 0) return { likeness: 'stable', candidates: same }
-      if (isOne) readKey(form, value) // `find` has overwritten `KEY` with the stable key
+      if (isOne) this.#key.read(form, value) // `find` has read the stable key
     }
     if (!isOne) return null
     for (let i = 0; i < form.order.length; i++) {
@@ -132,14 +132,14 @@ export class SignatureIndex {
     return this.#bytes
   }
 
-  /** The position of the list for these parts of `KEY`. */
+  /** The position of the list for these parts of `#key`. */
   #headFor(form: KeyForm, parts: number): number {
     const layout = this.#layout
     const table = form.firstTable + parts
     const slots = layout.slots[table]!
     if (slots === 0) return NO_HEAD
     const words = this.#words
-    const hash = hashKey(form, parts, KEY, 0, layout.seed)
+    const hash = hashKey(form, parts, this.#key.words, 0, layout.seed)
     const from = layout.slotsAt[table]!
     let slot = homeOf(hash, slots)
     for (let left = layout.probes[table]!; left > 0; left--) {
@@ -148,7 +148,7 @@ export class SignatureIndex {
       if (found >>> LIST_BITS === (hash & TAG_MASK)) {
         const list = (found & LIST_MASK) - 1
         const row = rowAt(layout, form, rowOf(words, layout, list))
-        if (isSameKey(form, parts, KEY, 0, words, keyAt(words, layout, form, row)))
+        if (this.#key.isAt(form, parts, words, keyAt(words, layout, form, row)))
           return list < layout.rowCount
             ? row + layout.rowWords[form.number]! - HEAD_WORDS
             : layout.mergedAt + (list - layout.rowCount) * MERGED_WORDS + 1
@@ -284,8 +284,14 @@ function* slices(length: number): Generator<readonly [from: number, to: number]>
 
 const CLOSED = layoutOf(
   {
-    ...{ signatures: 0, software: 0, merged: 0, others: 0, textWords: 0 },
-    ...{ rows: KEY_FORMS.map(() => 0), slots: Array(TABLES).fill(0), probes: Array(TABLES).fill(0) },
+    signatures: 0,
+    software: 0,
+    merged: 0,
+    others: 0,
+    textWords: 0,
+    rows: KEY_FORMS.map(() => 0),
+    slots: Array(TABLES).fill(0),
+    probes: Array(TABLES).fill(0),
   },
   [0, 0],
 )

@@ -1,0 +1,118 @@
+import { PROOF_METHODS, type ProofMethod } from '../classify/verdict/proof.ts'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { type Place, shown } from '../shared/problem.ts'
+import { all, glob, type PolicyNeeds, type Test } from './condition-form.ts'
+import { Glob, matchesAny } from './glob.ts'
+import { VERDICT_KINDS, VOCABULARIES, vocabularyProblem } from './vocabulary.ts'
+import { resolvedId, type WrittenId } from './written-id.ts'
+
+export function verdict(place: Place): Test | null {
+  const kinds = all(place, (item) => item.choice(VERDICT_KINDS))
+  return kinds && ((request) => kinds.includes(request.facts.verdict.kind))
+}
+
+export function agent(place: Place, needs: PolicyNeeds): Test | null {
+  const ids = all(place, (item) => idIn(item, 'agent', needs))
+  if (ids === null) return null
+  const set = new Set(ids)
+  return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.id)
+}
+
+export function category(place: Place, needs: PolicyNeeds): Test | null {
+  const categories = all(place, (item) => {
+    const name = item.text('the category of an agent')
+    const problem = name === null ? null : vocabularyProblem('category', name)
+    return problem === null ? name : unknownWord(item, needs, problem, name)
+  })
+  if (categories === null) return null
+  const set = new Set(categories)
+  return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.category)
+}
+
+export function software(place: Place, needs: PolicyNeeds): Test | null {
+  const ids = all(place, (item) => idIn(item, 'software', needs))
+  if (ids === null) return null
+  const set = new Set(ids)
+  return ({ facts }) => facts.verdict.software !== null && set.has(facts.verdict.software.id)
+}
+
+export function evidence(place: Place, needs: PolicyNeeds): Test | null {
+  const globs = all(place, (item) => evidenceGlob(item, needs))
+  return globs && (({ facts }) => facts.verdict.evidence.some(({ kind }) => matchesAny(globs, kind)))
+}
+
+export function confidenceMin(place: Place): Test | null {
+  const { value } = place
+  if (typeof value !== 'number' || !(value >= 0 && value <= 1))
+    return place.refuse(`is ${shown(value)}; expected a number from 0 to 1`)
+  return (request) => request.facts.verdict.confidence >= value
+}
+
+export function verified(place: Place): Test | null {
+  const { value } = place
+  if (typeof value === 'boolean') return ({ facts }) => (facts.verdict.proof !== null) === value
+  if (!Array.isArray(value) && !PROOF_METHODS.includes(value as ProofMethod))
+    return place.refuse(
+      `is ${shown(value)}; expected true, false, or any of ${PROOF_METHODS.join(', ')}${nearestIn(PROOF_METHODS, value)}`,
+    )
+  const methods = all(place, (item) => item.choice(PROOF_METHODS))
+  return (
+    methods && (({ facts: { verdict } }) => verdict.proof !== null && methods.includes(verdict.proof.method))
+  )
+}
+
+export function listed(place: Place): Test | null {
+  const wanted = place.boolean()
+  return wanted === null ? null : ({ facts }) => (facts.verdict.agent !== null) === wanted
+}
+
+export function signer(place: Place): Test | null {
+  const globs = all(place, (item) => glob(item, 'the URL of a signer, like https://agent.example', 'exact'))
+  return (
+    globs &&
+    (({ facts }) => {
+      const { proof } = facts.verdict
+      return proof !== null && proof.method === 'web-bot-auth' && matchesAny(globs, proof.agent)
+    })
+  )
+}
+
+export function forged(place: Place): Test | null {
+  const wanted = place.boolean()
+  return wanted === null ? null : ({ facts }) => facts.forged.length > 0 === wanted
+}
+
+function idIn(item: Place, of: WrittenId['of'], { names, ids }: PolicyNeeds): string | null {
+  const name = item.text(of === 'agent' ? 'the id of an agent' : 'the id of software')
+  if (name === null) return null
+  ids.push({ of, name, problem: (what) => item.problem(what) })
+  return resolvedId(name, names)
+}
+
+/** Refuses the word, or keeps it and warns. */
+function unknownWord<Word>(
+  item: Place,
+  { unknownWords }: PolicyNeeds,
+  problem: string,
+  word: Word,
+): Word | null {
+  if (unknownWords === null) return item.refuse(problem)
+  unknownWords.push(item.problem(`${problem}; it never matches`))
+  return word
+}
+
+function evidenceGlob(item: Place, needs: PolicyNeeds): Glob | null {
+  const pattern = item.text('a kind of evidence, like spoofed-browser')
+  if (pattern === null) return null
+  const parsed = Glob.parse(pattern, 'exact')
+  if (VOCABULARIES.evidence.some((kind) => matchesAny([parsed], kind))) return parsed
+  const problem = pattern.includes('*')
+    ? `${shown(pattern)} matches no kind of evidence`
+    : vocabularyProblem('evidence', pattern)!
+  return unknownWord(item, needs, problem, parsed)
+}
+
+/** Returns ` (did you mean "x"?)`, or an empty text. */
+function nearestIn(words: readonly string[], value: unknown): string {
+  return typeof value === 'string' ? didYouMean(value, words) : ''
+}
