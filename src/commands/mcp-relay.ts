@@ -1,6 +1,6 @@
 import { eventsIn } from './event-stream.ts'
 
-export interface RelaySettings {
+interface RelaySettings {
   /** The MCP endpoint of a Gatehouse, over HTTP. */
   readonly endpoint: URL
   readonly key: string

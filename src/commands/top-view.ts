@@ -12,7 +12,7 @@ export interface TopState {
   readonly trouble: string | null
 }
 
-export interface AgentOfHour {
+interface AgentOfHour {
   readonly agent_id: string
   readonly agent_name: string
   readonly agent_category: string | null

@@ -104,13 +104,19 @@ function countGiven(given: Arguments): number {
 
 const counts = z.record(z.string(), z.number())
 const traffic: z.ZodType<Traffic> = z.object({
-  ...{ requests: z.number(), by_verdict: counts, by_action: counts, by_category: counts },
+  requests: z.number(),
+  by_verdict: counts,
+  by_action: counts,
+  by_category: counts,
   agents: z.array(z.object({ id: z.string(), requests: z.number() })),
 })
 const told = z.object({ timestamp: z.string(), data: traffic })
 const agent = z.object({
-  ...{ agent_id: z.string(), agent_name: z.string(), agent_category: z.string().nullable() },
-  ...{ requests: z.number(), blocked: z.number() },
+  agent_id: z.string(),
+  agent_name: z.string(),
+  agent_category: z.string().nullable(),
+  requests: z.number(),
+  blocked: z.number(),
 })
 const statistics = z.object({ detection: z.object({ by_agent: z.array(agent) }) })
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

@@ -5,7 +5,7 @@ import type { SETTINGS } from './schema.ts'
 import type { Secret } from '../shared/secret.ts'
 
 export type Settings = ValueOf<typeof SETTINGS>
-export type Say = (pointer: string, what: string) => void
+type Say = (pointer: string, what: string) => void
 
 /** `store`: a command that only maintains stored data. */
 export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'

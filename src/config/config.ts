@@ -102,7 +102,7 @@ export interface StartupConfig {
   readonly log: LogSettings
 }
 
-export interface ProxyConfig {
+interface ProxyConfig {
   readonly listen: HostPort
   readonly plainListen: HostPort | null
   readonly workers: number
@@ -136,7 +136,7 @@ export interface ProxyConfig {
   } | null
 }
 
-export interface UpstreamConfig {
+interface UpstreamConfig {
   readonly name: string
   readonly urls: readonly string[]
   readonly host: 'preserve' | 'upstream'
@@ -162,7 +162,7 @@ export interface UpstreamConfig {
 }
 
 /** NATS, between the planes. */
-export interface BusConfig {
+interface BusConfig {
   /** Empty: no connection to other planes. */
   readonly urls: readonly string[]
   readonly name: string
@@ -182,7 +182,7 @@ export interface BusConfig {
   readonly replicas: number
 }
 
-export interface IdentityConfig {
+interface IdentityConfig {
   readonly signatures: 'discover' | 'listed' | 'off'
   readonly agents: readonly string[]
   readonly hosts: readonly string[]
@@ -203,7 +203,7 @@ export interface SigningConfig {
   readonly agent: string | null
 }
 
-export interface ThreatsConfig {
+interface ThreatsConfig {
   /** The reasons that are reported: `blocked`, … */
   readonly reasons: readonly string[]
   readonly anomaly: { readonly factor: number; readonly requestsMin: number }
@@ -212,7 +212,7 @@ export interface ThreatsConfig {
   readonly eventsPerMinute: number
 }
 
-export interface FeedConfig {
+interface FeedConfig {
   readonly name: string
   readonly url: string
   readonly publicKeys: readonly string[]
@@ -224,7 +224,7 @@ export interface FeedConfig {
   readonly allowPrivate: boolean
 }
 
-export interface OpenidConfig {
+interface OpenidConfig {
   readonly issuer: string
   readonly name: string
   readonly clientId: string
@@ -233,7 +233,7 @@ export interface OpenidConfig {
   readonly allowPrivate: boolean
 }
 
-export interface TlsConfig {
+interface TlsConfig {
   /** Empty: a development certificate. */
   readonly certificates: readonly CertificateConfig[]
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
@@ -250,7 +250,7 @@ export interface CertificateConfig {
   readonly passphrase: Secret<string> | null
 }
 
-export interface LimitsConfig {
+interface LimitsConfig {
   readonly helloBytesMax: number
   readonly helloTimeoutMs: number
   readonly handshakeTimeoutMs: number

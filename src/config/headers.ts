@@ -14,8 +14,14 @@ export const HEADERS = {
     'Headers that are removed in every spelling, because apps commonly trust them. If a trusted proxy sends one and `trusted_headers` lists it, it is forwarded. All other headers that start with `X-Forwarded-` are treated the same.',
     noRisk,
     [
-      ...['true-client-ip', 'x-client-ip', 'x-cluster-client-ip', 'cf-connecting-ip', 'fastly-client-ip'],
-      ...['x-original-url', 'x-rewrite-url', 'proxy'],
+      'true-client-ip',
+      'x-client-ip',
+      'x-cluster-client-ip',
+      'cf-connecting-ip',
+      'fastly-client-ip',
+      'x-original-url',
+      'x-rewrite-url',
+      'proxy',
     ],
   ),
   trusted_headers: list(

@@ -75,7 +75,7 @@ export interface SidecarBusConfig {
   readonly bootstrapConfigMap: string | null
 }
 
-export type FirstSnapshot = 'wait' | 'serve'
+type FirstSnapshot = 'wait' | 'serve'
 export type ManageScheme = 'http' | 'https'
 export type UpstreamScheme = 'http' | 'https' | 'h2c' | 'h2'
 
@@ -90,7 +90,7 @@ export const kubernetesName: Kind<string> = {
 }
 
 /** Names of Services and namespaces, which are a label of a host name. */
-export const kubernetesLabel: Kind<string> = {
+const kubernetesLabel: Kind<string> = {
   takes: 'Kubernetes name',
   parse(raw) {
     if (typeof raw === 'string' && LABEL.test(raw)) return raw

@@ -51,7 +51,7 @@ export interface SecretListSetting {
 }
 
 /** A short form for a part of another setting. Both at once are an error. */
-export interface ShortForm {
+interface ShortForm {
   readonly item: 'short'
   readonly of: Setting<unknown> | List<unknown> | SecretSetting
   readonly about: string

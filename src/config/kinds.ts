@@ -448,8 +448,17 @@ const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 const UPSTREAM_URL = /^(https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?\/?$/i
 const SYSLOG_URL = /^(?:udp|tcp|tls):\/\/(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/
 const OF_HTTP: ReadonlySet<string> = new Set([
-  ...['connection', 'content-length', 'cookie', 'expect', 'host', 'http2-settings', 'keep-alive'],
-  ...['proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
+  'connection',
+  'content-length',
+  'cookie',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
 ])
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 /** FEED_KEY: the last base64 character of 32 bytes encodes two unused bits, which must be zero. */

@@ -6,7 +6,7 @@ import { ConfigFault, nameOf, type Problem, pointerTo, readSource, type Source }
 import { didYouMean } from '../shared/did-you-mean.ts'
 
 /** The value of a setting and its source. */
-export interface Given {
+interface Given {
   /** The value as a file would have it. */
   readonly raw: unknown
   /** A file with line and column, a variable, or a flag. */
@@ -17,7 +17,7 @@ export interface Given {
 }
 
 /** The higher level wins. */
-export type Level = (typeof LEVEL)[keyof typeof LEVEL]
+type Level = (typeof LEVEL)[keyof typeof LEVEL]
 export const LEVEL = { file: 1, variable: 2, flag: 3 } as const
 
 export type ConfigFlags = { readonly [Flag in keyof typeof FLAGS]?: readonly string[] }

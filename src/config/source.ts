@@ -69,7 +69,7 @@ export function readSource(text: string, name: string): Source {
 }
 
 /** A policy file. */
-export interface PolicyText {
+interface PolicyText {
   /** As its author wrote it, for sending on. */
   readonly document: unknown
   readonly policy: Policy

@@ -3,7 +3,7 @@ import { Fault } from '../shared/fault.ts'
 import type { Injection } from './injection.ts'
 
 /** A request of the API server (AdmissionReview, admission.k8s.io/v1). */
-export interface AdmissionRequest {
+interface AdmissionRequest {
   readonly uid: string
   readonly namespace: string
   readonly isDryRun: boolean

@@ -7,7 +7,7 @@ import type { KubernetesApi } from './kubernetes-api.ts'
 import { bundleOf, notAfterMs, type OwnCertificate, stepDue, take } from './own-certificate.ts'
 import { announceCa } from './webhook-configuration.ts'
 
-export interface KeeperSettings {
+interface KeeperSettings {
   readonly service: string
   /** `null`: the namespace of the service account. */
   readonly namespace: string | null
@@ -15,7 +15,7 @@ export interface KeeperSettings {
   readonly webhook: string
 }
 
-export interface KeeperLinks {
+interface KeeperLinks {
   readonly api: KubernetesApi
   /** Called with the certificate for new connections. */
   readonly use: (pair: { readonly chain: string; readonly key: string }) => void

@@ -4,7 +4,7 @@ import type { KubernetesApi } from './kubernetes-api.ts'
 import { fieldsOf, type OwnCertificate, ownCertificateIn } from './own-certificate.ts'
 
 /** The content of the Secret at one time. */
-export interface Kept {
+interface Kept {
   /** `null`: nothing usable. */
   readonly own: OwnCertificate | null
   /** The object as read; `null`: the Secret does not exist. */

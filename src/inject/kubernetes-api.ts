@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { Fault } from '../shared/fault.ts'
 import { optionalTextAt, mappingAt } from './json-value.ts'
 
-export interface ApiPlace {
+interface ApiPlace {
   readonly host: string
   readonly port: number
   /** Folder of `token`, `ca.crt` and `namespace`: the service account of the Pod. */
   readonly folder: string
 }
 
-export interface ApiAnswer {
+interface ApiAnswer {
   readonly status: number
   readonly body: unknown
 }

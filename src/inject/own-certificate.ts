@@ -15,7 +15,7 @@ export interface OwnCertificate {
  * The next renewal step: everything, announce a next CA, switch to it, renew the leaf, or drop the previous
  * CA.
  */
-export type Step = 'all' | 'announce' | 'promote' | 'leaf' | 'forget'
+type Step = 'all' | 'announce' | 'promote' | 'leaf' | 'forget'
 
 /** `null`: nothing is due. One step at a time: if replicas act at once, the first stored result wins. */
 export function stepDue(own: OwnCertificate | null, name: string, nowMs: number): Step | null {

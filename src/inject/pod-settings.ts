@@ -37,7 +37,7 @@ export interface PodSettings {
   readonly memory: string
 }
 
-export interface ReadPodSettings {
+interface ReadPodSettings {
   /** Valid only without problems. */
   readonly settings: PodSettings
   readonly problems: readonly string[]

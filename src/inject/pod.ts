@@ -45,7 +45,7 @@ export interface ContainerPort {
 }
 
 /** A probe or hook that refers to a port of its container by name. */
-export interface PortUse {
+interface PortUse {
   readonly pointer: string
   readonly name: string
 }

@@ -9,7 +9,7 @@ export interface SidecarSettings extends SidecarConfig {
 }
 
 /** The objects to add to the Pod, in Kubernetes format. */
-export interface Sidecar {
+interface Sidecar {
   readonly container: unknown
   readonly volumes: readonly unknown[]
 }

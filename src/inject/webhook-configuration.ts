@@ -3,7 +3,7 @@ import type { PatchOperation } from './json-patch.ts'
 import { mappingAt, optionalListAt, optionalMappingAt, textAt } from './json-value.ts'
 import type { KubernetesApi } from './kubernetes-api.ts'
 
-export interface ServiceName {
+interface ServiceName {
   readonly name: string
   readonly namespace: string
 }

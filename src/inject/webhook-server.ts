@@ -8,7 +8,7 @@ import type { InjectMetrics } from './inject-metrics.ts'
 import { parsePod } from './pod.ts'
 import type { SidecarSettings } from './sidecar.ts'
 
-export interface WebhookContext {
+interface WebhookContext {
   readonly sidecar: SidecarSettings
   readonly version: string
   readonly metrics: InjectMetrics
@@ -38,7 +38,7 @@ export function useCertificate(server: Server, pair: { readonly chain: string; r
   server.setSecureContext({ ...TLS, cert: pair.chain, key: pair.key })
 }
 
-export type Outcome = 'patched' | 'unchanged' | 'refused' | 'malformed' | 'failed'
+type Outcome = 'patched' | 'unchanged' | 'refused' | 'malformed' | 'failed'
 
 interface Answered {
   readonly status: number

@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { dirname } from 'node:path'
 
-export interface FileWatchTimes {
+interface FileWatchTimes {
   /** The delay from the first file event to the call, so that related files are all written by then. */
   readonly settleMs?: number
   /** The polling interval, for changes without an event. */

@@ -75,12 +75,12 @@ export interface GatewaySettings {
   readonly log: LogSettings
 }
 
-export interface FleetSettings extends Omit<FleetProxySettings, 'dataFolder' | 'version'> {
+interface FleetSettings extends Omit<FleetProxySettings, 'dataFolder' | 'version'> {
   /** What a proxy does before its first Snapshot from the fleet. */
   readonly firstSnapshot: 'wait' | 'serve'
 }
 
-export interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
+interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
   readonly reverseDns: boolean
   /** Empty: the system's resolvers are used. */
   readonly resolvers: readonly string[]
@@ -163,7 +163,12 @@ export class Gateway {
     const { rangesRefreshMs, allowPrivate } = identity
     this.#maker = new SnapshotMaker(
       {
-        ...{ policyFile, signatures, feeds, rangesRefreshMs, allowPrivate, dataFolder },
+        policyFile,
+        signatures,
+        feeds,
+        rangesRefreshMs,
+        allowPrivate,
+        dataFolder,
         upstreams: worker.upstreams.map(({ name }) => name),
         store: management,
       },

@@ -11,7 +11,7 @@ import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { CertificatePart } from './live-parts.ts'
 import { Reloader } from './reload.ts'
 
-export interface ManagePortSettings {
+interface ManagePortSettings {
   readonly listen: ListenAddress
   readonly front: FrontSettings
   /** `null`: no TLS. */

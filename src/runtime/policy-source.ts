@@ -9,7 +9,7 @@ import { configFlags } from '../terminal/config-options.ts'
 import type { Io } from '../terminal/io.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
-export interface NamedPolicy {
+interface NamedPolicy {
   /** The file, or a description if no file is given. */
   readonly name: string
   readonly policy: Policy

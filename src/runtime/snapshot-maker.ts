@@ -22,7 +22,7 @@ import { Reloader, type ReloadStatus } from './reload.ts'
 import { SignatureCompiler } from './signatures/signature-compiler.ts'
 import { builtinHash } from './signatures/signature-files.ts'
 
-export interface MakerSettings {
+interface MakerSettings {
   readonly policyFile: string | null
   /** The names that a rule may route to; `null`: the proxies run elsewhere and have their own. */
   readonly upstreams: readonly string[] | null
@@ -37,7 +37,7 @@ export interface MakerSettings {
   readonly store: Pick<ManagementSettings, 'storeUrl' | 'storeLogin'> | null
 }
 
-export interface MakerLinks {
+interface MakerLinks {
   /** Sends a Snapshot to every process that classifies requests. */
   publish(document: SnapshotDocument): void
   /** Whether this process makes Snapshots. Of several managers, only the leader does. */

@@ -24,7 +24,7 @@ import type { ManagerSettings } from './manager.ts'
 import { storePlace } from './store-place.ts'
 import { version } from '../shared/package-files.ts'
 
-export interface Startup {
+interface Startup {
   readonly settings: GatewaySettings
   /** Settings that are allowed but risky. */
   readonly warnings: readonly string[]
@@ -118,7 +118,10 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
       rangesRefreshMs: identity.rangesRefreshMs,
     },
     dataFolder: data.dir,
-    ...{ manageListen: listen, manageFront: front, manageCertificate: certificate, isAccessLogged },
+    manageListen: listen,
+    manageFront: front,
+    manageCertificate: certificate,
+    isAccessLogged,
     management: role === 'up' ? await managementSettings(parsed) : null,
     fleet: isOfFleet ? fleetSettings(parsed) : null,
     log,
@@ -158,7 +161,8 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     configured: effective,
     version: version(),
     threats: {
-      ...{ windowMs: threats.windowMs, eventsPerMinute: threats.eventsPerMinute },
+      windowMs: threats.windowMs,
+      eventsPerMinute: threats.eventsPerMinute,
       reasons: new Set(REASONS.filter((reason) => threats.reasons.includes(reason))),
       anomaly: threats.anomaly,
       robots: {
@@ -209,12 +213,16 @@ export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
   const { urls, name, credentialsFile, user, userFile, caFile, certificateFile, keyFile } = bus
   const { password, token } = bus
   return {
-    ...{ urls, name, credentialsFile, user },
+    urls,
+    name,
+    credentialsFile,
+    user,
     password: password?.reveal() ?? null,
     token: token?.reveal() ?? null,
     secretFiles: { user: userFile, password: password?.file ?? null, token: token?.file ?? null },
     tls: { caFile, certificateFile, keyFile },
-    ...{ sightingsBytesMax: bus.sightingsBytesMax, replicas: bus.replicas },
+    sightingsBytesMax: bus.sightingsBytesMax,
+    replicas: bus.replicas,
   }
 }
 

@@ -23,9 +23,9 @@ export interface Log {
   flush(): void
 }
 
-export type LogFields = Readonly<Record<string, LogValue>>
+type LogFields = Readonly<Record<string, LogValue>>
 /** An Error is logged with its name, code and message, and with its stack if it is a bug. */
-export type LogValue = string | number | boolean | null | readonly string[] | Error
+type LogValue = string | number | boolean | null | readonly string[] | Error
 
 export interface LogSettings {
   readonly level: LogLevel
@@ -35,7 +35,7 @@ export interface LogSettings {
   readonly format: LogFormat
 }
 
-export type LogFormat = 'auto' | 'text' | 'json'
+type LogFormat = 'auto' | 'text' | 'json'
 
 /** Writes to a file descriptor without waiting for its reader. */
 export function createLog({ level, perSecond, format }: LogSettings, fileDescriptor = STDERR): Log {
@@ -64,7 +64,7 @@ export function createLogTo(
   return new PinoLog(pino({ ...base, formatters, redact, messageKey: 'message' }, stream), sampler, flush)
 }
 
-export interface LogStream {
+interface LogStream {
   write(line: string): void
 }
 

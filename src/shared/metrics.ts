@@ -53,20 +53,20 @@ export interface Sample {
 }
 
 /** One of the counted observations. */
-export interface Exemplar {
+interface Exemplar {
   readonly labelSet: Readonly<Record<string, string>>
   readonly value: number
   /** In seconds. */
   readonly timestamp: number
 }
 
-export interface LabelledHistogram {
+interface LabelledHistogram {
   readonly labels: Sample['labels']
   readonly histogram: DurationHistogram
 }
 
 /** `first`: the same in every process. */
-export type Across = 'sum' | 'min' | 'max' | 'first'
+type Across = 'sum' | 'min' | 'max' | 'first'
 
 export type MetricsReading = readonly {
   readonly name: string

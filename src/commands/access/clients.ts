@@ -137,8 +137,13 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
     page: (store, page) => store.oauthClients.list(page),
     shown,
     row: (each) => [
-      ...[each.client_id, each.name, each.scopes.join(','), each.grant_types.join(','), each.plan],
-      ...[each.created_at?.slice(0, 16) ?? '', each.origin],
+      each.client_id,
+      each.name,
+      each.scopes.join(','),
+      each.grant_types.join(','),
+      each.plan,
+      each.created_at?.slice(0, 16) ?? '',
+      each.origin,
     ],
   })
 }
@@ -161,7 +166,9 @@ function wantedClient(given: Arguments): WantedClient {
   const jwksFile = given.value('jwks')
   const usual = jwksFile === null ? 'client_secret_basic' : 'private_key_jwt'
   return {
-    ...{ name, scopes, origin: 'administrator' },
+    name,
+    scopes,
+    origin: 'administrator',
     grantTypes: wordsIn<GrantType>(given.value('grants') ?? 'client_credentials', '--grants', GRANT_TYPES),
     redirectUris: [...new Set(given.values('redirect-uri'))],
     authMethod: (given.value('auth-method') as AuthMethod | null) ?? usual,
@@ -190,6 +197,8 @@ function shown(client: OAuthClient) {
     redirect_uris: client.redirectUris,
     scopes,
     token_endpoint_auth_method: client.authMethod,
-    ...{ plan, created_at: timeText(createdAtMs), origin },
+    plan,
+    created_at: timeText(createdAtMs),
+    origin,
   }
 }

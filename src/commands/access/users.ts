@@ -316,8 +316,12 @@ async function newPassword(io: Io): Promise<string> {
 function shownUser(record: UserRecord) {
   const { id, email, hasPassword, hasCodes, isDisabled, createdAtMs } = record
   return {
-    ...{ id, email, scopes: scopesOf(record) },
-    ...{ has_password: hasPassword, has_one_time_codes: hasCodes, disabled: isDisabled },
+    id,
+    email,
+    scopes: scopesOf(record),
+    has_password: hasPassword,
+    has_one_time_codes: hasCodes,
+    disabled: isDisabled,
     openid: record.openid,
     created_at: new Date(createdAtMs).toISOString(),
   }

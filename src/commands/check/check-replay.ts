@@ -88,7 +88,9 @@ function text(
       'Rules',
       ['RULE', '>BEFORE', '>AFTER', '>ON TRIAL'],
       report.rules.map(({ rule, before, after, onTrial }) => [
-        ...[rule, before === null ? '-' : String(before), after === null ? '-' : String(after)],
+        rule,
+        before === null ? '-' : String(before),
+        after === null ? '-' : String(after),
         onTrial === 0 ? '' : String(onTrial),
       ]),
     ),

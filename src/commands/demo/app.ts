@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { type Seen, seenIn, seenText } from './seen.ts'
 
 /** Called for each request with the client that its path names, and the gate's headers. */
-export type Told = (client: string | null, seen: Seen) => void
+type Told = (client: string | null, seen: Seen) => void
 
 /** An app without fingerprinting: everything it shows about clients comes from the gate's headers. */
 export class DemoApp {

@@ -40,7 +40,11 @@ function signed(key: Parameters<typeof signAsAgent>[2]): Record<string, string> 
   const flat = signAsAgent(
     { base: origin, method: 'GET', target: pathname, rawHeaders: [] },
     {
-      ...{ agent, form: 'dictionary', createdS, expiresS: createdS + 60, nonce: crypto.randomUUID() },
+      agent,
+      form: 'dictionary',
+      createdS,
+      expiresS: createdS + 60,
+      nonce: crypto.randomUUID(),
       components: ['@authority', 'signature-agent;key=sig1'],
     },
     key,

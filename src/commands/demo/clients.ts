@@ -36,15 +36,28 @@ export function demoClients(env: NodeJS.ProcessEnv): readonly DemoClient[] {
   return [
     ofNode('node', "Node's own fetch, as scripts use it", null),
     ofProgram(env, 'curl', 'curl, as it is', ({ url, caFile }) => [
-      ...['-s', '-o', '/dev/null', '--max-time', '5', '--cacert', caFile, `${url}${pathOf('curl')}/api`],
+      '-s',
+      '-o',
+      '/dev/null',
+      '--max-time',
+      '5',
+      '--cacert',
+      caFile,
+      `${url}${pathOf('curl')}/api`,
     ]),
     ofProgram(env, 'python3', "Python's urllib", ({ url, caFile }) => [
       '-c',
       'import ssl,sys,urllib.request as r\nr.urlopen(sys.argv[1],context=ssl.create_default_context(cafile=sys.argv[2]),timeout=5).read()',
-      ...[`${url}${pathOf('python3')}/api`, caFile],
+      `${url}${pathOf('python3')}/api`,
+      caFile,
     ]),
     ofProgram(env, 'wget', 'wget', ({ url, caFile }) => [
-      ...['-q', '-O', '/dev/null', '--timeout=5', '--tries=1', `--ca-certificate=${caFile}`],
+      '-q',
+      '-O',
+      '/dev/null',
+      '--timeout=5',
+      '--tries=1',
+      `--ca-certificate=${caFile}`,
       `${url}${pathOf('wget')}/`,
     ]),
     ofNode('mcp', 'an MCP client, of the AI SDK', absentPackage('@ai-sdk/mcp')),
@@ -52,8 +65,14 @@ export function demoClients(env: NodeJS.ProcessEnv): readonly DemoClient[] {
     ofNode('pretender', 'a script that says it is Chrome', null),
     {
       ...ofProgram(env, 'chromium', 'a real browser, without a window', ({ url, folder }) => [
-        ...['--headless', '--no-sandbox', '--disable-gpu', '--ignore-certificate-errors', '--no-first-run'],
-        ...[`--user-data-dir=${join(folder, 'chromium')}`, '--timeout=5000', '--dump-dom'],
+        '--headless',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--ignore-certificate-errors',
+        '--no-first-run',
+        `--user-data-dir=${join(folder, 'chromium')}`,
+        '--timeout=5000',
+        '--dump-dom',
         `${url}${pathOf('chromium')}/`,
       ]),
       isUsual: false,
@@ -64,7 +83,10 @@ export function demoClients(env: NodeJS.ProcessEnv): readonly DemoClient[] {
 /** A client with one long-running process. */
 function ofNode(name: string, about: string, absent: string | null): DemoClient {
   return {
-    ...{ name, about, isUsual: true, absent },
+    name,
+    about,
+    isUsual: true,
+    absent,
     start: ({ url, caFile, agent, keyFile }) => {
       const child = spawn(process.execPath, [CLIENT_PROCESS, name, url + pathOf(name), agent, keyFile], {
         env: { ...plain(process.env), NODE_EXTRA_CA_CERTS: caFile },
@@ -83,7 +105,10 @@ function ofProgram(
   argv: (place: DemoPlace) => readonly string[],
 ): DemoClient {
   return {
-    ...{ name, about, isUsual: true, absent: isThere(env, name) ? null : 'is not installed' },
+    name,
+    about,
+    isUsual: true,
+    absent: isThere(env, name) ? null : 'is not installed',
     start: (place) => {
       let child: ChildProcess | null = null
       const ask = () => {

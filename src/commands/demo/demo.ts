@@ -53,8 +53,10 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   // Errors only: `serve` already announces start and end on the screen.
   const log = createLogTo('error', { write: (line) => void io.stderr.write(line) })
   const settings = {
-    ...{ folder, adminKey: `ghk_${randomBytes(32).toString('base64url')}` },
-    ...{ listen: given.value('listen'), manage: given.value('manage') },
+    folder,
+    adminKey: `ghk_${randomBytes(32).toString('base64url')}`,
+    listen: given.value('listen'),
+    manage: given.value('manage'),
     hasClients: !given.flag('no-clients'),
   }
   if (io.isTerminal) io.stdout.write('Starting a small app, the gateway in front of it and a few clients …\n')

@@ -20,7 +20,7 @@ import { boardLines, type BoardRow } from './board.ts'
 import { type DemoClient, demoClients, type DemoPlace, type RunningClient } from './clients.ts'
 import { type Seen, seenText } from './seen.ts'
 
-export interface DemoSettings {
+interface DemoSettings {
   /** Created here, removed by the caller. */
   readonly folder: string
   readonly adminKey: string
@@ -76,7 +76,10 @@ export class Demo implements Running {
       GATEHOUSE_LOG_LEVEL: 'error',
     }
     const flags = {
-      ...{ upstream: [app.url], data: [join(folder, 'data')], workers: ['1'], policy: [policy] },
+      upstream: [app.url],
+      data: [join(folder, 'data')],
+      workers: ['1'],
+      policy: [policy],
       listen: [await placeAt('--listen', listen, LISTEN)],
       manage: [await placeAt('--manage', manage, MANAGE)],
     }

@@ -43,7 +43,9 @@ function ofHttp(bytes: Buffer, base: string | null): CapturedRequest {
   const rest = end === null ? Buffer.alloc(0) : bytes.subarray(end.index + end[0].length)
   const body = isChunked(rawHeaders) ? joined(rest) : rest
   return {
-    ...{ method, rawHeaders, body },
+    method,
+    rawHeaders,
+    body,
     target: path === undefined ? target : path.startsWith('/') ? path : `/${path}`,
     base: base ?? origin ?? baseOf(rawHeaders),
   }
@@ -82,7 +84,8 @@ function ofJson(text: string, base: string | null): CapturedRequest {
   if (url !== undefined && whole === null) throw invalid('has a url that is none')
   if (whole === null && typeof target !== 'string') throw invalid('has neither url nor target')
   return {
-    ...{ method, rawHeaders },
+    method,
+    rawHeaders,
     target: whole === null ? (target as string) : whole.pathname + whole.search,
     base: base ?? whole?.origin ?? baseOf(rawHeaders),
     body: Buffer.from(typeof body === 'string' ? body : ''),

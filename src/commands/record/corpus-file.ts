@@ -4,7 +4,7 @@ import { Fault } from '../../shared/fault.ts'
 import { type Line, lines } from '../../terminal/lines.ts'
 
 /** A row and its line number, counted from 1. */
-export interface NumberedRow {
+interface NumberedRow {
   readonly number: number
   readonly row: CorpusRow
 }

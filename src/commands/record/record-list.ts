@@ -6,7 +6,7 @@ import { withStore } from '../../runtime/store-given.ts'
 import { type Column, renderTable } from '../../terminal/table.ts'
 
 /** A list in the store and how its command prints it. */
-export interface RecordList<Kept, Shown> {
+interface RecordList<Kept, Shown> {
   readonly columns: readonly Column[]
   page(store: Store, page: Page): Promise<PageOf<Kept>>
   /** The JSON form. */

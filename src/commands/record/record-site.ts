@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-export interface RecordSite {
+interface RecordSite {
   readonly url: string
   close(): void
 }
@@ -127,22 +127,36 @@ const POSTED: ReadonlyMap<string, Content> = new Map(
   Object.entries({
     '/form': page('Thank you', '<p><a href="/">Home</a></p>'),
     '/v1/chat/completions': json({
-      ...{ id: 'chat-1', object: 'chat.completion', created: 1, model: 'recorded' },
+      id: 'chat-1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'recorded',
       choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
     }),
     '/v1/responses': json({
-      ...{ id: 'resp_1', object: 'response', created_at: 1, model: 'recorded', status: 'completed' },
+      id: 'resp_1',
+      object: 'response',
+      created_at: 1,
+      model: 'recorded',
+      status: 'completed',
       output: [
         {
-          ...{ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed' },
+          type: 'message',
+          id: 'msg_1',
+          role: 'assistant',
+          status: 'completed',
           content: [{ type: 'output_text', text: 'Hello', annotations: [] }],
         },
       ],
       usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
     }),
     '/v1/messages': json({
-      ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'recorded', stop_reason: 'end_turn' },
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      model: 'recorded',
+      stop_reason: 'end_turn',
       content: [{ type: 'text', text: 'Hello' }],
       usage: { input_tokens: 1, output_tokens: 1 },
     }),

@@ -14,7 +14,7 @@ import type { RequestHead } from '../../wire/request-head.ts'
 import { redactHead } from './redaction.ts'
 
 /** The operator's description of the client. */
-export interface RecordedClient {
+interface RecordedClient {
   readonly client: string
   readonly version: string | null
   readonly label: string
@@ -108,7 +108,12 @@ export class Recording implements Tap {
     const first = requests[0]?.head ?? null
     return {
       id: `${this.#prefix}-${this.connections}`,
-      ...{ client, version, runtime: null, label, situation, ts: new Date(startedMs).toISOString() },
+      client,
+      version,
+      runtime: null,
+      label,
+      situation,
+      ts: new Date(startedMs).toISOString(),
       client_hello_hex: hello,
       first_flight_extra_bytes: extraBytes,
       ...tls,

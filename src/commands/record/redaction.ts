@@ -60,7 +60,13 @@ const SECRET_NAME =
   /(?<![a-z])(?:auth(?!ority)[a-z]*|[a-z]*(?:auth|token|secret|apikey|password|session|csrf|xsrf)|keys?|credentials?|passwd|signature|jwt)(?![a-z])/
 /** Names that look like secrets but are harmless, and headers that identify clients. */
 const HARMLESS_NAMES: ReadonlySet<string> = new Set([
-  ...['host', ':authority', 'user-agent', 'accept', 'content-type', 'sec-websocket-key', 'sec-ch-ua'],
+  'host',
+  ':authority',
+  'user-agent',
+  'accept',
+  'content-type',
+  'sec-websocket-key',
+  'sec-ch-ua',
 ])
 /**
  * Schemes of Authorization values, in any header. Known schemes only: otherwise the first word of a secret

@@ -115,7 +115,9 @@ async function signed(given: Arguments): Promise<Made> {
   const rawHeaders = [...own, ...digest]
   const request: SignedRequest = {
     base: `${url.protocol}//${given.value('authority') ?? url.host}`,
-    ...{ method, target: url.pathname + url.search, rawHeaders },
+    method,
+    target: url.pathname + url.search,
+    rawHeaders,
   }
   const createdS = createdIn(given.value('created'))
   const form = given.value('form') as 'dictionary' | 'string'

@@ -236,7 +236,10 @@ async function received(request: IncomingMessage, base: string | null): Promise<
     pieces.push(piece)
   }
   return {
-    ...{ method, target: url, rawHeaders, body: Buffer.concat(pieces) },
+    method,
+    target: url,
+    rawHeaders,
+    body: Buffer.concat(pieces),
     base: base ?? `http://${headers.host ?? ''}`,
   }
 }

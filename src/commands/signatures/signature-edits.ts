@@ -21,7 +21,7 @@ import type { TextFile } from '../../runtime/signatures/signature-files.ts'
 import { signatureKey } from './signature-measurements.ts'
 
 /** A signature file with its additions. */
-export interface Edited {
+interface Edited {
   readonly text: string
   readonly changes: readonly Change[]
 }

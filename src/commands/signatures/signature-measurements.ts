@@ -70,7 +70,7 @@ export function signatureKey(signature: Signature): string {
   return JSON.stringify(Object.entries(pattern).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-export interface CorpusReading {
+interface CorpusReading {
   /** The source to record in signatures. */
   readonly source: string
   /** Whether to compute JA4H. */

@@ -43,7 +43,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-export interface SnapshotSummary {
+interface SnapshotSummary {
   readonly number: number
   readonly hash: string
   readonly made_at: string

@@ -16,7 +16,7 @@ export interface InjectCertificate {
   close(): void
 }
 
-export interface CertificateLinks {
+interface CertificateLinks {
   readonly use: (pair: { readonly chain: string; readonly key: string }) => void
   readonly counts: InjectMetrics
   readonly log: Log

@@ -141,9 +141,18 @@ function ownersIn(lines: readonly string[], provenances: readonly string[]): rea
 function newRow(type: Ja4Type, value: string, of: string): SignatureRow {
   const [, part_b = '', part_c = ''] = partsOfFingerprint(type, value)
   return {
-    ...{ type, value, software_id: of, part_b, part_c, status: 'active', source: 'builtin' },
-    ...{ provenance: '', first_seen_ms: Number.MAX_SAFE_INTEGER },
-    ...{ observations: 0, confidence: 0, is_decisive: 0 },
+    type,
+    value,
+    software_id: of,
+    part_b,
+    part_c,
+    status: 'active',
+    source: 'builtin',
+    provenance: '',
+    first_seen_ms: Number.MAX_SAFE_INTEGER,
+    observations: 0,
+    confidence: 0,
+    is_decisive: 0,
   }
 }
 

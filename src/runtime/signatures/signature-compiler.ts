@@ -16,7 +16,7 @@ import { isBuiltinAlone, loadContent, type SignatureSources } from './signature-
 /** A request to the helper process. */
 export type CompilerWork = CompileWork | MergeWork
 
-export interface CompileWork {
+interface CompileWork {
   readonly kind: 'compile'
   readonly sources: SignatureSources
   readonly folder: string
@@ -36,7 +36,7 @@ export interface MergeWork {
   readonly hash: string
 }
 
-export interface CompiledSet {
+interface CompiledSet {
   /** `null`: nothing has changed. */
   readonly set: SignatureSet | null
   readonly copies: readonly ListCopy[]

@@ -6,7 +6,7 @@ import type { SoftwareTable } from '../engine/tables/catalogue.ts'
 import type { Tables } from '../engine/tables.ts'
 import { VersionTally } from './version-tally.ts'
 
-export interface AgentsAdded {
+interface AgentsAdded {
   /** Agents with a row of their own. All others are counted together. */
   readonly kept: ReadonlySet<string>
   /** The first sighting of each agent that is new on this installation. */

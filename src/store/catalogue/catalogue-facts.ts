@@ -11,7 +11,7 @@ export interface Owners {
   readonly observed: number
 }
 
-export interface Owner {
+interface Owner {
   readonly id: string
   readonly name: string
   readonly observations: number

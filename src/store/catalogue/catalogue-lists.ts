@@ -71,14 +71,14 @@ export interface KnownAgent {
 }
 
 /** An agent on live traffic. */
-export interface AgentSeen {
+interface AgentSeen {
   readonly lastSeenMs: number
   readonly requests: number
   /** The versions that clients claimed, ranked by requests and recency. */
   readonly versions: readonly string[]
 }
 
-export interface AgentFilter {
+interface AgentFilter {
   readonly category: Category | null
   /** Text in its names or description. */
   readonly text: string | null
@@ -113,8 +113,13 @@ export class CatalogueLists {
       .select(['software.id', 'software.name', 'software.category', 'software.kind'])
       .select(['software.description', 'software.first_seen_ms', 'agents_seen.last_seen_ms'])
     return partOf(found, rows, BY_ID, part, (row) => ({
-      ...{ id: row.id, name: row.name, category: row.category, kind: row.kind },
-      ...{ description: row.description, firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
+      id: row.id,
+      name: row.name,
+      category: row.category,
+      kind: row.kind,
+      description: row.description,
+      firstSeenMs: row.first_seen_ms,
+      lastSeenMs: row.last_seen_ms,
     }))
   }
 
@@ -314,10 +319,18 @@ export function seenOnly(row: {
   readonly requests: number
 }): KnownSignature {
   return {
-    ...{ type: row.type, value: row.value, source: 'observed', status: 'unknown', isDecisive: false },
-    ...{ firstSeenMs: row.first_seen_ms, lastSeenMs: row.last_seen_ms },
-    ...{ provenance: null, observations: row.requests, requestsSeen: row.requests },
-    ...{ confidence: 0, software: null },
+    type: row.type,
+    value: row.value,
+    source: 'observed',
+    status: 'unknown',
+    isDecisive: false,
+    firstSeenMs: row.first_seen_ms,
+    lastSeenMs: row.last_seen_ms,
+    provenance: null,
+    observations: row.requests,
+    requestsSeen: row.requests,
+    confidence: 0,
+    software: null,
   }
 }
 

@@ -16,7 +16,7 @@ export interface Asked {
   readonly value: string
 }
 
-export interface LookupLimits {
+interface LookupLimits {
   /** A limit without a second page, because more results are not useful. */
   readonly exactMax: number
   /** The length of the longest page of a list. */

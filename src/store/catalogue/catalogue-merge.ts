@@ -11,7 +11,7 @@ export interface CatalogueRows {
   readonly signatures: Iterable<SignatureRow>
 }
 
-export interface MergeSettings {
+interface MergeSettings {
   /** The hash of the files. */
   readonly hash: string
   readonly nowMs: number

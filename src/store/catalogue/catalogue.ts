@@ -214,7 +214,11 @@ export function softwareRow(
   const { id, kind, category, vendor, description } = software
   const search = [...namesOf(software), vendor, description].filter((each) => each !== null)
   return {
-    ...{ id, kind, category, origin, first_seen_ms: firstSeenMs },
+    id,
+    kind,
+    category,
+    origin,
+    first_seen_ms: firstSeenMs,
     name: storable(software.name),
     description: description === null ? null : storable(description),
     search: storable(search.join('\n').toLowerCase()),
@@ -226,7 +230,15 @@ export function signatureRow(signature: NewSignature): SignatureRow {
   const { type, value, softwareId, status, source, provenance, observations } = signature
   const [, part_b = '', part_c = ''] = partsOfFingerprint(type, value)
   return {
-    ...{ type, value, software_id: softwareId, part_b, part_c, status, source, provenance, observations },
+    type,
+    value,
+    software_id: softwareId,
+    part_b,
+    part_c,
+    status,
+    source,
+    provenance,
+    observations,
     first_seen_ms: signature.firstSeenMs,
     confidence: softwareId === '' ? 0 : confidenceOf(observations, observations, 1),
     is_decisive: source === 'submitted' && isDecidable(type) ? 1 : 0,

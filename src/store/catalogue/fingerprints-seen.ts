@@ -74,9 +74,14 @@ class Entry {
 
   get row(): Selectable<FingerprintSeenTable> {
     return {
-      ...{ type: this.type, value: this.value, requests: this.requests },
-      ...{ first_seen_ms: this.firstSeenMs, last_seen_ms: this.lastSeenMs },
-      ...{ addresses: this.sketch.count, sketch: this.sketch.text, is_named: this.isNamed ? 1 : 0 },
+      type: this.type,
+      value: this.value,
+      requests: this.requests,
+      first_seen_ms: this.firstSeenMs,
+      last_seen_ms: this.lastSeenMs,
+      addresses: this.sketch.count,
+      sketch: this.sketch.text,
+      is_named: this.isNamed ? 1 : 0,
       // Twice as many requests count as much as one day. Frequent fingerprints
       // are deleted later, but not never.
       rank: this.lastSeenMs / RANK_STEP_MS + Math.log2(this.requests),

@@ -62,8 +62,14 @@ export class ObservedStore {
 
 function rowOf({ type, value, firstSeenMs, requests }: UnnamedFingerprint): SignatureRow {
   return signatureRow({
-    ...{ type, value, softwareId: '', status: 'unknown', source: 'observed' },
-    ...{ provenance: 'live traffic', firstSeenMs, observations: requests },
+    type,
+    value,
+    softwareId: '',
+    status: 'unknown',
+    source: 'observed',
+    provenance: 'live traffic',
+    firstSeenMs,
+    observations: requests,
   })
 }
 

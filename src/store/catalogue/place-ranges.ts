@@ -47,7 +47,7 @@ export class PlaceRanges {
 }
 
 /** The row that stores an id, and its place in the row. */
-export interface IdPlace {
+interface IdPlace {
   readonly slot: string
   readonly place: number
 }

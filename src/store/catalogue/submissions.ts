@@ -39,7 +39,7 @@ export interface Reason {
   readonly detail: string
 }
 
-export interface SubmissionFilter {
+interface SubmissionFilter {
   readonly status: SubmissionStatus | null
   readonly type: SubmissionType | null
   /** Matches the fingerprint, the agent's name or its id, ignoring case. */
@@ -273,7 +273,13 @@ export class SubmissionStore {
 function rowOf(record: SubmissionRecord): SubmissionTable {
   const { id, principal, type, value, category, notes, status } = record
   return {
-    ...{ id, principal, type, value, category, notes, status },
+    id,
+    principal,
+    type,
+    value,
+    category,
+    notes,
+    status,
     created_at_ms: record.createdAtMs,
     agent_name: record.agentName,
     software_id: record.softwareId,
@@ -290,7 +296,13 @@ function rowOf(record: SubmissionRecord): SubmissionTable {
 function recordOf(row: Selectable<SubmissionTable>): SubmissionRecord {
   const { id, principal, type, value, category, notes, status } = row
   return {
-    ...{ id, principal, type, value, category, notes, status },
+    id,
+    principal,
+    type,
+    value,
+    category,
+    notes,
+    status,
     createdAtMs: row.created_at_ms,
     agentName: row.agent_name,
     softwareId: row.software_id,

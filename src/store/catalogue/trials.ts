@@ -53,8 +53,15 @@ export class TrialStore {
     const rows = keys.map((key) => {
       const [type, value] = key.split(' ', 2) as [SubmissionType, string]
       return {
-        ...{ type, value, since_ms: atMs, is_open: 1, hits: 0, first_hit_ms: null, last_hit_ms: null },
-        ...{ addresses: new AddressSketch().text, verdicts: '[]' },
+        type,
+        value,
+        since_ms: atMs,
+        is_open: 1,
+        hits: 0,
+        first_hit_ms: null,
+        last_hit_ms: null,
+        addresses: new AddressSketch().text,
+        verdicts: '[]',
       }
     })
     if (rows.length > 0) this.#begun++
@@ -160,7 +167,10 @@ export class TrialStore {
 
 function rowOf({ type, value, hits, addresses, verdicts, ...trial }: Trial): TrialTable {
   return {
-    ...{ type, value, hits, addresses: addresses.text },
+    type,
+    value,
+    hits,
+    addresses: addresses.text,
     since_ms: trial.sinceMs,
     is_open: trial.isOpen ? 1 : 0,
     first_hit_ms: trial.firstHitMs,
@@ -173,7 +183,9 @@ function trialOf(row: Selectable<TrialTable>): Trial {
   const { type, value, hits } = row
   const verdicts = JSON.parse(row.verdicts) as [string, string | null, number][]
   return {
-    ...{ type, value, hits },
+    type,
+    value,
+    hits,
     sinceMs: row.since_ms,
     isOpen: row.is_open === 1,
     firstHitMs: row.first_hit_ms,

@@ -74,7 +74,7 @@ function isOfNetwork(code: string | undefined, message: string): boolean {
   return NETWORK.test(code ?? '') || LOST.test(message)
 }
 
-export interface PostgresLimits {
+interface PostgresLimits {
   readonly connectionsMax: number
   /** The time to get a connection, new or from the pool. */
   readonly connectMs: number

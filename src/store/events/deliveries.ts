@@ -5,7 +5,7 @@ import type { DeliveryOutcome } from '../engine/tables/deliveries.ts'
 import type { EventType } from '../engine/tables/events.ts'
 import type { Tables } from '../engine/tables.ts'
 
-export interface NewDelivery {
+interface NewDelivery {
   readonly id: string
   readonly webhookId: string
   readonly eventNumber: number
@@ -28,7 +28,7 @@ export interface DueDelivery {
 }
 
 /** A queue: its deliveries go to one webhook, one after the other. */
-export interface Line {
+interface Line {
   readonly webhookId: string
   readonly lane: string
 }
@@ -68,7 +68,7 @@ export interface DeliveryTold {
 }
 
 /** A claim of due deliveries. No other holder gets them before `untilMs`. */
-export interface DeliveryClaim {
+interface DeliveryClaim {
   readonly webhookId: string
   readonly holder: string
   readonly limit: number
@@ -99,9 +99,17 @@ export class DeliveryStore {
       const waits = lane !== null && led.has(place)
       if (lane !== null) led.add(place)
       return {
-        ...{ id, webhook_id: webhookId, event_number: eventNumber, lane, created_at_ms: nowMs },
-        ...{ next_at_ms: waits ? null : nextAtMs, holder: null, attempts: 0, log: '[]' },
-        ...{ outcome: null, finished_at_ms: null },
+        id,
+        webhook_id: webhookId,
+        event_number: eventNumber,
+        lane,
+        created_at_ms: nowMs,
+        next_at_ms: waits ? null : nextAtMs,
+        holder: null,
+        attempts: 0,
+        log: '[]',
+        outcome: null,
+        finished_at_ms: null,
       }
     })
     for (const part of parts(rows)) await queries.insertInto('deliveries').values(part).execute()
@@ -139,7 +147,10 @@ export class DeliveryStore {
     return rows
       .toSorted((one, other) => one.event_number - other.event_number)
       .map(({ webhook_id, event_number, created_at_ms, log, ...row }) => ({
-        ...{ ...row, webhookId: webhook_id, createdAtMs: created_at_ms, holder },
+        ...row,
+        webhookId: webhook_id,
+        createdAtMs: created_at_ms,
+        holder,
         event: events.get(event_number)!,
         log: attemptsIn(log),
       }))

@@ -27,10 +27,10 @@ export interface DeliveryRecord {
   readonly finishedAtMs: number | null
 }
 
-export type DeliveryStatus = DeliveryOutcome | 'pending'
+type DeliveryStatus = DeliveryOutcome | 'pending'
 
 /** `null`: any. */
-export interface DeliveryFilter {
+interface DeliveryFilter {
   readonly webhookId: string
   readonly status: DeliveryStatus | null
   readonly sinceMs: number | null
@@ -38,7 +38,7 @@ export interface DeliveryFilter {
 }
 
 /** The events to deliver again. */
-export interface ReplayedEvents {
+interface ReplayedEvents {
   readonly webhookId: string
   readonly types: readonly EventType[]
   readonly sinceMs: number
@@ -158,7 +158,10 @@ interface DeliveryRow {
 function record(row: DeliveryRow): DeliveryRecord {
   const { id, type, subject, attempts } = row
   return {
-    ...{ id, type, subject, attempts },
+    id,
+    type,
+    subject,
+    attempts,
     webhookId: row.webhook_id,
     eventId: row.event_id,
     eventNumber: row.event_number,

@@ -161,7 +161,7 @@ export interface EventListFilter {
   readonly untilMs: number | null
 }
 
-export interface KeptEvents {
+interface KeptEvents {
   readonly forgotten: number
   readonly last: number
 }

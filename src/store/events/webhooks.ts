@@ -146,7 +146,7 @@ export class WebhookStore {
 export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'filters' | 'isEnabled'>
 >
-export type NewWebhookSecret = Pick<WebhookSecret, 'id' | 'sealed' | 'createdAtMs'>
+type NewWebhookSecret = Pick<WebhookSecret, 'id' | 'sealed' | 'createdAtMs'>
 
 async function addSecret(
   webhookId: string,
@@ -166,7 +166,9 @@ function stayingFirst(one: WebhookSecret, other: WebhookSecret): number {
 
 function rowOf({ id, url, description, ...webhook }: WebhookRecord) {
   return {
-    ...{ id, url, description },
+    id,
+    url,
+    description,
     events: JSON.stringify(webhook.events),
     filters: textOf(webhook.filters),
     enabled: Number(webhook.isEnabled),
@@ -183,14 +185,17 @@ function textOf(filters: WebhookFilters | null): string | null {
 export function webhookRecord(row: Selectable<WebhookTable>): WebhookRecord {
   const { id, url, description, failures, pauses } = row
   return {
-    ...{ id, url, description },
+    id,
+    url,
+    description,
     events: storedTexts(row.events),
     filters: row.filters === null ? null : (storedObject(row.filters) as WebhookFilters),
     isEnabled: row.enabled === 1,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     health: {
-      ...{ failures, pauses },
+      failures,
+      pauses,
       failingSinceMs: row.failing_since_ms,
       pausedUntilMs: row.paused_until_ms,
       lastDeliveryAtMs: row.last_delivery_at_ms,
@@ -202,7 +207,9 @@ export function webhookRecord(row: Selectable<WebhookTable>): WebhookRecord {
 
 export function healthRow({ failures, pauses, disabledReason, ...times }: WebhookHealth) {
   return {
-    ...{ failures, pauses, disabled_reason: disabledReason },
+    failures,
+    pauses,
+    disabled_reason: disabledReason,
     failing_since_ms: times.failingSinceMs,
     paused_until_ms: times.pausedUntilMs,
     last_delivery_at_ms: times.lastDeliveryAtMs,
@@ -213,7 +220,8 @@ export function healthRow({ failures, pauses, disabledReason, ...times }: Webhoo
 function secretOf(row: Selectable<WebhookSecretTable>): WebhookSecret {
   const { id, sealed } = row
   return {
-    ...{ id, sealed },
+    id,
+    sealed,
     webhookId: row.webhook_id,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,

@@ -43,9 +43,19 @@ export class GnapTokenStore {
     await queries
       .insertInto('gnap_tokens')
       .values({
-        ...{ id, thumbprint, name, label, hash, manage_hash: manageHash, revoked_at_ms: token.revokedAtMs },
-        ...{ approved_by: token.approved?.by ?? null, approved_at_ms: token.approved?.atMs ?? null },
-        ...{ jwk: JSON.stringify(token.jwk), scopes: JSON.stringify(token.scopes), ...flags, ...times },
+        id,
+        thumbprint,
+        name,
+        label,
+        hash,
+        manage_hash: manageHash,
+        revoked_at_ms: token.revokedAtMs,
+        approved_by: token.approved?.by ?? null,
+        approved_at_ms: token.approved?.atMs ?? null,
+        jwk: JSON.stringify(token.jwk),
+        scopes: JSON.stringify(token.scopes),
+        ...flags,
+        ...times,
       })
       .execute()
   }
@@ -149,7 +159,10 @@ export class GnapTokenStore {
 function record(row: Selectable<GnapTokenTable>): GnapTokenRecord {
   const { id, thumbprint, name, label } = row
   return {
-    ...{ id, thumbprint, name, label },
+    id,
+    thumbprint,
+    name,
+    label,
     jwk: storedObject(row.jwk),
     scopes: storedTexts(row.scopes),
     isBearer: row.is_bearer === 1,

@@ -35,7 +35,10 @@ export class OAuthClientStore {
     await queries
       .insertInto('oauth_clients')
       .values({
-        ...{ id, name, plan, origin },
+        id,
+        name,
+        plan,
+        origin,
         secret_hash: client.secretHash,
         auth_method: client.authMethod,
         grant_types: JSON.stringify(client.grantTypes),
@@ -109,7 +112,10 @@ export class OAuthClientStore {
 function client(row: Selectable<OAuthClientTable>): OAuthClient {
   const { id, name, plan, origin } = row
   return {
-    ...{ id, name, plan, origin },
+    id,
+    name,
+    plan,
+    origin,
     secretHash: row.secret_hash,
     authMethod: row.auth_method,
     grantTypes: storedTexts(row.grant_types),

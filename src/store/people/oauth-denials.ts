@@ -5,7 +5,7 @@ import type { Tables } from '../engine/tables.ts'
 export type DenialKind = 'token' | 'grant' | 'client' | 'person' | 'key'
 
 /** Revoked tokens: a single one, or all of a grant, a client, a person or a key. */
-export interface Denial {
+interface Denial {
   readonly kind: DenialKind
   readonly id: string
   readonly atMs: number
@@ -39,7 +39,9 @@ export class OAuthDenialStore {
       .execute()
     return rows.map(({ kind, id, at_ms, expires_at_ms }) => ({
       kind: kind as DenialKind,
-      ...{ id, atMs: at_ms, expiresAtMs: expires_at_ms },
+      id,
+      atMs: at_ms,
+      expiresAtMs: expires_at_ms,
     }))
   }
 

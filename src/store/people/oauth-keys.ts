@@ -26,7 +26,9 @@ export class OAuthKeyStore {
   async all(queries: Queries = this.#db): Promise<readonly OAuthKey[]> {
     const rows = await queries.selectFrom('oauth_keys').selectAll().orderBy('number', 'desc').execute()
     return rows.map(({ number, kid, public_jwk, sealed, created_at_ms, signs_from_ms }) => ({
-      ...{ number, kid, sealed },
+      number,
+      kid,
+      sealed,
       publicJwk: storedObject(public_jwk),
       createdAtMs: created_at_ms,
       signsFromMs: signs_from_ms,
@@ -39,7 +41,7 @@ export class OAuthKeyStore {
     const times = { created_at_ms: key.createdAtMs, signs_from_ms: key.signsFromMs }
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('oauth_keys')
-      .values({ ...{ number, kid, sealed }, public_jwk: JSON.stringify(key.publicJwk), ...times })
+      .values({ number, kid, sealed, public_jwk: JSON.stringify(key.publicJwk), ...times })
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
     return (numInsertedOrUpdatedRows ?? 0n) > 0n

@@ -133,7 +133,9 @@ export class OAuthRecordStore {
 function rowOf(record: Omit<OAuthRecord, 'consumedAtMs'>) {
   const { id, kind, sealed } = record
   return {
-    ...{ id, kind, sealed },
+    id,
+    kind,
+    sealed,
     grant_id: record.grantId,
     uid: record.uid,
     user_code: record.userCode,
@@ -146,7 +148,10 @@ function rowOf(record: Omit<OAuthRecord, 'consumedAtMs'>) {
 function recordOf(row: Selectable<OAuthRecordTable>): OAuthRecord {
   const { id, kind, sealed, uid } = row
   return {
-    ...{ id, kind, sealed, uid },
+    id,
+    kind,
+    sealed,
+    uid,
     grantId: row.grant_id,
     userCode: row.user_code,
     clientId: row.client_id,

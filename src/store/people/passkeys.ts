@@ -30,8 +30,13 @@ export class PasskeyStore {
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('passkeys')
       .values({
-        ...{ id: passkey.id, user_id: passkey.userId, name: passkey.name, public_key: passkey.publicKey },
-        ...{ counter: passkey.counter, created_at_ms: passkey.createdAtMs, used_at_ms: passkey.usedAtMs },
+        id: passkey.id,
+        user_id: passkey.userId,
+        name: passkey.name,
+        public_key: passkey.publicKey,
+        counter: passkey.counter,
+        created_at_ms: passkey.createdAtMs,
+        used_at_ms: passkey.usedAtMs,
       })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirst()
@@ -78,7 +83,12 @@ export class PasskeyStore {
 
 function recordOf(row: Selectable<PasskeyTable>): PasskeyRecord {
   return {
-    ...{ id: row.id, userId: row.user_id, name: row.name, publicKey: row.public_key, counter: row.counter },
-    ...{ createdAtMs: row.created_at_ms, usedAtMs: row.used_at_ms },
+    id: row.id,
+    userId: row.user_id,
+    name: row.name,
+    publicKey: row.public_key,
+    counter: row.counter,
+    createdAtMs: row.created_at_ms,
+    usedAtMs: row.used_at_ms,
   }
 }

@@ -79,7 +79,10 @@ function rowOf({ createdAtMs, scopes, document, ...same }: TrustRecord) {
 function record(row: Selectable<TrustTable>): TrustRecord {
   const { id, subject, name, plan } = row
   return {
-    ...{ id, subject, name, plan },
+    id,
+    subject,
+    name,
+    plan,
     kind: row.kind === 'key' ? 'key' : 'agent',
     scopes: storedTexts(row.scopes),
     document: row.document === null ? null : storedObject(row.document),

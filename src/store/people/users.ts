@@ -52,7 +52,11 @@ export class UserStore {
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('users')
       .values({
-        ...{ id, email, password, scopes: JSON.stringify(scopes), created_at_ms: createdAtMs },
+        id,
+        email,
+        password,
+        scopes: JSON.stringify(scopes),
+        created_at_ms: createdAtMs,
         signed_in_since_ms: 0,
       })
       .onConflict((conflict) => conflict.column('email').doNothing())
@@ -200,7 +204,9 @@ export class UserStore {
 function recordOf(row: Selectable<UserTable>): UserRecord {
   const { id, email, openid_issuer: issuer, openid_subject: subject } = row
   return {
-    ...{ id, email, scopes: storedTexts(row.scopes) },
+    id,
+    email,
+    scopes: storedTexts(row.scopes),
     createdAtMs: row.created_at_ms,
     hasPassword: row.password !== null,
     hasCodes: row.totp !== null,

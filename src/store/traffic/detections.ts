@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { parts } from '../engine/bulk.ts'
 import type { Tables } from '../engine/tables.ts'
 
-export interface DetectionRecord {
+interface DetectionRecord {
   /** The id of the request. */
   readonly id: string
   readonly atMs: number

@@ -3,7 +3,7 @@ import type { Queries } from '../engine/database.ts'
 import type { Tables } from '../engine/tables.ts'
 
 /** The used part of a limit. */
-export interface Count {
+interface Count {
   readonly key: string
   readonly points: number
   /** When the window ends. */

@@ -58,7 +58,7 @@ export class RollupTally {
   }
 }
 
-export interface TallyRow {
+interface TallyRow {
   readonly atMs: number
   readonly dimension: Dimension
   readonly key: string
@@ -112,7 +112,7 @@ function listed(list: readonly string[], value: string): string {
 
 export const MINUTE_MS = 60_000
 /** The only key of the dimension `total`. */
-export const ALL = 'all'
+const ALL = 'all'
 /** Agents beyond the limit, and values that are in no list. */
 export const OTHER = 'other'
 /** An agent without a known name. */

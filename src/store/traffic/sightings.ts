@@ -7,7 +7,7 @@ import { lockUntilCommit } from '../engine/locks.ts'
 import { idPlace, PlaceRanges } from '../catalogue/place-ranges.ts'
 import type { Tables } from '../engine/tables.ts'
 
-export interface Sorted {
+interface Sorted {
   /** Sightings that were not stored before. */
   readonly fresh: readonly Sighting[]
   readonly duplicates: number

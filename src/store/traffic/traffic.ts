@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Tables } from '../engine/tables.ts'
 
-export interface TrafficRecord {
+interface TrafficRecord {
   readonly process: string
   /** By the clock of that process. */
   readonly atMs: number

@@ -19,7 +19,7 @@ export interface Begun {
   readonly beganAtMs: number
 }
 
-export type Beginning =
+type Beginning =
   /** The caller must run it, then call `finish` or `abandon`. */
   | { readonly kind: 'new'; readonly begun: Begun }
   /** Another request with this key is still running. */

@@ -12,7 +12,7 @@ export interface Setting {
   readonly changedAtMs: number
 }
 
-export type SettingPut =
+type SettingPut =
   | { readonly kind: 'saved'; readonly version: number }
   /** The setting has another version than expected; 0: it does not exist. */
   | { readonly kind: 'conflict'; readonly version: number }

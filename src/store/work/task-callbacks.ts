@@ -117,7 +117,9 @@ export class TaskCallbackStore {
       for (const row of rows) await hold(row, untilMs, queries)
       return rows.map((row) => ({
         ...record(row),
-        ...{ principal: row.principal, attempts: row.attempts, heldUntilMs: untilMs },
+        principal: row.principal,
+        attempts: row.attempts,
+        heldUntilMs: untilMs,
       }))
     })
   }

@@ -24,7 +24,7 @@ export interface TaskRecord {
 }
 
 /** A filter of one principal's tasks. */
-export interface TaskFilter {
+interface TaskFilter {
   readonly contextId: string | null
   readonly status: TaskStatus | null
   /** Their status changed at or after this time. */
@@ -48,7 +48,7 @@ export interface TaskItems {
 }
 
 /** The results of a chunk. */
-export interface ChunkDone {
+interface ChunkDone {
   readonly number: number
   readonly results: readonly unknown[]
   readonly failed: number
@@ -212,8 +212,12 @@ export class TaskStore {
       await queries
         .updateTable('tasks')
         .set({
-          ...{ status: 'running', started_at_ms, changed_at_ms: nowMs },
-          ...{ attempts, lease_owner: owner, lease_until_ms: untilMs },
+          status: 'running',
+          started_at_ms,
+          changed_at_ms: nowMs,
+          attempts,
+          lease_owner: owner,
+          lease_until_ms: untilMs,
         })
         .where('id', '=', found.id)
         .execute()
@@ -400,7 +404,15 @@ function columnsOf({ id, principal, type, atMs, chunks }: NewTask) {
 function record(row: Selectable<TaskTable>): TaskRecord {
   const { id, principal, type, status, total, completed, failed, attempts, error } = row
   return {
-    ...{ id, principal, type, status, total, completed, failed, attempts, error },
+    id,
+    principal,
+    type,
+    status,
+    total,
+    completed,
+    failed,
+    attempts,
+    error,
     createdAtMs: row.created_at_ms,
     startedAtMs: row.started_at_ms,
     finishedAtMs: row.finished_at_ms,

@@ -26,7 +26,7 @@ export interface SoftwareTable {
 }
 
 /** If several origins have an id, the later one wins. `api`: only the API has it. */
-export type SoftwareOrigin = 'builtin' | 'feed' | 'own' | 'api'
+type SoftwareOrigin = 'builtin' | 'feed' | 'own' | 'api'
 
 /** The names of software: id, name and aliases, as written and normalized. */
 export interface SoftwareNameTable {
@@ -67,7 +67,7 @@ export type SignatureStatus = 'active' | 'trial' | 'unknown' | 'retired'
 export type SignatureSource = 'builtin' | 'submitted' | 'observed'
 
 /** One row: the files that these tables were last made equal to. */
-export interface CatalogueStateTable {
+interface CatalogueStateTable {
   id: 1
   hash: string
   merged_at_ms: number

@@ -3,7 +3,7 @@ export interface DeliveryTables {
 }
 
 /** One event for one webhook. */
-export interface DeliveryTable {
+interface DeliveryTable {
   id: string
   webhook_id: string
   event_number: number

@@ -28,7 +28,7 @@ export interface EventTable {
  * The position of each reader of events, and of their deletion. Bounded: one row
  * for each sink that ever existed.
  */
-export interface EventPositionTable {
+interface EventPositionTable {
   name: string
   /** The reader continues after it. */
   number: number

@@ -4,7 +4,7 @@ export interface ManagerTables {
 }
 
 /** Answers of `/detect`, for feedback that arrives at another process. Bounded: the oldest are deleted. */
-export interface DetectionTable {
+interface DetectionTable {
   /** The id of the request. */
   id: string
   at_ms: number
@@ -13,7 +13,7 @@ export interface DetectionTable {
 }
 
 /** The requests of each process in its last second. Bounded: one row for each process of the last hour. */
-export interface TrafficTable {
+interface TrafficTable {
   process: string
   at_ms: number
   /** JSON: sums. */

@@ -43,7 +43,7 @@ export interface OAuthRecordTable {
 }
 
 /** Access tokens that are refused although they have not expired. */
-export interface OAuthDenialTable {
+interface OAuthDenialTable {
   /** `token`, `grant`, `client`, `person`, `key`. */
   kind: string
   id: string
@@ -53,7 +53,7 @@ export interface OAuthDenialTable {
 }
 
 /** The keys that sign access tokens, one after the other. */
-export interface OAuthKeyTable {
+interface OAuthKeyTable {
   number: number
   kid: string
   /** JSON: a JWK. */

@@ -2,7 +2,7 @@ export interface RateLimitTables {
   rate_limits: RateLimitTable
 }
 
-export interface RateLimitTable {
+interface RateLimitTable {
   /** The plan and the principal. */
   key: string
   /** Requests in the window. */

@@ -3,7 +3,7 @@ export interface ReplayTables {
 }
 
 /** A proof that was used and must not be used again. */
-export interface ReplayTable {
+interface ReplayTable {
   /** A digest. */
   id: string
   expires_at_ms: number

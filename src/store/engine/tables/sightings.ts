@@ -9,7 +9,7 @@ export interface SightingTables {
 }
 
 /** Sightings as received, kept for about a day. Bounded: the oldest are deleted first. */
-export interface SightingTable {
+interface SightingTable {
   /** In the order in which they were stored. */
   number: Generated<number>
   id: string
@@ -19,7 +19,7 @@ export interface SightingTable {
 }
 
 /** The sightings that were counted, by process and second, so that a repeated one is not counted again. */
-export interface SightingsTakenTable {
+interface SightingsTakenTable {
   slot: string
   /** JSON: from, to, from, to, …, ascending. */
   ranges: string
@@ -27,7 +27,7 @@ export interface SightingsTakenTable {
 }
 
 /** Requests in each minute, hour and day. Every request is in all three, for as long as each is kept. */
-export interface RollupTable {
+interface RollupTable {
   grain_ms: number
   dimension: string
   /** The start of the minute, hour or day. */
@@ -58,7 +58,7 @@ export interface FingerprintSeenTable {
 }
 
 /** An agent on this installation's live traffic. */
-export interface AgentSeenTable {
+interface AgentSeenTable {
   software_id: string
   first_seen_ms: number
   last_seen_ms: number

@@ -55,7 +55,7 @@ export interface TrialTable {
 }
 
 /** An operator's feedback on a decision. */
-export interface FeedbackTable {
+interface FeedbackTable {
   id: string
   /** The id of a request, or of an answer of `/detect`. One feedback each. */
   decision_id: string
@@ -70,7 +70,7 @@ export interface FeedbackTable {
 }
 
 /** The fingerprints of the decided request. */
-export interface FeedbackFingerprintTable {
+interface FeedbackFingerprintTable {
   decision_id: string
   type: 'ja4' | 'ja4s' | 'ja4h' | 'ja4x'
   value: string

@@ -32,7 +32,7 @@ export interface TaskTable {
 }
 
 /** Items that are processed together. */
-export interface TaskChunkTable {
+interface TaskChunkTable {
   task_id: string
   /** Counts from 0. */
   number: number

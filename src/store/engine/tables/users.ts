@@ -31,7 +31,7 @@ export interface UserTable {
 }
 
 /** Each replaces one one-time code. */
-export interface UserRecoveryCodeTable {
+interface UserRecoveryCodeTable {
   user_id: string
   /** SHA-256 of the code, in hexadecimal. */
   hash: string
