@@ -1,5 +1,6 @@
 import { busName, busUrl, choice, integer, optional, path, size, text } from './kinds.ts'
-import { list, secret, section, setting } from './items.ts'
+import { type ValueOf, list, secret, section, setting } from './items.ts'
+import type { Secret } from '../shared/secret.ts'
 
 /** What is between managers and proxies that run apart. */
 export const BUS = section('NATS with JetStream, which connects `gatehouse manage` and its proxies.', {
@@ -57,3 +58,43 @@ export const BUS = section('NATS with JetStream, which connects `gatehouse manag
     'How many servers of a NATS cluster store each message. Only used when managers create the streams.',
   ),
 })
+
+/** NATS, between the planes. */
+export interface BusConfig {
+  /** Empty: no connection to other planes. */
+  readonly urls: readonly string[]
+  readonly name: string
+  readonly credentialsFile: string | null
+  readonly user: string | null
+  readonly userFile: string | null
+  readonly password: Secret<string> | null
+  readonly token: Secret<string> | null
+  readonly caFile: string | null
+  readonly certificateFile: string | null
+  readonly keyFile: string | null
+  /** What a proxy does before it has received its first Snapshot of the fleet. */
+  readonly firstSnapshot: 'wait' | 'serve'
+  /** `null`: not configured. */
+  readonly bootstrapFile: string | null
+  readonly sightingsBytesMax: number
+  readonly replicas: number
+}
+
+export function busConfig(bus: ValueOf<typeof BUS>): BusConfig {
+  return {
+    urls: bus.url,
+    name: bus.name,
+    credentialsFile: bus.credentials_file,
+    user: bus.user,
+    userFile: bus.user_file,
+    password: bus.password,
+    token: bus.token,
+    caFile: bus.ca_file,
+    certificateFile: bus.certificate_file,
+    keyFile: bus.key_file,
+    firstSnapshot: bus.first_snapshot,
+    bootstrapFile: bus.bootstrap_file,
+    sightingsBytesMax: bus.sightings_bytes,
+    replicas: bus.replicas,
+  }
+}

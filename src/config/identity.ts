@@ -1,5 +1,5 @@
 import { boolean, choice, duration, hostPattern, optional, path, resolverAddress, webUrl } from './kinds.ts'
-import { list, section, setting } from './items.ts'
+import { type ValueOf, list, section, setting } from './items.ts'
 
 /** How agents prove their identity. */
 export const IDENTITY = section(
@@ -71,3 +71,46 @@ export const SIGNING = section(
     ),
   },
 )
+
+export interface IdentityConfig {
+  readonly signatures: 'discover' | 'listed' | 'off'
+  readonly agents: readonly string[]
+  readonly hosts: readonly string[]
+  readonly nonce: 'optional' | 'required'
+  readonly reverseDns: boolean
+  readonly resolvers: readonly string[]
+  /** `null`: never. */
+  readonly rangesRefreshMs: number | null
+  /** `null`: not configured. */
+  readonly asnFile: string | null
+}
+
+export interface SigningConfig {
+  readonly webhooks: boolean
+  readonly upstream: boolean
+  /** `null`: in the data folder. */
+  readonly keyFile: string | null
+  readonly agent: string | null
+}
+
+export function identityConfig(identity: ValueOf<typeof IDENTITY>): IdentityConfig {
+  return {
+    signatures: identity.signatures,
+    agents: identity.agents,
+    hosts: identity.hosts,
+    nonce: identity.nonce,
+    reverseDns: identity.reverse_dns,
+    resolvers: identity.resolvers,
+    rangesRefreshMs: identity.ranges_refresh,
+    asnFile: identity.asn_file,
+  }
+}
+
+export function signingConfig(signing: ValueOf<typeof SIGNING>): SigningConfig {
+  return {
+    webhooks: signing.webhooks,
+    upstream: signing.upstream,
+    keyFile: signing.key_file,
+    agent: signing.agent,
+  }
+}

@@ -1,5 +1,5 @@
-import { section, setting } from './items.ts'
 import { above, duration, integer, size, slow } from './kinds.ts'
+import { type ValueOf, section, setting } from './items.ts'
 
 export const LIMITS = section(
   'Limits on what clients send, for each worker. A client that exceeds a limit is refused and counted.',
@@ -102,3 +102,47 @@ export const LIMITS = section(
     upgrade_idle_timeout: setting(duration('0', '24d'), 0, 'How long a WebSocket may be idle. 0: no limit.'),
   },
 )
+
+export interface LimitsConfig {
+  readonly helloBytesMax: number
+  readonly helloTimeoutMs: number
+  readonly handshakeTimeoutMs: number
+  readonly requestLineBytesMax: number
+  readonly headerBytesMax: number
+  readonly headerCountMax: number
+  readonly headerTimeoutMs: number
+  readonly bodyIdleTimeoutMs: number
+  readonly answerUnreadTimeoutMs: number
+  readonly keepAliveTimeoutMs: number
+  readonly requestsPerConnectionMax: number
+  readonly connectionsMax: number
+  readonly connectionsPerAddressMax: number
+  readonly streamsPerConnectionMax: number
+  readonly h2ResetBurst: number
+  readonly h2ResetRate: number
+  readonly h2SessionMemoryBytes: number
+  readonly upgradeIdleTimeoutMs: number
+}
+
+export function limitsConfig(limits: ValueOf<typeof LIMITS>): LimitsConfig {
+  return {
+    helloBytesMax: limits.hello_bytes,
+    helloTimeoutMs: limits.hello_timeout,
+    handshakeTimeoutMs: limits.handshake_timeout,
+    requestLineBytesMax: limits.request_line_bytes,
+    headerBytesMax: limits.header_bytes,
+    headerCountMax: limits.header_count,
+    headerTimeoutMs: limits.header_timeout,
+    bodyIdleTimeoutMs: limits.body_idle_timeout,
+    answerUnreadTimeoutMs: limits.answer_unread_timeout,
+    keepAliveTimeoutMs: limits.keep_alive_timeout,
+    requestsPerConnectionMax: limits.requests_per_connection,
+    connectionsMax: limits.connections_max,
+    connectionsPerAddressMax: limits.connections_per_address,
+    streamsPerConnectionMax: limits.streams_per_connection,
+    h2ResetBurst: limits.h2_reset_burst,
+    h2ResetRate: limits.h2_reset_rate,
+    h2SessionMemoryBytes: limits.h2_session_memory,
+    upgradeIdleTimeoutMs: limits.upgrade_idle_timeout,
+  }
+}

@@ -10,7 +10,7 @@ import {
   upstreamUrl,
   urlPath,
 } from './kinds.ts'
-import { list, section, setting } from './items.ts'
+import { type ValueOf, list, section, setting } from './items.ts'
 
 /** One of `proxy.upstreams`. */
 export const UPSTREAM = section('', {
@@ -78,3 +78,52 @@ export const UPSTREAM = section('', {
     ),
   }),
 })
+
+export interface UpstreamConfig {
+  readonly name: string
+  readonly urls: readonly string[]
+  readonly host: 'preserve' | 'upstream'
+  readonly connectTimeoutMs: number
+  readonly headTimeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly keepAliveMs: number
+  readonly connectionsMax: number
+  readonly connectionsIdleMax: number
+  readonly retries: number
+  readonly health: {
+    readonly path: string | null
+    readonly intervalMs: number
+    readonly timeoutMs: number
+    readonly unhealthyAfter: number
+    readonly healthyAfter: number
+  }
+  readonly tls: {
+    readonly verify: boolean
+    readonly caFile: string | null
+    readonly serverName: string | null
+  }
+}
+
+export function upstreamConfig(upstream: ValueOf<typeof UPSTREAM>): UpstreamConfig {
+  const { health, tls } = upstream
+  return {
+    name: upstream.name,
+    urls: upstream.urls,
+    host: upstream.host,
+    connectTimeoutMs: upstream.connect_timeout,
+    headTimeoutMs: upstream.head_timeout,
+    idleTimeoutMs: upstream.idle_timeout,
+    keepAliveMs: upstream.keep_alive,
+    connectionsMax: upstream.connections_max,
+    connectionsIdleMax: upstream.connections_idle_max,
+    retries: upstream.retries,
+    health: {
+      path: health.path,
+      intervalMs: health.interval,
+      timeoutMs: health.timeout,
+      unhealthyAfter: health.unhealthy_after,
+      healthyAfter: health.healthy_after,
+    },
+    tls: { verify: tls.verify, caFile: tls.ca_file, serverName: tls.server_name },
+  }
+}

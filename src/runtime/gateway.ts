@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { SigningConfig } from '../config/config.ts'
+import type { SigningConfig } from '../config/identity.ts'
 import type { Log, LogSettings } from '../shared/log.ts'
 import type { FrontSettings } from '../manage/app.ts'
 import type { FeedSettings } from '../manage/publish/feed-puller.ts'

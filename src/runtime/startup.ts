@@ -1,12 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
 import { signerAt } from '../classify/known/signer-id.ts'
-import {
-  type CertificateConfig,
-  loadConfig,
-  type ParsedConfig,
-  type StartupConfig,
-} from '../config/config.ts'
+import { loadConfig, type ParsedConfig, type StartupConfig } from '../config/config.ts'
+import type { CertificateConfig } from '../config/proxy.ts'
 import type { ConfigFlags } from '../config/layers.ts'
 import { Fault } from '../shared/fault.ts'
 import { canAsk, type RobotsUpstream } from '../manage/events/threats/robots-upstream.ts'

@@ -1,4 +1,5 @@
-import type { CertificateConfig, StartupConfig } from '../../config/config.ts'
+import type { StartupConfig } from '../../config/config.ts'
+import type { CertificateConfig } from '../../config/proxy.ts'
 import { CertificateKeeper } from '../../inject/certificate-keeper.ts'
 import type { InjectMetrics } from '../../inject/inject-metrics.ts'
 import { apiPlace, KubernetesApi } from '../../inject/kubernetes-api.ts'
