@@ -1,4 +1,5 @@
-import { boolean, choice, duration, integer, issuerUrl, optional, path, text } from './kinds.ts'
+import { boolean, choice, duration, integer, optional, path, text } from './kinds.ts'
+import { issuerUrl } from './network-kinds.ts'
 import { type ValueOf, secret, section, setting } from './items.ts'
 import type { Secret } from '../shared/secret.ts'
 

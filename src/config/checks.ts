@@ -1,5 +1,5 @@
 import { checkInject, warnInject } from './inject.ts'
-import { type HostPort, isEverywhere } from './kinds.ts'
+import { type HostPort, isEverywhere } from './network-kinds.ts'
 import type { ValueOf } from './items.ts'
 import type { SETTINGS } from './schema.ts'
 import type { Secret } from '../shared/secret.ts'

@@ -1,4 +1,5 @@
-import { boolean, duration, feedKey, httpsUrl, name, optional, path, size } from './kinds.ts'
+import { boolean, duration, name, optional, path, size } from './kinds.ts'
+import { feedKey, httpsUrl } from './network-kinds.ts'
 import { type ValueOf, list, secret, section, setting } from './items.ts'
 import type { Secret } from '../shared/secret.ts'
 

@@ -1,4 +1,5 @@
-import { busName, busUrl, choice, integer, optional, path, size, text } from './kinds.ts'
+import { choice, integer, optional, path, size, text } from './kinds.ts'
+import { busName, busUrl } from './network-kinds.ts'
 import { type ValueOf, list, secret, section, setting } from './items.ts'
 import type { Secret } from '../shared/secret.ts'
 

@@ -1,4 +1,5 @@
-import { boolean, choice, duration, hostPattern, optional, path, resolverAddress, webUrl } from './kinds.ts'
+import { boolean, choice, duration, optional, path } from './kinds.ts'
+import { hostPattern, resolverAddress, webUrl } from './network-kinds.ts'
 import { type ValueOf, list, section, setting } from './items.ts'
 
 /** How agents prove their identity. */

@@ -1,19 +1,6 @@
-import {
-  busName,
-  busUrl,
-  choice,
-  type HostPort,
-  integer,
-  INVALID,
-  type Kind,
-  listenAddress,
-  optional,
-  path,
-  text,
-} from './kinds.ts'
+import { choice, integer, type Kind, optional, path, text, written } from './kinds.ts'
+import { busName, busUrl, type HostPort, listenAddress } from './network-kinds.ts'
 import { list, secret, section, setting, type ValueOf } from './items.ts'
-import { Fault } from '../shared/fault.ts'
-import { shown } from '../shared/problem.ts'
 import type { Secret } from '../shared/secret.ts'
 
 /** Settings of `gatehouse inject`, the admission webhook that adds a sidecar to Pods. */
@@ -80,24 +67,18 @@ export type ManageScheme = 'http' | 'https'
 export type UpstreamScheme = 'http' | 'https' | 'h2c' | 'h2'
 
 /** Names of Secrets, ConfigMaps and most other Kubernetes objects (RFC 1123). */
-export const kubernetesName: Kind<string> = {
+export const kubernetesName: Kind<string> = written({
   takes: 'Kubernetes name',
-  parse(raw) {
-    if (typeof raw === 'string' && raw.length <= 253 && SUBDOMAIN.test(raw)) return raw
-    throw refused(raw, 'a Kubernetes name: lower-case letters and digits, with - and . between them')
-  },
-  fromText: (given) => given,
-}
+  expected: 'a Kubernetes name: lower-case letters and digits, with - and . between them',
+  parse: (given) => (given.length <= 253 && SUBDOMAIN.test(given) ? given : null),
+})
 
 /** Names of Services and namespaces, which are a label of a host name. */
-const kubernetesLabel: Kind<string> = {
+const kubernetesLabel: Kind<string> = written({
   takes: 'Kubernetes name',
-  parse(raw) {
-    if (typeof raw === 'string' && LABEL.test(raw)) return raw
-    throw refused(raw, 'a Kubernetes name: at most 63 lower-case letters and digits, with - between them')
-  },
-  fromText: (given) => given,
-}
+  expected: 'a Kubernetes name: at most 63 lower-case letters and digits, with - between them',
+  parse: (given) => (LABEL.test(given) ? given : null),
+})
 
 /** Ports below 1024 need root, and the sidecar does not run as root. */
 export const sidecarPort: Kind<number> = integer(1024, 65_535)
@@ -109,25 +90,23 @@ export const manageScheme: Kind<ManageScheme> = choice('http', 'https')
 /** The user name that a sidecar logs in to NATS with. */
 export const busUser: Kind<string> = text
 
-export const cpu: Kind<string> = {
+export const cpu: Kind<string> = written({
   takes: '10m to 64',
-  parse(raw) {
-    const amount = typeof raw === 'string' ? cpuAmount(raw) : Number.NaN
-    if (amount >= 10 && amount <= 64_000) return raw as string
-    throw refused(raw, 'CPU cores from 10m to 64, in quotes, like "500m" or "1.5"')
+  expected: 'CPU cores from 10m to 64, in quotes, like "500m" or "1.5"',
+  parse(given) {
+    const amount = cpuAmount(given)
+    return amount >= 10 && amount <= 64_000 ? given : null
   },
-  fromText: (given) => given,
-}
+})
 
-export const memory: Kind<string> = {
+export const memory: Kind<string> = written({
   takes: '64Mi to 64Gi',
-  parse(raw) {
-    const amount = typeof raw === 'string' ? memoryAmount(raw) : Number.NaN
-    if (amount >= 64 * 2 ** 20 && amount <= 64 * 2 ** 30) return raw as string
-    throw refused(raw, '64Mi to 64Gi, with the unit M, G, Mi or Gi')
+  expected: '64Mi to 64Gi, with the unit M, G, Mi or Gi',
+  parse(given) {
+    const amount = memoryAmount(given)
+    return amount >= 64 * 2 ** 20 && amount <= 64 * 2 ** 30 ? given : null
   },
-  fromText: (given) => given,
-}
+})
 
 /** Thousandths of a core; NaN if the text is invalid or more precise. */
 export function cpuAmount(written: string): number {
@@ -366,10 +345,6 @@ type Compared =
   | ('bus_user' | 'bus_secret')
 interface PartlyInject {
   readonly sidecar: { readonly [Name in Compared]: InjectSettings['sidecar'][Name] | undefined }
-}
-
-function refused(raw: unknown, takes: string): Fault {
-  return new Fault(INVALID, `is ${shown(raw)}; expected ${takes}`)
 }
 
 const BUS_SETTINGS = [

@@ -1,19 +1,13 @@
+import { boolean, choice, duration, integer, optional, path, slow } from './kinds.ts'
 import {
   addressRange,
-  boolean,
-  choice,
-  duration,
   type HostPort,
-  integer,
   isEverywhere,
   listenAddress,
-  optional,
-  path,
-  slow,
   webOrigin,
   webUrl,
   wide,
-} from './kinds.ts'
+} from './network-kinds.ts'
 import { type ValueOf, list, secret, section, setting } from './items.ts'
 import type { Secret } from '../shared/secret.ts'
 import type { CertificateConfig } from './proxy.ts'

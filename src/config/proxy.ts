@@ -1,21 +1,15 @@
+import { boolean, choice, duration, integer, optional, path, share } from './kinds.ts'
 import {
   addressRange,
-  boolean,
-  choice,
   clientHeaderName,
-  duration,
   headerName,
   hostPattern,
   type HostPort,
-  integer,
   isEverywhere,
   listenAddress,
-  optional,
-  path,
-  share,
   upstreamUrl,
   wide,
-} from './kinds.ts'
+} from './network-kinds.ts'
 import { type ValueOf, list, noRisk, secret, section, sections, setting, short } from './items.ts'
 import type { Secret } from '../shared/secret.ts'
 import { LIMITS, type LimitsConfig, limitsConfig } from './limits.ts'

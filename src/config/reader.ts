@@ -16,7 +16,7 @@ import { SETTINGS } from './schema.ts'
 import { nameOf, type Problem, pointerTo } from './source.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
-import { shown } from '../shared/problem.ts'
+import { type DocumentProblem, Place, shown } from '../shared/problem.ts'
 import { REDACTED, Secret, secretLines, secretText } from '../shared/secret.ts'
 
 /** One effective value, as a file would have it, and its source. */
@@ -213,30 +213,24 @@ export class ConfigReader {
     try {
       return this.#readSecret(file)
     } catch (error) {
-      this.#refuseFault(pointer, error)
+      if (!(error instanceof Fault)) throw error
+      this.#layers.refuse(pointer, error.message)
       return undefined
     }
   }
 
   /** `undefined`: invalid. */
   #value<Value>(kind: Kind<Value>, raw: unknown, pointer: string, level?: number): Value | undefined {
-    try {
-      const value = kind.parse(raw)
-      const isRelative = kind.isPath && level === LEVEL.file && typeof value === 'string'
-      return isRelative ? (this.#inFolder(value) as Value) : value
-    } catch (error) {
-      this.#refuseFault(pointer, error)
-      return undefined
-    }
+    const problems: DocumentProblem[] = []
+    const value = kind.read(Place.of(raw, problems)) as Value
+    for (const { what } of problems) this.#layers.refuse(pointer, what)
+    if (problems.length > 0) return undefined
+    const isRelative = kind.isPath && level === LEVEL.file && typeof value === 'string'
+    return isRelative ? (this.#inFolder(value) as Value) : value
   }
 
   #inFolder(file: string): string {
     return isAbsolute(file) ? file : join(this.#layers.fileFolder, file)
-  }
-
-  #refuseFault(pointer: string, error: unknown): void {
-    if (!(error instanceof Fault)) throw error
-    this.#layers.refuse(pointer, error.message)
   }
 }
 

@@ -1,18 +1,5 @@
-import {
-  boolean,
-  choice,
-  duration,
-  integer,
-  optional,
-  path,
-  share,
-  size,
-  storeUrl,
-  syslogRisk,
-  syslogUrl,
-  text,
-  webUrl,
-} from './kinds.ts'
+import { boolean, choice, duration, integer, optional, path, share, size, text } from './kinds.ts'
+import { storeUrl, syslogRisk, syslogUrl, webUrl } from './network-kinds.ts'
 import { list, secret, secrets, section, sections, setting } from './items.ts'
 import { AUTH } from './auth.ts'
 import { FEED } from './feeds.ts'

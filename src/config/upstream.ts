@@ -1,15 +1,5 @@
-import {
-  boolean,
-  choice,
-  duration,
-  hostName,
-  integer,
-  name,
-  optional,
-  path,
-  upstreamUrl,
-  urlPath,
-} from './kinds.ts'
+import { boolean, choice, duration, integer, name, optional, path } from './kinds.ts'
+import { hostName, upstreamUrl, urlPath } from './network-kinds.ts'
 import { type ValueOf, list, section, setting } from './items.ts'
 
 /** One of `proxy.upstreams`. */

@@ -13,10 +13,9 @@ import {
   type UpstreamScheme,
   upstreamScheme,
 } from '../config/inject.ts'
-import { integer, type Kind } from '../config/kinds.ts'
+import { integer, type Kind, written } from '../config/kinds.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
-import { Fault } from '../shared/fault.ts'
-import { shown } from '../shared/problem.ts'
+import { type DocumentProblem, Place } from '../shared/problem.ts'
 import type { Pod } from './pod.ts'
 
 /** Settings for the sidecar of one Pod: the webhook's settings, overridden by the Pod's annotations. */
@@ -49,13 +48,10 @@ export function readPodSettings(pod: Pod, defaults: SidecarConfig): ReadPodSetti
   const read = <Value>(name: Annotation, kind: Kind<Value>, usual: Value): Value => {
     const text = annotationOf(pod, name)
     if (text === null) return usual
-    try {
-      return kind.parse(kind.fromText(text))
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error
-      problems.push(`annotation ${PREFIX}${name} ${error.message}`)
-      return usual
-    }
+    const found: DocumentProblem[] = []
+    const value = kind.read(Place.of(kind.fromText(text), found))
+    for (const { what } of found) problems.push(`annotation ${PREFIX}${name} ${what}`)
+    return found.length > 0 ? usual : (value as Value)
   }
   const settings: PodSettings = {
     listenPort: read('listen-port', sidecarPort, defaults.listenPort),
@@ -108,26 +104,23 @@ function unknownAnnotations({ annotations }: Pod): string[] {
 
 type Annotation = (typeof ANNOTATIONS)[number]
 
-const portName: Kind<string> = {
+const portName: Kind<string> = written({
   takes: 'name of a port',
-  parse(raw) {
-    if (typeof raw === 'string' && isPortName(raw)) return raw
-    throw new Fault('ANNOTATION_INVALID', `is ${shown(raw)}; expected the name of a port`)
-  },
-  fromText: (given) => given,
-}
+  expected: 'the name of a port',
+  parse: (given) => (isPortName(given) ? given : null),
+})
 
 const anyPort = integer(1, 65_535)
 
 const portOrName: Kind<number | string | null> = {
   takes: 'number or name of a port',
-  parse: (raw) => (typeof raw === 'string' ? portName.parse(raw) : anyPort.parse(raw)),
+  read: (place) => (typeof place.value === 'string' ? portName : anyPort).read(place),
   fromText: anyPort.fromText,
 }
 
 const portOrNone: Kind<number | null> = {
   takes: `${sidecarPort.takes}, or none`,
-  parse: (raw) => (raw === 'none' ? null : sidecarPort.parse(raw)),
+  read: (place) => (place.value === 'none' ? null : sidecarPort.read(place)),
   fromText: sidecarPort.fromText,
 }
 

@@ -65,6 +65,10 @@ export class Place {
     return null
   }
 
+  expected(what: string): null {
+    return this.refuse(`is ${shown(this.value)}; expected ${what}`)
+  }
+
   /** A problem at this place that does not count against the document. */
   problem(what: string): DocumentProblem {
     return { pointer: this.#pointer, within: this.#within, what }
@@ -96,7 +100,7 @@ export class Place {
   /** The same with any member names. */
   entries(): ReadonlyMap<string, Place> {
     if (!this.isMapping) {
-      this.refuse(`is ${shown(this.value)}; expected a mapping`)
+      this.expected('a mapping')
       return new Map()
     }
     const members = new Map<string, Place>()
@@ -119,7 +123,7 @@ export class Place {
 
   text(what: string, lengthMax = TEXT_LENGTH_MAX): string | null {
     const { value } = this
-    if (typeof value !== 'string' || value === '') return this.refuse(`is ${shown(value)}; expected ${what}`)
+    if (typeof value !== 'string' || value === '') return this.expected(what)
     return value.length > lengthMax ? this.refuse(`is longer than ${lengthMax} characters`) : value
   }
 
@@ -128,18 +132,18 @@ export class Place {
     const found = choices.find((choice) => choice === value)
     if (found !== undefined) return found
     const near = typeof value === 'string' ? didYouMean(value, choices.map(String)) : ''
-    return this.refuse(`is ${shown(value)}; expected ${choices.join(', ')}${near}`)
+    return this.expected(`${choices.join(', ')}${near}`)
   }
 
   boolean(): boolean | null {
     const { value } = this
-    return typeof value === 'boolean' ? value : this.refuse(`is ${shown(value)}; expected true or false`)
+    return typeof value === 'boolean' ? value : this.expected('true or false')
   }
 
   integer(min: number, max: number): number | null {
     const { value } = this
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value
-    return this.refuse(`is ${shown(value)}; expected a whole number from ${min} to ${max}`)
+    return this.expected(`a whole number from ${min} to ${max}`)
   }
 
   #at(name: string | number, value: unknown): Place {

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DIRECTORY } from '../../classify/known/signer-id.ts'
-import { type HostPort, listenAddress } from '../../config/kinds.ts'
+import { type HostPort, listenAddress } from '../../config/network-kinds.ts'
+import { readValue } from '../../config/kinds.ts'
 import { Fault } from '../../shared/fault.ts'
 import { directoryHeaders, directoryText } from '../../identity/keys/own-directory.ts'
 import type { SigningKeys } from '../../identity/keys/signing-key.ts'
@@ -46,7 +47,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
 
 function addressIn(text: string): HostPort {
   try {
-    return listenAddress.parse(text)
+    return readValue(listenAddress, text)
   } catch (error) {
     throw error instanceof Fault ? new Fault(USAGE, `--serve ${error.message}`) : error
   }

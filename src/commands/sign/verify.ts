@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { listenAddress } from '../../config/kinds.ts'
+import { listenAddress } from '../../config/network-kinds.ts'
+import { readValue } from '../../config/kinds.ts'
 import { Fault } from '../../shared/fault.ts'
 import { type DocumentRules, documentPlaceOf, readKeySet } from '../../identity/keys/agent-document.ts'
 import { isDigestOf, readContentDigest } from '../../identity/signature/content-digest.ts'
@@ -220,7 +221,7 @@ async function listen(place: string, verifier: Verifier, io: Io): Promise<ExitCo
 
 function addressIn(place: string) {
   try {
-    return listenAddress.parse(place)
+    return readValue(listenAddress, place)
   } catch (error) {
     throw error instanceof Fault ? new Fault(USAGE, `--listen ${error.message}`) : error
   }
