@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Fault } from '../shared/fault.ts'
+import type { Log } from '../shared/log.ts'
 import { Secret, secretLines, secretText } from '../shared/secret.ts'
 import { filesInUrl, type StoreLogin } from '../store/engine/store-login.ts'
 import {
@@ -9,7 +10,7 @@ import {
   readBusCredentials,
 } from '../plane/bus-credentials.ts'
 import type { JetStreamConnection } from '../plane/jetstream/jetstream-connection.ts'
-import type { Part } from './reload.ts'
+import { type Part, Reloader } from './reload.ts'
 
 /** The keys that encrypt secrets in the database, if the settings name a key file. */
 export class EncryptionKeyPart implements Part<readonly Secret<string>[]> {
@@ -84,7 +85,7 @@ export class StoreLoginPart implements Part<string | null> {
 }
 
 /** `null`: no credentials for the database are in files. */
-export async function storeLoginPart(url: string, login: StoreLogin): Promise<StoreLoginPart | null> {
+async function storeLoginPart(url: string, login: StoreLogin): Promise<StoreLoginPart | null> {
   if (!/^postgres(?:ql)?:/.test(url)) return null
   const part = new StoreLoginPart(url, login)
   return (await part.files()).length === 0 ? null : part
@@ -114,6 +115,33 @@ export class BusCredentialPart implements Part<BusCredentials> {
   use(credentials: BusCredentials): void {
     this.#connection.use(credentials)
   }
+}
+
+/**
+ * Loads and uses the credentials for NATS and the database, because they may have changed since the settings were
+ * read. Returns what reloads them. `null`: not used.
+ */
+export async function loadCredentials(
+  bus: {
+    readonly settings: BusCredentialSettings
+    readonly connection: Pick<JetStreamConnection, 'check' | 'use'>
+  } | null,
+  store: { readonly storeUrl: string; readonly storeLogin: StoreLogin } | null,
+  log: Log,
+): Promise<readonly Reloader<unknown>[]> {
+  const parts = [
+    bus === null ? null : new BusCredentialPart(bus.settings, bus.connection),
+    store === null ? null : await storeLoginPart(store.storeUrl, store.storeLogin),
+  ]
+  const reloaders: Reloader<unknown>[] = []
+  for (const part of parts) {
+    if (part === null) continue
+    const each = part as Part<unknown>
+    const { value, reloader } = await Reloader.load(each, log)
+    each.use(value)
+    reloaders.push(reloader)
+  }
+  return reloaders
 }
 
 async function textOf(file: string): Promise<string> {

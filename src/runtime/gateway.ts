@@ -1,94 +1,44 @@
-import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { SigningConfig } from '../config/identity.ts'
-import type { Log, LogSettings } from '../shared/log.ts'
-import type { FrontSettings } from '../manage/app.ts'
-import type { FeedSettings } from '../manage/publish/feed-puller.ts'
+import type { Log } from '../shared/log.ts'
 import type { ManagementPlane } from '../manage/management-plane.ts'
-import type { ManagementSettings } from '../manage/management-settings.ts'
 import type { PolicyInForce } from '../manage/publish/policy-keeper.ts'
-import { SightingFile, type SightingFileSettings } from '../manage/intake/sighting-file.ts'
+import { SightingFile } from '../manage/intake/sighting-file.ts'
 import { Metrics, metricsText, textCode } from '../shared/metrics.ts'
-import { DocumentMetrics } from '../identity/fetch/document-metrics.ts'
 import { fetchCode } from '../identity/fetch/guarded-get.ts'
-import { Investigations } from '../identity/verify/investigations.ts'
-import { type DirectorySettings, KeyDirectories } from '../identity/verify/key-directories.ts'
 import { type SigningKeys, signingKeysText } from '../identity/keys/signing-key.ts'
-import { PlaceLookups } from '../identity/address/place-lookups.ts'
-import { ReplayFloor } from '../identity/verify/replay-floor.ts'
-import { ReverseDns } from '../identity/address/reverse-dns.ts'
-import { SKEW_S } from '../identity/verify/web-bot-auth.ts'
-import type { FleetProxy, FleetProxySettings } from '../plane/fleet-proxy.ts'
+import type { FleetProxy } from '../plane/fleet-proxy.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/worker/data-plane.ts'
 import { InvestigationDesk } from '../proxy/request/investigation-line.ts'
-import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { SingleWorker } from '../proxy/worker/single-worker.ts'
 import { endStart } from '../proxy/connection/garbage.ts'
-import type { WorkerSettings } from '../proxy/worker/worker.ts'
-import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
 import { WorkerPool } from '../proxy/worker/worker-pool.ts'
-import {
-  BusCredentialPart,
-  type EncryptionKeyPart,
-  encryptionKeyPart,
-  storeLoginPart,
-} from './credential-parts.ts'
+import { AgentProofs } from './agent-proofs.ts'
+import { type EncryptionKeyPart, encryptionKeyPart, loadCredentials } from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
-import { AsnPart, CertificatePart, type OwnSources, SigningKeyPart, TicketKeyPart } from './live-parts.ts'
+import { CertificatePart, SigningKeyPart, TICKET_KEY_LIFE_MS, TicketKeyPart } from './live-parts.ts'
+import {
+  addAsnFileMetrics,
+  addCertificateMetrics,
+  addPoolMetrics,
+  addReceivedMetrics,
+  addSightingFileMetrics,
+} from './gateway-metrics.ts'
+import type { GatewaySettings } from './gateway-settings.ts'
 import type { ManagePort } from './manage-port.ts'
 import { addBuildInfo, managementCode, type ManagementCode, portCode } from './management-code.ts'
-import { addReadinessMetrics, CATALOGUE_FILLING, SteadyReasons } from './readiness.ts'
-import { addReloadMetrics, type Part, Reloader } from './reload.ts'
+import {
+  addReadinessMetrics,
+  CATALOGUE_FILLING,
+  holdOf,
+  SteadyReasons,
+  untilFirstSnapshot,
+} from './readiness.ts'
+import { addReloadMetrics, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
-
-export interface GatewaySettings {
-  readonly version: string
-  /** SHA-256 of the settings, in hexadecimal. */
-  readonly configHash: string
-  readonly worker: WorkerSettings
-  /** Worker processes for the data plane; `null` serves from this process. */
-  readonly workers: number | null
-  /** Empty: the development certificate is used. */
-  readonly certificates: readonly KeyPairSource[]
-  readonly ticketKeyFile: string | null
-  readonly policyFile: string | null
-  /** `null`: sightings are not written to a file. */
-  readonly sightings: SightingFileSettings | null
-  readonly signatures: OwnSources
-  readonly feeds: readonly FeedSettings[]
-  readonly signing: SigningConfig
-  readonly identity: IdentitySettings
-  readonly dataFolder: string
-  readonly manageListen: ListenAddress
-  readonly manageFront: FrontSettings
-  /** `null`: the management port does not use TLS. */
-  readonly manageCertificate: KeyPairSource | null
-  readonly isAccessLogged: boolean
-  /** `null`: only the data plane runs, and the management port has only probes and metrics. */
-  readonly management: ManagementSettings | null
-  /** `null`: not a proxy of a fleet, whose managers are other processes. */
-  readonly fleet: FleetSettings | null
-  readonly log: LogSettings
-}
-
-interface FleetSettings extends Omit<FleetProxySettings, 'dataFolder' | 'version'> {
-  /** What a proxy does before its first Snapshot from the fleet. */
-  readonly firstSnapshot: 'wait' | 'serve'
-}
-
-interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
-  readonly reverseDns: boolean
-  /** Empty: the system's resolvers are used. */
-  readonly resolvers: readonly string[]
-  /** `null`: there is no list of networks. */
-  readonly asnFile: string | null
-  /** `null`: published address ranges are not fetched. */
-  readonly rangesRefreshMs: number | null
-}
 
 /**
  * Everything that runs: the data plane with its workers, and the management plane's listener. Loads the parts
@@ -110,10 +60,7 @@ export class Gateway {
   readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #maker: SnapshotMaker
   readonly #sightingFile: SightingFile | null
-  readonly #documentMetrics = new DocumentMetrics()
-  readonly #asnFile: AsnPart | null
-  readonly #places: PlaceLookups | null
-  readonly #investigations: Investigations
+  readonly #proofs: AgentProofs
   /** `null`: this process makes its Snapshots itself. */
   #fleet: FleetProxy | null = null
   #managementStarted: Promise<void> = Promise.resolve()
@@ -182,28 +129,8 @@ export class Gateway {
       },
       log,
     )
-    const { reverseDns, resolvers, asnFile } = settings.identity
-    this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
-    const nowMs = Date.now
-    const startedMs = Date.now() - performance.now()
-    this.#places =
-      reverseDns || asnFile !== null
-        ? new PlaceLookups({
-            dns: reverseDns ? new ReverseDns({ resolvers }) : null,
-            networks: () => this.#asnFile?.inUse ?? null,
-            nowMs,
-          })
-        : null
-    this.#investigations = new Investigations({
-      directories: new KeyDirectories({ ...settings.identity, nowMs, log, metrics: this.#documentMetrics }),
-      places: this.#places,
-      openFloor: () => {
-        const file = join(dataFolder, 'signature-uses.json')
-        return ReplayFloor.open({ file, startedMs, skewS: SKEW_S, nowMs }, log)
-      },
-      nowMs,
-    })
-    const desk = new InvestigationDesk(this.#investigations)
+    this.#proofs = new AgentProofs(settings, log)
+    const desk = new InvestigationDesk(this.#proofs.investigations)
     this.#dataPlane =
       workers === null
         ? new SingleWorker(worker, this.#bus, log, desk)
@@ -221,7 +148,7 @@ export class Gateway {
             catchUp: () => this.#maker.catchUp(),
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
-            documentMetrics: this.#documentMetrics,
+            documentMetrics: this.#proofs.documentMetrics,
             signing: { ...signing, keys: () => this.#signingKeys },
           })
     this.#bus.onSightings((batch) => this.#take(batch))
@@ -240,7 +167,7 @@ export class Gateway {
   }
 
   get manageAddress(): ListenAddress {
-    return this.#port?.address ?? this.settings.manageListen
+    return this.#port?.address ?? this.settings.port.listen
   }
 
   get certificates(): CertificatePart {
@@ -268,7 +195,7 @@ export class Gateway {
     if (this.#rotation !== null) clearInterval(this.#rotation)
     if (graceMs > 0) await wait(graceMs)
     await this.#dataPlane.drain(drainMs)
-    this.#investigations.close()
+    this.#proofs.investigations.close()
     await this.#fleet?.close()
     this.#bus.close()
     this.#port?.close()
@@ -296,8 +223,9 @@ export class Gateway {
       this.#encryptionKeys === null ? null : await Reloader.load(this.#encryptionKeys, this.#log)
     if (encryptionKeys !== null) this.#management?.useEncryptionKeys(encryptionKeys.value)
     const startOfManagement = this.#startManagement()
-    const asnFile = this.#asnFile === null ? null : await Reloader.load(this.#asnFile, this.#log)
-    if (asnFile !== null) this.#asnFile!.use(asnFile.value)
+    const asnFile =
+      this.#proofs.asnFile === null ? null : await Reloader.load(this.#proofs.asnFile, this.#log)
+    if (asnFile !== null) this.#proofs.asnFile!.use(asnFile.value)
     const [certificates, ticketKeys] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
@@ -308,12 +236,16 @@ export class Gateway {
       (each) => each !== null,
     )
     this.#reloaders = [...loaded.map(({ reloader }) => reloader), ...early, ...this.#maker.reloaders]
-    await this.#watchCredentials()
+    const bus =
+      fleet === null || this.#fleet === null
+        ? null
+        : { settings: fleet.bus, connection: this.#fleet.connection }
+    this.#reloaders = [...this.#reloaders, ...(await loadCredentials(bus, management, this.#log))]
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     if (this.#fleet === null) this.#maker.begin()
     else {
       this.#fleet.start((document) => this.#bus.publish(document))
-      await this.#firstSnapshot(this.#fleet)
+      await untilFirstSnapshot(this.#fleet, this.#log)
     }
     const isApart = this.settings.workers !== null
     if (isApart) endStart({ servesTraffic: false })
@@ -357,13 +289,7 @@ export class Gateway {
     // Also loads the code for the first scrape now. Loading it later would delay clients.
     const [{ ManagePort }] = await Promise.all([portCode(), textCode()])
     const port = new ManagePort(
-      {
-        listen: settings.manageListen,
-        front: settings.manageFront,
-        certificate: settings.manageCertificate,
-        isAccessLogged: settings.isAccessLogged,
-        dataFolder: settings.dataFolder,
-      },
+      { ...settings.port, dataFolder: settings.dataFolder },
       this.#operations,
       {
         ...(this.#management === null ? {} : { api: this.#management.middleware }),
@@ -375,19 +301,6 @@ export class Gateway {
     this.#port = port
     port.addMetrics(this.#metrics)
     return port.start()
-  }
-
-  /**
-   * Waits for the first Snapshot of the fleet. The client ports stay closed until then: load balancers
-   * send a refused connection elsewhere, and health checks that only connect fail too. No request can be
-   * served without the fleet's policy.
-   */
-  async #firstSnapshot(fleet: FleetProxy): Promise<void> {
-    const reason = fleet.waitsFor
-    if (reason === null) return
-    this.#log.warn('the ports for clients stay closed until there is a Snapshot', { reason: reason.detail })
-    await fleet.hasFirst
-    this.#log.info('the first Snapshot of the fleet has arrived')
   }
 
   /**
@@ -413,22 +326,6 @@ export class Gateway {
     const reason = this.#fleet?.waitsFor ?? null
     const workers = this.#dataPlane.workers()
     return reason === null ? workers : workers.map((worker) => ({ ...worker, unready: [reason.detail] }))
-  }
-
-  /** Watches the credentials for NATS and the database. */
-  async #watchCredentials(): Promise<void> {
-    const { fleet, management } = this.settings
-    const ofBus =
-      fleet === null || this.#fleet === null ? null : new BusCredentialPart(fleet.bus, this.#fleet.connection)
-    const ofStore =
-      management === null ? null : await storeLoginPart(management.storeUrl, management.storeLogin)
-    for (const part of [ofBus, ofStore]) {
-      if (part === null) continue
-      const each = part as Part<unknown>
-      const { value, reloader } = await Reloader.load(each, this.#log)
-      each.use(value)
-      this.#reloaders = [...this.#reloaders, reloader]
-    }
   }
 
   /**
@@ -483,75 +380,26 @@ export class Gateway {
     const metrics = this.#metrics
     addBuildInfo(metrics, this.settings)
     addReadinessMetrics(metrics, () => this.#unready())
-    metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
-      [...this.#certificates.inUse, ...(this.#port?.certificates ?? [])].map(
-        ({ name, keyType, notAfterMs }) => {
-          return { labels: { certificate: name, key_type: keyType }, value: notAfterMs / 1000 }
-        },
-      ),
-    )
-    this.#documentMetrics.addTo(metrics)
-    this.#investigations.addMetrics(metrics)
-    this.#places?.addMetrics(metrics)
+    addCertificateMetrics(metrics, () => [...this.#certificates.inUse, ...(this.#port?.certificates ?? [])])
+    this.#proofs.addMetrics(metrics)
     this.#maker.addMetrics(metrics)
-    if (this.#asnFile !== null) addAsnFileMetrics(metrics, this.#asnFile)
+    if (this.#proofs.asnFile !== null) addAsnFileMetrics(metrics, this.#proofs.asnFile)
     if (this.#management !== null) this.#management.addMetrics(metrics)
-    else
-      metrics.counter('sightings_received_total', 'Sightings that workers have sent.', () => [
-        { labels: {}, value: this.#sightings },
-      ])
+    else addReceivedMetrics(metrics, () => this.#sightings)
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
     addReloadMetrics(metrics, () => [
       ...this.#reloaders.map(({ status }) => status),
       ...this.#maker.statuses(),
     ])
-    if (this.#dataPlane instanceof WorkerPool) this.#addPoolMetrics(this.#dataPlane)
+    if (this.#dataPlane instanceof WorkerPool) addPoolMetrics(metrics, this.#dataPlane)
   }
-
-  #addPoolMetrics(pool: WorkerPool): void {
-    addProcessMetrics(this.#metrics)
-    this.#metrics.gauge('workers_listening', 'Workers that take connections.', 'sum', () => [
-      { labels: {}, value: pool.counts.listening },
-    ])
-    this.#metrics.counter('worker_restarts_total', 'Workers that died and were replaced.', () => [
-      { labels: {}, value: pool.counts.restarts },
-    ])
-  }
-}
-
-/** At most one interval of the health checks, so that a single failed check is not reported. */
-function holdOf(upstreams: WorkerSettings['upstreams']): number {
-  const intervals = upstreams.map(({ health }) => health?.intervalMs ?? HOLD_MS)
-  return Math.min(HOLD_MS, ...intervals)
-}
-
-function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFile): void {
-  metrics.counter('sightings_written_total', 'Sightings written to sightings.file.', () => [
-    { labels: {}, value: counts.written },
-  ])
-  metrics.counter('sightings_unwritten_total', 'Sightings that could not be written to it.', () => [
-    { labels: {}, value: counts.dropped },
-  ])
-}
-
-function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
-  const built = 'When the list of networks in use was made (identity.asn_file).'
-  metrics.gauge('asn_file_built_timestamp_seconds', built, 'first', () => {
-    const { inUse } = part
-    return inUse === null ? [] : [{ labels: {}, value: inUse.builtAtS }]
-  })
 }
 
 /** A local database opens in some ten milliseconds. An unreachable one must not delay the start. */
 const STORE_WAIT_MS = 10_000
-const HOLD_MS = 10_000
 const POLICY_WAIT_MS = 3_000
 /**
  * Lets clients that retried during startup be served first, before loading more code blocks
  * the process for about as long.
  */
 const FIRST_SERVED_MS = 100
-/**
- * A stolen key exposes the sessions of this period. A session that outlives its key costs one full handshake.
- */
-const TICKET_KEY_LIFE_MS = 86_400_000

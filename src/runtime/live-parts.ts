@@ -321,3 +321,7 @@ function unreadable(file: string, error: NodeJS.ErrnoException): never {
 }
 
 const TICKET_KEY_BYTES = 48
+/**
+ * A stolen key exposes the sessions of this period. A session that outlives its key costs one full handshake.
+ */
+export const TICKET_KEY_LIFE_MS = 86_400_000

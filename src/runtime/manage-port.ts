@@ -11,7 +11,7 @@ import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { CertificatePart } from './live-parts.ts'
 import { Reloader } from './reload.ts'
 
-interface ManagePortSettings {
+export interface ManagePortSettings {
   readonly listen: ListenAddress
   readonly front: FrontSettings
   /** `null`: no TLS. */

@@ -22,12 +22,7 @@ import type { ListenAddress } from '../proxy/worker/data-plane.ts'
 import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
 import { LeaderLock } from '../store/engine/leader-lock.ts'
-import {
-  BusCredentialPart,
-  type EncryptionKeyPart,
-  encryptionKeyPart,
-  storeLoginPart,
-} from './credential-parts.ts'
+import { type EncryptionKeyPart, encryptionKeyPart, loadCredentials } from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
 import { type OwnSources, SigningKeyPart } from './live-parts.ts'
 import { ManagePort } from './manage-port.ts'
@@ -201,18 +196,10 @@ export class Manager {
     this.#maker.begin()
     this.#maker.fetch()
     this.#leadership.start()
-    const ofBus = new BusCredentialPart(this.settings.bus, this.#bus.connection)
-    const busCredentials = await Reloader.load(ofBus, this.#log)
-    const { storeUrl, storeLogin } = this.settings.management
-    const ofStore = await storeLoginPart(storeUrl, storeLogin)
-    const login = ofStore === null ? null : await Reloader.load(ofStore, this.#log)
-    // The credentials may have changed since the settings were read.
-    ofBus.use(busCredentials.value)
-    if (login !== null) ofStore!.use(login.value)
-    const own = [signingKey, encryptionKeys, busCredentials, login].flatMap((each) =>
-      each === null ? [] : [each.reloader],
-    )
-    this.#reloaders = [...ofPort, ...(own as Reloader<unknown>[]), ...this.#maker.reloaders]
+    const bus = { settings: this.settings.bus, connection: this.#bus.connection }
+    const ofCredentials = await loadCredentials(bus, this.settings.management, this.#log)
+    const own = [signingKey, encryptionKeys].flatMap((each) => (each === null ? [] : [each.reloader]))
+    this.#reloaders = [...ofPort, ...own, ...ofCredentials, ...this.#maker.reloaders]
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => {
       for (const reloader of this.#reloaders) void reloader.check(false)

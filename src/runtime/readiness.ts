@@ -1,4 +1,7 @@
 import type { Metrics } from '../shared/metrics.ts'
+import type { Log } from '../shared/log.ts'
+import type { FleetProxy } from '../plane/fleet-proxy.ts'
+import type { WorkerSettings } from '../proxy/worker/worker.ts'
 import { NO_WORKER, UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
 
 /**
@@ -67,6 +70,24 @@ function keyOf({ code, detail }: UnreadyReason): string {
   return `${code} ${detail}`
 }
 
+/** At most one interval of the health checks, so that a single failed check is not reported. */
+export function holdOf(upstreams: WorkerSettings['upstreams']): number {
+  return Math.min(HOLD_MS, ...upstreams.map(({ health }) => health?.intervalMs ?? HOLD_MS))
+}
+
+/**
+ * Waits for the first Snapshot of the fleet. The client ports stay closed until then: load balancers
+ * send a refused connection elsewhere, and health checks that only connect fail too. No request can be
+ * served without the fleet's policy.
+ */
+export async function untilFirstSnapshot(fleet: FleetProxy, log: Log): Promise<void> {
+  const reason = fleet.waitsFor
+  if (reason === null) return
+  log.warn('the ports for clients stay closed until there is a Snapshot', { reason: reason.detail })
+  await fleet.hasFirst
+  log.info('the first Snapshot of the fleet has arrived')
+}
+
 /** The same reasons as `/health/ready`. */
 export function addReadinessMetrics(metrics: Metrics, unready: () => readonly UnreadyReason[]): void {
   const help = '1 for each reason why `/health/ready` answers 503.'
@@ -89,5 +110,6 @@ export const NO_SNAPSHOT: UnreadyReason = {
   detail: 'the API has no Snapshot to judge by yet',
 }
 const BEAT_MS = 500
+const HOLD_MS = 10_000
 /** More than the reasons of a gateway with hundreds of upstreams. */
 const KNOWN_MAX = 1_000

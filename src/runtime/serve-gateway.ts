@@ -1,7 +1,8 @@
 import { createLog, type Log } from '../shared/log.ts'
 import type { ExitCode } from '../terminal/command.ts'
 import { checkListenPlaces, type ListenWish } from './listen-check.ts'
-import { Gateway, type GatewaySettings } from './gateway.ts'
+import { Gateway } from './gateway.ts'
+import type { GatewaySettings } from './gateway-settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { GRACE_MS, type Running, serve } from './serve.ts'
 
@@ -32,11 +33,11 @@ export async function serveGateway(
   return serve(start, warnings, log)
 }
 
-function listenWishes({ worker, manageListen }: GatewaySettings): ListenWish[] {
+function listenWishes({ worker, port }: GatewaySettings): ListenWish[] {
   return [
     { place: worker.listen, by: '--listen' },
     ...(worker.plainListen === null ? [] : [{ place: worker.plainListen, by: 'proxy.plain_listen' }]),
-    { place: manageListen, by: '--manage' },
+    { place: port.listen, by: '--manage' },
   ]
 }
 

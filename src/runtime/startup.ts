@@ -14,7 +14,7 @@ import type { WorkerSettings } from '../proxy/worker/worker.ts'
 import type { Arguments } from '../terminal/command.ts'
 import { configFlags } from '../terminal/config-options.ts'
 import { feedSettings } from './signatures/feed-settings.ts'
-import type { GatewaySettings } from './gateway.ts'
+import type { GatewaySettings } from './gateway-settings.ts'
 import type { Io } from '../terminal/io.ts'
 import type { ManagerSettings } from './manager.ts'
 import { storePlace } from './store-place.ts'
@@ -91,7 +91,6 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
   const { proxy, data, policy, identity, log } = config
   const worker = await workerSettings(config)
   const isOfFleet = role === 'proxy' && config.bus.urls.length > 0
-  const { listen, front, certificate, isAccessLogged } = portSettings(config)
   return {
     version: version(),
     configHash: parsed.hash,
@@ -114,10 +113,7 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
       rangesRefreshMs: identity.rangesRefreshMs,
     },
     dataFolder: data.dir,
-    manageListen: listen,
-    manageFront: front,
-    manageCertificate: certificate,
-    isAccessLogged,
+    port: portSettings(config),
     management: role === 'up' ? await managementSettings(parsed) : null,
     fleet: isOfFleet ? fleetSettings(parsed) : null,
     log,

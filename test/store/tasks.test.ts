@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { Lease, NewTask } from '../../src/store/work/tasks.ts'
+import type { Lease, NewTask } from '../../src/store/work/task-record.ts'
 import { KINDS, openFresh } from './databases.ts'
 
 for (const kind of KINDS) {

@@ -1,5 +1,5 @@
 import { StreamResponse } from '@a2a-js/sdk'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 import { A2AError } from './a2a-error.ts'
 import type { A2ACall, A2AService } from './service.ts'
 import {

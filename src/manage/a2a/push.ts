@@ -7,7 +7,7 @@ import { type CallbackMessage, type CallbackSecret, whatOf } from '../jobs/task-
 import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import { A2AError } from './a2a-error.ts'
 import type { PushConfig } from './requests.ts'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 import { REST_TYPE, VERSION } from './protocol.ts'
 import { statusUpdate } from './task-view.ts'
 

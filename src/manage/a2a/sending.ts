@@ -1,5 +1,5 @@
 import { type Message, SendMessageResponse, StreamResponse } from '@a2a-js/sdk'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 import { newId } from '../http/ids.ts'
 import type { ToolOutcome } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'

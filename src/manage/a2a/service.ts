@@ -1,4 +1,4 @@
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 import type { ApiContext } from '../api/context.ts'
 import type { TaskWatch } from '../jobs/task-watch.ts'
 import type { ToolCaller, Tools } from '../jobs/tools.ts'

@@ -10,7 +10,7 @@ import {
 } from '@a2a-js/sdk'
 import type { Store } from '../../store/store.ts'
 import type { TaskStatus as OurStatus } from '../../store/engine/tables/tasks.ts'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 
 /** Consecutive results of a task, in the order of its items. */
 interface ResultPiece {

@@ -8,7 +8,7 @@ import { figuresOf, sumOf, type TrialFigures } from '../judging/submissions/figu
 import type { Taken } from '../judging/submissions/submit.ts'
 import { time, timeOf } from '../http/schemas.ts'
 import { signatureEvidence } from '../judging/evidence.ts'
-import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
+import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
 import { fingerprintType, shownSignature } from '../judging/signature-schemas.ts'
 
 export const type = fingerprintType

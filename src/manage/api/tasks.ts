@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
 import { checkPosition, type Order } from '../../store/engine/page.ts'
-import type { TaskItems, TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskItems, TaskRecord } from '../../store/work/task-record.ts'
 import { mayDo, type Principal } from '../http/access/principal.ts'
 import { newId } from '../http/ids.ts'
 import { invalid, Refusal } from '../http/refusal.ts'

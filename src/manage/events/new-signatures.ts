@@ -1,5 +1,5 @@
 import type { SignatureKey } from '../../store/catalogue/catalogue.ts'
-import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
+import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { NewEvent } from '../../store/events/events.ts'
 import type { Store } from '../../store/store.ts'

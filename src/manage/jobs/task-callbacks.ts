@@ -3,7 +3,7 @@ import { Fault } from '../../shared/fault.ts'
 import { FetchFault } from '../../identity/fetch/guarded-get.ts'
 import { guardedPost } from '../../identity/fetch/guarded-post.ts'
 import type { CallbackTold, DueCallback } from '../../store/work/task-callbacks.ts'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 import { Doze } from '../http/doze.ts'
 import type { JobsContext } from './context.ts'
 

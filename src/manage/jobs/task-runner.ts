@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../../shared/fault.ts'
-import type { Lease, TaskRecord } from '../../store/work/tasks.ts'
+import type { Lease, TaskRecord } from '../../store/work/task-record.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { Doze } from '../http/doze.ts'
 import type { JobsContext } from './context.ts'

@@ -3,7 +3,7 @@ import { Refusal } from '../http/refusal.ts'
 import { refusalOf, type Tool, type ToolCaller, type Tools } from './tools.ts'
 import type { HttpContext } from '../http/context.ts'
 import { validated } from '../http/validate.ts'
-import type { TaskItems } from '../../store/work/tasks.ts'
+import type { TaskItems } from '../../store/work/task-record.ts'
 
 /** Applies a tool to many items. */
 export interface TaskType<Context = never> {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Store } from '../../store/store.ts'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 
 /**
  * Reports the progress of tasks, whichever process works on them. One query per interval serves all watched

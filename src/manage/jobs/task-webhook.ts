@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import type { TaskRecord } from '../../store/work/tasks.ts'
+import type { TaskRecord } from '../../store/work/task-record.ts'
 import { newId } from '../http/ids.ts'
 import type { JobsContext } from './context.ts'
 import { type CallbackMessage, type CallbackSecret, whatOf } from './task-callbacks.ts'

@@ -1,7 +1,7 @@
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import type { Software } from '../../classify/known/software.ts'
 import type { Owners } from '../../store/catalogue/catalogue-facts.ts'
-import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
+import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
 import type { Told } from '../../store/catalogue/feedback.ts'
 import type { JudgingContext } from './context.ts'
 

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import { SOFTWARE_KINDS } from '../../classify/known/software.ts'
-import type { KnownSignature } from '../../store/catalogue/catalogue-lists.ts'
+import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
 import type { JudgingContext } from './context.ts'
 import { signatureEvidence } from './evidence.ts'
 import { reasons, time, timeOf } from '../http/schemas.ts'

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { type Ja4Type, partsOfFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { likenessOf, type StableParts, stableParts } from '../../classify/known/likeness.ts'
-import { type KnownSignature, knownIn, knownSignature, seenOnly } from './catalogue-lists.ts'
+import { type KnownSignature, knownIn, knownSignature, seenOnly } from './known-signature.ts'
 import type { Tables } from '../engine/tables.ts'
 
 /** A signature, with the similarity of its fingerprint. */

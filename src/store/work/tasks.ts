@@ -1,65 +1,18 @@
-import { type Kysely, type Selectable, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { type Order, partOf, type Stretch, type StretchOf } from '../engine/page.ts'
-import type { TaskStatus, TaskTable } from '../engine/tables/tasks.ts'
+import type { TaskTable } from '../engine/tables/tasks.ts'
 import type { Tables } from '../engine/tables.ts'
-
-export interface TaskRecord {
-  readonly id: string
-  readonly principal: string
-  readonly type: string
-  readonly status: TaskStatus
-  readonly total: number
-  readonly completed: number
-  readonly failed: number
-  readonly createdAtMs: number
-  readonly startedAtMs: number | null
-  readonly finishedAtMs: number | null
-  readonly attempts: number
-  readonly error: string | null
-  /** When the status last changed. */
-  readonly changedAtMs: number
-  /** The context into which its principal grouped it; `null`: none. */
-  readonly contextId: string | null
-}
-
-/** A filter of one principal's tasks. */
-interface TaskFilter {
-  readonly contextId: string | null
-  readonly status: TaskStatus | null
-  /** Their status changed at or after this time. */
-  readonly changedAfterMs: number | null
-}
-
-export interface NewTask {
-  readonly id: string
-  readonly principal: string
-  readonly type: string
-  readonly atMs: number
-  readonly chunks: readonly TaskItems[]
-}
-
-/** Items that are processed together. */
-export interface TaskItems {
-  readonly number: number
-  /** The index of the first item in the task. */
-  readonly from: number
-  readonly items: readonly unknown[]
-}
-
-/** The results of a chunk. */
-interface ChunkDone {
-  readonly number: number
-  readonly results: readonly unknown[]
-  readonly failed: number
-}
-
-/** The right to work on a task. No other process may until it expires. */
-export interface Lease {
-  readonly owner: string
-  readonly nowMs: number
-  readonly untilMs: number
-}
+import {
+  columnsOf,
+  type TaskRecord,
+  type TaskFilter,
+  type NewTask,
+  type TaskItems,
+  type ChunkDone,
+  type Lease,
+  taskRecord,
+} from './task-record.ts'
 
 /**
  * Tasks that outlive the process that started them. The holder of a task's lease processes it chunk by chunk.
@@ -114,14 +67,14 @@ export class TaskStore {
 
   async byId(id: string): Promise<TaskRecord | null> {
     const row = await this.#db.selectFrom('tasks').selectAll().where('id', '=', id).executeTakeFirst()
-    return row === undefined ? null : record(row)
+    return row === undefined ? null : taskRecord(row)
   }
 
   /** Those of these tasks that exist. */
   async some(ids: readonly string[]): Promise<readonly TaskRecord[]> {
     if (ids.length === 0) return []
     const rows = await this.#db.selectFrom('tasks').selectAll().where('id', 'in', ids).execute()
-    return rows.map(record)
+    return rows.map(taskRecord)
   }
 
   async setContext(id: string, contextId: string): Promise<void> {
@@ -139,7 +92,7 @@ export class TaskStore {
       .select(({ fn }) => fn.countAll<number>().as('total'))
       .executeTakeFirstOrThrow()
     return {
-      ...(await partOf(found, found.selectAll(), LAST_CHANGED_FIRST, part, record)),
+      ...(await partOf(found, found.selectAll(), LAST_CHANGED_FIRST, part, taskRecord)),
       total: Number(total),
     }
   }
@@ -161,7 +114,7 @@ export class TaskStore {
       .orderBy('id', 'desc')
       .limit(limit)
       .execute()
-    return rows.map(record)
+    return rows.map(taskRecord)
   }
 
   /** The finished results in order: `limit` of them, after the first `skip`. */
@@ -223,7 +176,7 @@ export class TaskStore {
         .execute()
       await tellCallbacks(found.id, nowMs, queries)
       const claimed = { status: 'running' as const, startedAtMs: started_at_ms, changedAtMs: nowMs, attempts }
-      return { ...record(found), ...claimed }
+      return { ...taskRecord(found), ...claimed }
     })
   }
 
@@ -394,31 +347,6 @@ async function tellCallbacks(id: string, atMs: number, queries: Queries): Promis
     .where('task_id', '=', id)
     .where('next_at_ms', 'is', null)
     .execute()
-}
-
-function columnsOf({ id, principal, type, atMs, chunks }: NewTask) {
-  const total = chunks.reduce((sum, { items }) => sum + items.length, 0)
-  return { id, principal, type, total, created_at_ms: atMs, changed_at_ms: atMs }
-}
-
-function record(row: Selectable<TaskTable>): TaskRecord {
-  const { id, principal, type, status, total, completed, failed, attempts, error } = row
-  return {
-    id,
-    principal,
-    type,
-    status,
-    total,
-    completed,
-    failed,
-    attempts,
-    error,
-    createdAtMs: row.created_at_ms,
-    startedAtMs: row.started_at_ms,
-    finishedAtMs: row.finished_at_ms,
-    changedAtMs: row.changed_at_ms,
-    contextId: row.context_id,
-  }
 }
 
 const LAST_CHANGED_FIRST: Order = {
