@@ -3,6 +3,7 @@ import { PlaceLookups } from '../identity/address/place-lookups.ts'
 import { ReverseDns } from '../identity/address/reverse-dns.ts'
 import { DocumentMetrics } from '../identity/fetch/document-metrics.ts'
 import { Investigations } from '../identity/verify/investigations.ts'
+import type { AsnFile } from '../identity/address/asn-file.ts'
 import { KeyDirectories } from '../identity/verify/key-directories.ts'
 import { ReplayFloor } from '../identity/verify/replay-floor.ts'
 import { SKEW_S } from '../identity/verify/web-bot-auth.ts'
@@ -10,25 +11,26 @@ import type { Log } from '../shared/log.ts'
 import type { Metrics } from '../shared/metrics.ts'
 import type { GatewaySettings } from './gateway-settings.ts'
 import { AsnPart } from './live-parts.ts'
+import { Reloader } from './reload.ts'
 
 /** How claims of agents are checked for all workers: keys, names and networks. */
 export class AgentProofs {
   readonly documentMetrics = new DocumentMetrics()
   /** `null`: there is no list of networks. */
-  readonly asnFile: AsnPart | null
+  readonly #asnFile: AsnPart | null
   readonly investigations: Investigations
   readonly #places: PlaceLookups | null
 
   constructor({ identity, dataFolder }: Pick<GatewaySettings, 'identity' | 'dataFolder'>, log: Log) {
     const { reverseDns, resolvers, asnFile } = identity
-    this.asnFile = asnFile === null ? null : new AsnPart(asnFile)
+    this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
     const nowMs = Date.now
     const startedMs = Date.now() - performance.now()
     this.#places =
       reverseDns || asnFile !== null
         ? new PlaceLookups({
             dns: reverseDns ? new ReverseDns({ resolvers }) : null,
-            networks: () => this.asnFile?.inUse ?? null,
+            networks: () => this.#asnFile?.inUse ?? null,
             nowMs,
           })
         : null
@@ -43,9 +45,26 @@ export class AgentProofs {
     })
   }
 
+  /** Loads the list of networks. `null`: there is none. */
+  async load(log: Log): Promise<{ readonly reloader: Reloader<AsnFile> } | null> {
+    if (this.#asnFile === null) return null
+    const loaded = await Reloader.load(this.#asnFile, log)
+    this.#asnFile.use(loaded.value)
+    return loaded
+  }
+
   addMetrics(metrics: Metrics): void {
     this.documentMetrics.addTo(metrics)
     this.investigations.addMetrics(metrics)
     this.#places?.addMetrics(metrics)
+    if (this.#asnFile !== null) addAsnFileMetrics(metrics, this.#asnFile)
   }
+}
+
+function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
+  const built = 'When the list of networks in use was made (identity.asn_file).'
+  metrics.gauge('asn_file_built_timestamp_seconds', built, 'first', () => {
+    const { inUse } = part
+    return inUse === null ? [] : [{ labels: {}, value: inUse.builtAtS }]
+  })
 }

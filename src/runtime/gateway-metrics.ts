@@ -3,7 +3,6 @@ import type { KeyPair } from '../proxy/tls/key-pair.ts'
 import type { WorkerPool } from '../proxy/worker/worker-pool.ts'
 import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
 import type { Metrics } from '../shared/metrics.ts'
-import type { AsnPart } from './live-parts.ts'
 
 export function addCertificateMetrics(metrics: Metrics, inUse: () => readonly KeyPair[]): void {
   metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
@@ -37,12 +36,4 @@ export function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFil
   metrics.counter('sightings_unwritten_total', 'Sightings that could not be written to it.', () => [
     { labels: {}, value: counts.dropped },
   ])
-}
-
-export function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
-  const built = 'When the list of networks in use was made (identity.asn_file).'
-  metrics.gauge('asn_file_built_timestamp_seconds', built, 'first', () => {
-    const { inUse } = part
-    return inUse === null ? [] : [{ labels: {}, value: inUse.builtAtS }]
-  })
 }

@@ -21,7 +21,6 @@ import { type EncryptionKeyPart, encryptionKeyPart, loadCredentials } from './cr
 import { FileWatch } from './file-watch.ts'
 import { CertificatePart, SigningKeyPart, TICKET_KEY_LIFE_MS, TicketKeyPart } from './live-parts.ts'
 import {
-  addAsnFileMetrics,
   addCertificateMetrics,
   addPoolMetrics,
   addReceivedMetrics,
@@ -223,9 +222,7 @@ export class Gateway {
       this.#encryptionKeys === null ? null : await Reloader.load(this.#encryptionKeys, this.#log)
     if (encryptionKeys !== null) this.#management?.useEncryptionKeys(encryptionKeys.value)
     const startOfManagement = this.#startManagement()
-    const asnFile =
-      this.#proofs.asnFile === null ? null : await Reloader.load(this.#proofs.asnFile, this.#log)
-    if (asnFile !== null) this.#proofs.asnFile!.use(asnFile.value)
+    const asnFile = await this.#proofs.load(this.#log)
     const [certificates, ticketKeys] = await Promise.all([
       Reloader.load(this.#certificates, this.#log),
       Reloader.load(this.#ticketKeys, this.#log),
@@ -383,14 +380,11 @@ export class Gateway {
     addCertificateMetrics(metrics, () => [...this.#certificates.inUse, ...(this.#port?.certificates ?? [])])
     this.#proofs.addMetrics(metrics)
     this.#maker.addMetrics(metrics)
-    if (this.#proofs.asnFile !== null) addAsnFileMetrics(metrics, this.#proofs.asnFile)
     if (this.#management !== null) this.#management.addMetrics(metrics)
     else addReceivedMetrics(metrics, () => this.#sightings)
     if (this.#sightingFile !== null) addSightingFileMetrics(metrics, this.#sightingFile)
-    addReloadMetrics(metrics, () => [
-      ...this.#reloaders.map(({ status }) => status),
-      ...this.#maker.statuses(),
-    ])
+    const statuses = () => this.#reloaders.map(({ status }) => status)
+    addReloadMetrics(metrics, () => [...statuses(), ...this.#maker.statuses()])
     if (this.#dataPlane instanceof WorkerPool) addPoolMetrics(metrics, this.#dataPlane)
   }
 }
