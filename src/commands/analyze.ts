@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import { Analyzer } from '../capture/analyzer.ts'
 import { type CaptureFault, CaptureReader } from '../capture/capture-file.ts'
 import type { Finding, FindingSink } from '../capture/finding.ts'
@@ -10,8 +11,8 @@ import type { Arguments, Command, ExitCode } from '../terminal/command.ts'
 import { counted, FindingTable } from '../terminal/finding-table.ts'
 import type { Io } from '../terminal/io.ts'
 import { ja4plusFrom } from '../runtime/ja4plus-setting.ts'
-import { KeyLogFile } from '../runtime/key-log-file.ts'
 import { Progress } from '../terminal/progress.ts'
+import { unreadable } from '../terminal/unreadable.ts'
 
 export const analyze: Command = {
   name: 'analyze',
@@ -198,4 +199,35 @@ class Report implements FindingSink {
 
 function mebibytes(bytes: number): string {
   return (bytes / (1024 * 1024)).toFixed(1)
+}
+
+/** A key log file that another program may still write. Each `refresh` reads what was appended. */
+class KeyLogFile {
+  readonly #path: string
+  readonly #keys: KeyLog
+  #read = 0
+
+  constructor(path: string, keys: KeyLog) {
+    this.#path = path
+    this.#keys = keys
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      await this.#readOn()
+    } catch (error) {
+      throw new Fault('UNREADABLE', `--keylog ${this.#path}: ${unreadable(error).message}`, { cause: error })
+    }
+  }
+
+  async #readOn(): Promise<void> {
+    const buffer = Buffer.allocUnsafe(64 * 1024)
+    await using handle = await open(this.#path, 'r')
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, this.#read)
+      if (bytesRead === 0) return
+      this.#read += bytesRead
+      this.#keys.add(buffer.toString('latin1', 0, bytesRead))
+    }
+  }
 }

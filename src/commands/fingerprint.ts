@@ -60,11 +60,11 @@ export const fingerprint: Command = {
   ],
 }
 
-type Answer = (input: Readonly<Record<string, unknown>>) => object
+type FingerprintAnswer = (input: Readonly<Record<string, unknown>>) => object
 
 /** JA4+ has its own licence, so one setting disables it. */
 function ja4plus(
-  named: Pick<Action, 'name' | 'summary'> & { description: string[]; answer: Answer },
+  named: Pick<Action, 'name' | 'summary'> & { description: string[]; answer: FingerprintAnswer },
 ): Action {
   const { name, summary, description, answer } = named
   return {
@@ -83,7 +83,7 @@ function ja4plus(
   }
 }
 
-async function answerLines(io: Io, answer: Answer): Promise<ExitCode> {
+async function answerLines(io: Io, answer: FingerprintAnswer): Promise<ExitCode> {
   let exitCode: ExitCode = 0
   for await (const batch of lines(io.stdin, LINE_BYTES_MAX)) {
     let text = ''
@@ -98,7 +98,7 @@ async function answerLines(io: Io, answer: Answer): Promise<ExitCode> {
   return exitCode
 }
 
-function answerTo(line: Line, answer: Answer): object {
+function answerTo(line: Line, answer: FingerprintAnswer): object {
   try {
     if (line.text === null) throw new InputFault('line-too-long', `more than ${LINE_BYTES_MAX} bytes`)
     return answer(parseObject(line.text))

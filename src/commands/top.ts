@@ -55,7 +55,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-type Shown = (state: TopState, second: z.output<typeof told> | null) => void
+type ShowState = (state: TopState, second: z.output<typeof told> | null) => void
 
 /** Runs until `stop`, or for this many seconds with data. */
 async function watch(
@@ -63,7 +63,7 @@ async function watch(
   io: Io,
   { signal }: AbortController,
   count: number,
-  shown: Shown,
+  shown: ShowState,
 ): Promise<void> {
   const url = urlGiven(given, io).href.replace(/\/$/, '')
   let state: TopState = { url, seconds: emptySeconds(Date.now(), PLACES), hour: [], trouble: null }

@@ -1,11 +1,10 @@
-import { checkInject, warnInject } from './inject.ts'
+import { checkInject, type Say, warnInject } from './inject.ts'
 import { type HostPort, isEverywhere } from './network-kinds.ts'
 import type { ValueOf } from './items.ts'
 import type { SETTINGS } from './schema.ts'
 import type { Secret } from '../shared/secret.ts'
 
 export type Settings = ValueOf<typeof SETTINGS>
-type Say = (pointer: string, what: string) => void
 
 /** `store`: a command that only maintains stored data. */
 export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'

@@ -338,7 +338,7 @@ export function warnInject({ tls, sidecar }: InjectSettings, warn: Say): void {
 }
 
 type InjectSettings = ValueOf<typeof INJECT>
-type Say = (pointer: string, what: string) => void
+export type Say = (pointer: string, what: string) => void
 type Compared =
   | ('listen_port' | 'plain_port' | 'manage_port')
   | ('cpu' | 'cpu_max' | 'memory' | 'memory_max')

@@ -4,7 +4,7 @@ import type { KubernetesApi } from './kubernetes-api.ts'
 import { fieldsOf, type OwnCertificate, ownCertificateIn } from './own-certificate.ts'
 
 /** The content of the Secret at one time. */
-interface Kept {
+interface SecretContent {
   /** `null`: nothing usable. */
   readonly own: OwnCertificate | null
   /** The object as read; `null`: the Secret does not exist. */
@@ -26,7 +26,7 @@ export class CertificateSecret {
   }
 
   /** Throws a Fault if the Secret belongs to another program. */
-  async read(): Promise<Kept> {
+  async read(): Promise<SecretContent> {
     const { status, body } = await this.#api.get(`${this.#all}/${this.#name}`)
     if (status === 404) return { own: null, object: null }
     const secret = mappingAt('the Secret', body)
@@ -43,7 +43,7 @@ export class CertificateSecret {
   }
 
   /** `false`: another replica was faster, and its version is valid. */
-  async write(before: Kept, own: OwnCertificate): Promise<boolean> {
+  async write(before: SecretContent, own: OwnCertificate): Promise<boolean> {
     const data = Object.fromEntries(
       Object.entries(fieldsOf(own)).map(([name, text]) => [name, Buffer.from(text).toString('base64')]),
     )

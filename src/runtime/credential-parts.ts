@@ -10,10 +10,10 @@ import {
   readBusCredentials,
 } from '../plane/bus-credentials.ts'
 import type { JetStreamConnection } from '../plane/jetstream/jetstream-connection.ts'
-import { type Part, Reloader } from './reload.ts'
+import { type ReloadPart, Reloader } from './reload.ts'
 
 /** The keys that encrypt secrets in the database, if the settings name a key file. */
-export class EncryptionKeyPart implements Part<readonly Secret<string>[]> {
+export class EncryptionKeyPart implements ReloadPart<readonly Secret<string>[]> {
   readonly what = 'encryption-keys'
   readonly #file: string
   readonly #use: (keys: readonly Secret<string>[]) => void
@@ -53,7 +53,7 @@ export function encryptionKeyPart(
 }
 
 /** The password of the database user, and the TLS files that `store.url` names. */
-export class StoreLoginPart implements Part<string | null> {
+export class StoreLoginPart implements ReloadPart<string | null> {
   readonly what = 'store-credentials'
   readonly #url: string
   readonly #login: StoreLogin
@@ -92,7 +92,7 @@ async function storeLoginPart(url: string, login: StoreLogin): Promise<StoreLogi
 }
 
 /** The credentials for NATS: user, password, token, credentials file and TLS files. */
-export class BusCredentialPart implements Part<BusCredentials> {
+export class BusCredentialPart implements ReloadPart<BusCredentials> {
   readonly what = 'bus-credentials'
   readonly #settings: BusCredentialSettings
   readonly #connection: Pick<JetStreamConnection, 'check' | 'use'>
@@ -136,7 +136,7 @@ export async function loadCredentials(
   const reloaders: Reloader<unknown>[] = []
   for (const part of parts) {
     if (part === null) continue
-    const each = part as Part<unknown>
+    const each = part as ReloadPart<unknown>
     const { value, reloader } = await Reloader.load(each, log)
     each.use(value)
     reloaders.push(reloader)

@@ -18,7 +18,7 @@ import {
 } from '../manage/publish/policy-keeper.ts'
 import { type DevelopmentCertificate, developmentCertificate } from '../proxy/tls/development-ca.ts'
 import { type KeyPair, type KeyPairSource, loadKeyPairs } from '../proxy/tls/key-pair.ts'
-import type { Part } from './reload.ts'
+import type { ReloadPart } from './reload.ts'
 import type { MergeCounts } from '../store/catalogue/catalogue-merge.ts'
 import type { MergeWork, SignatureCompiler } from './signatures/signature-compiler.ts'
 import type { SignatureSources } from './signatures/signature-content.ts'
@@ -26,7 +26,7 @@ import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'
 import { files } from './signatures/signature-files.ts'
 
 /** Certificates from the configured files. Without any, the development certificate. */
-export class CertificatePart implements Part<readonly KeyPair[]> {
+export class CertificatePart implements ReloadPart<readonly KeyPair[]> {
   readonly what: string
   /** `null` if the operator has configured certificates. */
   development: DevelopmentCertificate | null = null
@@ -95,7 +95,7 @@ export class CertificatePart implements Part<readonly KeyPair[]> {
 }
 
 /** Session ticket keys: from a file that all replicas share, or random for this start. */
-export class TicketKeyPart implements Part<Buffer> {
+export class TicketKeyPart implements ReloadPart<Buffer> {
   readonly what = 'ticket-keys'
   readonly isRandom: boolean
   readonly #file: string | null
@@ -125,7 +125,7 @@ export class TicketKeyPart implements Part<Buffer> {
 }
 
 /** The signing keys of this installation: from a configured file, or created once in the data folder. */
-export class SigningKeyPart implements Part<SigningKeys> {
+export class SigningKeyPart implements ReloadPart<SigningKeys> {
   readonly what = 'signing-key'
   readonly #file: string
   readonly #isOurs: boolean
@@ -159,7 +159,7 @@ export class SigningKeyPart implements Part<SigningKeys> {
 }
 
 /** The operator's list of networks. */
-export class AsnPart implements Part<AsnFile> {
+export class AsnPart implements ReloadPart<AsnFile> {
   readonly what = 'asn-file'
   readonly #file: string
   #inUse: AsnFile | null = null
@@ -186,7 +186,7 @@ export class AsnPart implements Part<AsnFile> {
 }
 
 /** The operator's policy as written. Without a file, the default policy, which tags and blocks nothing. */
-export class PolicyPart implements Part<unknown>, PolicyFile {
+export class PolicyPart implements ReloadPart<unknown>, PolicyFile {
   readonly what = 'policy'
   readonly kind = 'file'
   readonly #file: string | null
@@ -236,7 +236,7 @@ export class PolicyPart implements Part<unknown>, PolicyFile {
  * The signatures that come with Gatehouse, then each feed, then the operator's own. If an id occurs twice,
  * the later source wins. Signatures that the API has accepted are added to them.
  */
-export class SignaturesPart implements Part<SignatureSet> {
+export class SignaturesPart implements ReloadPart<SignatureSet> {
   readonly what = 'signatures'
   readonly #own: OwnSources
   readonly #feeds: FeedStore

@@ -14,7 +14,7 @@ export class SteadyReasons {
   readonly #holdMs: number
   readonly #nowMs: () => number
   /** By code and detail; at most KNOWN_MAX. */
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, HeldReason>()
   #beat: NodeJS.Timeout | null = null
 
   constructor(
@@ -58,7 +58,7 @@ export class SteadyReasons {
   }
 }
 
-interface Known {
+interface HeldReason {
   readonly reason: UnreadyReason
   isThere: boolean
   isShown: boolean

@@ -5,7 +5,7 @@ import type { Log } from '../shared/log.ts'
 import type { Metrics, Sample } from '../shared/metrics.ts'
 
 /** A value that is loaded from files, and reloaded when they change. */
-export interface Part<Value> {
+export interface ReloadPart<Value> {
   /** The name in logs and metrics: `certificates`. */
   readonly what: string
   /** All files that `load` reads, in a stable order. */
@@ -21,7 +21,7 @@ export interface Part<Value> {
  * old value stays in use, and the log and the metrics report it once.
  */
 export class Reloader<Value> {
-  readonly #part: Part<Value>
+  readonly #part: ReloadPart<Value>
   readonly #log: Log
   readonly #hashes = new FileHashes()
   readonly #outcomes = { loaded: 0, failed: 0 }
@@ -35,7 +35,7 @@ export class Reloader<Value> {
 
   /** Throws the Fault if the first load fails. */
   static async load<Value>(
-    part: Part<Value>,
+    part: ReloadPart<Value>,
     log: Log,
   ): Promise<{ value: Value; reloader: Reloader<Value> }> {
     const reloader = new Reloader(part, log)
@@ -45,7 +45,7 @@ export class Reloader<Value> {
     return { value, reloader }
   }
 
-  private constructor(part: Part<Value>, log: Log) {
+  private constructor(part: ReloadPart<Value>, log: Log) {
     this.#part = part
     this.#log = log
   }

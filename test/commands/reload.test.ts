@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { FileWatch } from '../../src/runtime/file-watch.ts'
-import { addReloadMetrics, type Part, Reloader } from '../../src/runtime/reload.ts'
+import { addReloadMetrics, type ReloadPart, Reloader } from '../../src/runtime/reload.ts'
 import { Fault } from '../../src/shared/fault.ts'
 import { createLogTo } from '../../src/shared/log.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
@@ -236,7 +236,7 @@ test('after close it is silent', async (t) => {
   assert.equal(calls, 0)
 })
 
-type Changing<Value> = { -readonly [Key in keyof Part<Value>]: Part<Value>[Key] }
+type Changing<Value> = { -readonly [Key in keyof ReloadPart<Value>]: ReloadPart<Value>[Key] }
 
 async function part(t: Test, content: string) {
   const file = join(temporaryFolder(t), 'thing')

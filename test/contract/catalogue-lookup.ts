@@ -9,7 +9,7 @@ import {
 } from '../../src/classify/known/fingerprint-form.ts'
 import { likenessOf } from '../../src/classify/known/likeness.ts'
 import { type SignatureRow, signatureRow, softwareRow } from '../../src/store/catalogue/catalogue.ts'
-import { type Asked, CatalogueLookup } from '../../src/store/catalogue/catalogue-lookup.ts'
+import { type LookupFingerprint, CatalogueLookup } from '../../src/store/catalogue/catalogue-lookup.ts'
 import type { Database, DatabaseKind } from '../../src/store/engine/database.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { freshUrl, openAt, type Owner } from '../store/databases.ts'
@@ -95,8 +95,8 @@ interface Compared {
 /** With each there is, one after the other. */
 function compared(
   rows: readonly SignatureRow[],
-  seen: readonly (Asked & { readonly requests: number })[],
-  asked: readonly Asked[],
+  seen: readonly (LookupFingerprint & { readonly requests: number })[],
+  asked: readonly LookupFingerprint[],
 ): Compared[] {
   const found = rows.flatMap((row): Compared[] => {
     const parts = partsOfFingerprint(row.type, row.value)
@@ -110,7 +110,7 @@ function compared(
     const { value, confidence, observations } = row
     return [{ value, software, confidence, observations, isExact, score }]
   })
-  const isSaid = ({ type, value }: Asked) => {
+  const isSaid = ({ type, value }: LookupFingerprint) => {
     const parts = partsOfFingerprint(type, value)
     const ofType = rows.filter((row) => row.type === type)
     return ofType.some((row) =>
@@ -141,7 +141,7 @@ function shown({ value, software }: Sure): readonly string[] {
   return [value, software?.id ?? '']
 }
 
-function keyOf({ type, value }: Asked): string {
+function keyOf({ type, value }: LookupFingerprint): string {
   return `${type} ${value}`
 }
 
@@ -152,7 +152,7 @@ const SEEN = {
 }
 
 /** Of few parts, so that much is alike. */
-const someFingerprint: fc.Arbitrary<Asked> = fc
+const someFingerprint: fc.Arbitrary<LookupFingerprint> = fc
   .tuple(
     fc.oneof({ weight: 3, arbitrary: fc.constant<Ja4Type>('ja4') }, fc.constantFrom(...JA4_TYPES)),
     fc.array(fc.constantFrom('*', '1', '1', '2', '2', '3'), { minLength: 4, maxLength: 4 }),

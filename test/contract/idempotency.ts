@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Test, test } from 'tap'
-import type { Begun, IdempotencyStore } from '../../src/store/work/idempotency.ts'
+import type { RunningRequest, IdempotencyStore } from '../../src/store/work/idempotency.ts'
 import { migrate } from '../../src/store/engine/migrations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -77,10 +77,15 @@ export function idempotencyContract(
   })
 }
 
-async function isNew(store: IdempotencyStore, key: string, nowMs: number, hash = 'hash'): Promise<Begun> {
+async function isNew(
+  store: IdempotencyStore,
+  key: string,
+  nowMs: number,
+  hash = 'hash',
+): Promise<RunningRequest> {
   const beginning = await store.begin('me', key, hash, nowMs)
   assert.equal(beginning.kind, 'new')
-  return (beginning as { begun: Begun }).begun
+  return (beginning as { begun: RunningRequest }).begun
 }
 
 const ANSWER = { status: 201, headers: { Location: '/v1/x' }, body: '{"name":"ä\\u0000"}' }

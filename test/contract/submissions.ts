@@ -7,7 +7,7 @@ import type { NewSignature } from '../../src/store/catalogue/catalogue.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import type { Feedback } from '../../src/store/catalogue/feedback.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { Decision, SubmissionRecord } from '../../src/store/catalogue/submissions.ts'
+import type { SubmissionDecision, SubmissionRecord } from '../../src/store/catalogue/submissions.ts'
 import { freshUrl, openAt, openFresh } from '../store/databases.ts'
 import { sighting } from './bus.ts'
 
@@ -236,7 +236,7 @@ function submission(number: number, given: Partial<SubmissionRecord> = {}): Subm
   }
 }
 
-function decision(given: Partial<Decision>): Decision {
+function decision(given: Partial<SubmissionDecision>): SubmissionDecision {
   return {
     ...{ status: 'accepted', softwareId: 'acme', madeSoftware: true, decidedAtMs: 2 },
     ...{ decidedBy: 'key_a', rolledBackAtMs: null },

@@ -33,7 +33,7 @@ export async function explainRequest(file: string, given: Arguments, io: Io): Pr
   if (given.flag('json')) {
     io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects, unknownSigner), null, 2)}\n`)
   } else {
-    for (const line of lines(name, request, explanation, effects, unknownSigner, io))
+    for (const line of lines({ policy: name, request, explanation, effects, unknownSigner }, io))
       io.stdout.write(`${line}\n`)
   }
   return 0
@@ -57,14 +57,20 @@ function json(
   }
 }
 
+interface Explained {
+  readonly policy: string
+  readonly request: DescribedRequest
+  readonly explanation: Explanation
+  readonly effects: readonly Effect[]
+  readonly unknownSigner: UnknownSigner | null
+}
+
 function lines(
-  policy: string,
-  { facts, isVerdictGiven }: DescribedRequest,
-  { decision, rules }: Explanation,
-  effects: readonly Effect[],
-  unknownSigner: UnknownSigner | null,
+  { policy, request, explanation, effects, unknownSigner }: Explained,
   io: Io,
 ): readonly string[] {
+  const { facts, isVerdictGiven } = request
+  const { decision, rules } = explanation
   const from = isVerdictGiven ? 'as the file says' : 'by what the file says of the request'
   const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
   const walk = rules.flatMap((each) => {

@@ -2,17 +2,17 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { type Seen, seenIn, seenText } from './seen.ts'
+import { type SeenByGate, seenIn, seenText } from './seen.ts'
 
 /** Called for each request with the client that its path names, and the gate's headers. */
-type Told = (client: string | null, seen: Seen) => void
+type OnRequest = (client: string | null, seen: SeenByGate) => void
 
 /** An app without fingerprinting: everything it shows about clients comes from the gate's headers. */
 export class DemoApp {
   readonly url: string
   readonly #server: Server
 
-  static async start(told: Told): Promise<DemoApp> {
+  static async start(told: OnRequest): Promise<DemoApp> {
     const server = createServer((request, response) => void answer(request, response, told))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -35,7 +35,7 @@ export function pathOf(client: string): string {
   return `/from/${client}`
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, told: Told): Promise<void> {
+async function answer(request: IncomingMessage, response: ServerResponse, told: OnRequest): Promise<void> {
   const seen = seenIn(request.headers)
   const [, client = null, own] =
     /^\/from\/([a-z\d-]{1,20})(\/.*)?$/.exec(request.url!.split('?', 1)[0]!) ?? []
@@ -77,7 +77,7 @@ function mcpAnswer(body: string): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result })
 }
 
-function page(seen: Seen): string {
+function page(seen: SeenByGate): string {
   const rows = Object.entries(seen)
     .map(([name, value]) => `<tr><th scope="row">${name}</th><td>${escaped(value ?? 'not said')}</td></tr>`)
     .join('')

@@ -13,12 +13,12 @@ import { USAGE } from '../../terminal/arguments.ts'
 import { Gateway } from '../../runtime/gateway.ts'
 import { type Io, paint } from '../../terminal/io.ts'
 import { Screen } from '../../terminal/screen.ts'
+import { type Column, renderTable } from '../../terminal/table.ts'
 import type { Running } from '../../runtime/serve.ts'
 import { startupFrom } from '../../runtime/startup.ts'
 import { DemoApp } from './app.ts'
-import { boardLines, type BoardRow } from './board.ts'
 import { type DemoClient, demoClients, type DemoPlace, type RunningClient } from './clients.ts'
-import { type Seen, seenText } from './seen.ts'
+import { type SeenByGate, seenText } from './seen.ts'
 
 interface DemoSettings {
   /** Created here, removed by the caller. */
@@ -140,7 +140,7 @@ export class Demo implements Running {
     else chosen?.start(this.#place!)
   }
 
-  #told(name: string | null, seen: Seen): void {
+  #told(name: string | null, seen: SeenByGate): void {
     const state = this.#clients.find(({ client }) => client.name === name)
     const before = state?.seen ?? null
     state?.told(seen)
@@ -193,7 +193,7 @@ export class Demo implements Running {
 class ClientState implements BoardRow {
   readonly client: DemoClient
   requests = 0
-  seen: Seen | null = null
+  seen: SeenByGate | null = null
   #running: RunningClient | null = null
 
   constructor(client: DemoClient) {
@@ -214,7 +214,7 @@ class ClientState implements BoardRow {
     await running?.stop()
   }
 
-  told(seen: Seen): void {
+  told(seen: SeenByGate): void {
     this.requests++
     this.seen = seen
   }
@@ -251,3 +251,34 @@ const MANAGE = 9_080
 const TRIED = 20
 const DRAIN_MS = 1_000
 const DRAWN_EVERY_MS = 500
+
+interface BoardRow {
+  readonly client: DemoClient
+  readonly isRunning: boolean
+  readonly requests: number
+  /** The latest headers of the gate. */
+  readonly seen: SeenByGate | null
+}
+
+/** The whole screen of the demo. */
+function boardLines(head: readonly string[], rows: readonly BoardRow[], columns: number): readonly string[] {
+  const cells = rows.map(({ client, isRunning, requests, seen }, index) => [
+    String(index + 1),
+    client.name,
+    client.absent ?? (isRunning ? 'runs' : 'stopped'),
+    String(requests),
+    seen === null ? client.about : seenText(seen),
+  ])
+  const table = renderTable(COLUMNS, cells, columns)
+  const keys = 'Keys: 1 to 8 start and stop a client, a all of them, q or Ctrl-C ends everything.'
+  // Links are not truncated, because a truncated link is useless: the terminal wraps them.
+  return [...head, '', ...[...table, '', keys].map((line) => line.slice(0, columns))]
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: '', align: 'right' },
+  { title: 'CLIENT' },
+  { title: '' },
+  { title: 'REQUESTS', align: 'right' },
+  { title: 'THE GATE SAYS', flexible: true },
+]

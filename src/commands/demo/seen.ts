@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** What the gate told the app about a request. */
-export interface Seen {
+export interface SeenByGate {
   readonly verdict: string
   /** Name of the software, or the URL of its keys. */
   readonly name: string | null
@@ -15,7 +15,7 @@ export interface Seen {
 }
 
 /** Reads headers that only the gate sets: it removes such headers from client requests. */
-export function seenIn(headers: IncomingHttpHeaders): Seen {
+export function seenIn(headers: IncomingHttpHeaders): SeenByGate {
   const told = (name: string) => {
     const value = headers[name]
     return typeof value === 'string' && value !== '' ? value : null
@@ -32,7 +32,7 @@ export function seenIn(headers: IncomingHttpHeaders): Seen {
 }
 
 /** `agent GPTBot (crawler), 97 % sure, proven by web-bot-auth`. */
-export function seenText({ verdict, name, category, confidence, verified, conflict }: Seen): string {
+export function seenText({ verdict, name, category, confidence, verified, conflict }: SeenByGate): string {
   return [
     [verdict, name, category === null ? null : `(${category})`].filter((part) => part !== null).join(' '),
     ...(confidence === null ? [] : [`${Math.round(Number(confidence) * 100)} % sure`]),

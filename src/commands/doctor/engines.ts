@@ -7,7 +7,7 @@ import { createLogTo } from '../../shared/log.ts'
 import { withoutUser } from '../../plane/fleet-proxy.ts'
 import { type BusRole, JetStreamConnection } from '../../plane/jetstream/jetstream-connection.ts'
 import { missingStreams, streamNames } from '../../plane/jetstream/jetstream-streams.ts'
-import type { DatabaseKind } from '../../store/engine/database.ts'
+import type { DatabaseKind, Queries } from '../../store/engine/database.ts'
 import { lookAtMigrations, type UpgradeObstacle } from '../../store/engine/migrations.ts'
 import { openDatabase, sqliteFile } from '../../store/engine/open-database.ts'
 import { busSettings } from '../../runtime/startup.ts'
@@ -51,8 +51,6 @@ function ofTables(about: string, missing: number, obstacle: UpgradeObstacle | nu
         'a start brings them up to date, or "gatehouse migrate" does',
       )
 }
-
-type Queries = Parameters<Parameters<typeof openDatabase>[2]>[0]
 
 async function ofClock(about: string, db: Queries): Promise<Finding> {
   const beforeMs = Date.now()

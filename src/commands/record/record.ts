@@ -91,7 +91,7 @@ async function recordUntilStopped(
   const bus = new LocalManageBus()
   const worker = new SingleWorker({ ...settings.worker, plainListen: null }, bus, log, null, recording)
   bus.publish(makeSnapshot(1, PASS_ALL, Date.now()))
-  const stop = new Stop(recording, limits)
+  const stop = new RecordingEnd(recording, limits)
   try {
     await startWorker(worker, settings, log, io)
     await Promise.race([stop.reached, recording.failed])
@@ -127,7 +127,7 @@ async function startWorker(worker: SingleWorker, settings: GatewaySettings, log:
  * Ends the recording after enough requests, enough time, or a signal. A second signal ends the process at
  * once.
  */
-class Stop {
+class RecordingEnd {
   readonly reached: Promise<void>
   readonly #timer: NodeJS.Timeout | null
   readonly #now: () => void

@@ -23,10 +23,10 @@ import { signatureKey } from './signature-measurements.ts'
 /** A signature file with its additions. */
 interface Edited {
   readonly text: string
-  readonly changes: readonly Change[]
+  readonly changes: readonly SignatureChange[]
 }
 
-export interface Change {
+export interface SignatureChange {
   readonly id: SoftwareId
   readonly isNew: boolean
   readonly added: number
@@ -44,7 +44,7 @@ export function edited(
   newcomers: readonly Software[],
 ): Edited {
   const editor = new Editor(file)
-  const changes: Change[] = []
+  const changes: SignatureChange[] = []
   const expected: Software[] = []
   for (const [index, software] of file.list.entries()) {
     const { change, signatures } = merged(software, measured(software.id), editor.of(index, software))
@@ -78,7 +78,7 @@ function merged(
   software: Software,
   measured: readonly Signature[],
   editor: SoftwareEditor,
-): { readonly change: Change | null; readonly signatures: readonly Signature[] } {
+): { readonly change: SignatureChange | null; readonly signatures: readonly Signature[] } {
   const signatures = [...software.signatures]
   const places = new Map(signatures.map((signature, index) => [signatureKey(signature), index]))
   const added: Signature[] = []

@@ -10,7 +10,7 @@ import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 import { ja4plusFrom } from '../../runtime/ja4plus-setting.ts'
-import { type Change, edited } from './signature-edits.ts'
+import { type SignatureChange, edited } from './signature-edits.ts'
 import {
   loadSignatureFiles,
   type SignatureFile,
@@ -83,7 +83,7 @@ function isText(file: SignatureFile): file is TextFile {
 interface Outcome {
   readonly path: string
   readonly text: string
-  readonly changes: readonly Change[]
+  readonly changes: readonly SignatureChange[]
 }
 
 /** Unknown software, by the name of its source file. */

@@ -66,7 +66,7 @@ async function runListFeeds(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-interface Kept {
+interface KeptFeed {
   readonly feed: string
   readonly version: number
   readonly created: string | null
@@ -75,9 +75,9 @@ interface Kept {
   readonly problem: string | null
 }
 
-async function keptOf(trust: FeedSettings, store: FeedStore): Promise<readonly Kept[]> {
+async function keptOf(trust: FeedSettings, store: FeedStore): Promise<readonly KeptFeed[]> {
   const inUse = store.inUse(trust.name)
-  const kept: Kept[] = []
+  const kept: KeptFeed[] = []
   for (const version of await store.versions(trust.name)) {
     const found = await readKept(trust, store, version)
     const isInUse = version === inUse.feed?.version

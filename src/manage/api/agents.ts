@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { DAY_MS } from '../../classify/known/calendar.ts'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
 import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../classify/known/software.ts'
-import type { FingerprintLists, KnownAgent } from '../../store/catalogue/catalogue-lists.ts'
+import type { FingerprintLists, ListedAgent } from '../../store/catalogue/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue/catalogue.ts'
 import type { Store } from '../../store/store.ts'
 import { agentEvidence, verificationSources } from '../judging/agent-evidence.ts'
@@ -108,7 +108,7 @@ const listAgents = listing({
   items: { schema: agent, show: shownAgents },
   betaItems: {
     schema: agentWithEvidence,
-    show: async (known: readonly KnownAgent[], management) => {
+    show: async (known: readonly ListedAgent[], management) => {
       const shown = await shownAgents(known, management)
       const reasons = await agentEvidence(
         known.map(({ id }) => id),
@@ -156,13 +156,13 @@ const getAgent: ApiVersioned = {
 
 export const AGENT_OPERATIONS: readonly ApiOffered[] = [listAgents, getAgent]
 
-async function shownAgents(known: readonly KnownAgent[], { store }: ApiContext) {
+async function shownAgents(known: readonly ListedAgent[], { store }: ApiContext) {
   const ids = known.map(({ id }) => id)
   const lists = await store.catalogueLists.fingerprintsOf(ids, LISTED_MAX)
   return known.map((each) => ({ ...shownAgent(each, lists.get(each.id)!), category: each.category! }))
 }
 
-function shownAgent(known: KnownAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLists) {
+function shownAgent(known: ListedAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLists) {
   return {
     id: known.id,
     name: known.name,

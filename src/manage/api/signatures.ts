@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
-import type { Asked, LikeSignature } from '../../store/catalogue/catalogue-lookup.ts'
+import type { LookupFingerprint, LikeSignature } from '../../store/catalogue/catalogue-lookup.ts'
 import type { SignatureSort } from '../../store/catalogue/catalogue-lists.ts'
 import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
 import type { ApiContext } from './context.ts'
@@ -137,8 +137,8 @@ function sortIn(text: string): SignatureSort {
 }
 
 /** Throws a Refusal that says of each invalid fingerprint which part of it is wrong. */
-function askedFor(query: Readonly<Partial<Record<Ja4Type, string | undefined>>>): readonly Asked[] {
-  const asked: Asked[] = JA4_TYPES.flatMap((type) => {
+function askedFor(query: Readonly<Partial<Record<Ja4Type, string | undefined>>>): readonly LookupFingerprint[] {
+  const asked: LookupFingerprint[] = JA4_TYPES.flatMap((type) => {
     const values = query[type] === undefined ? [] : query[type].split(',').map((each) => each.trim())
     return [...new Set(values)].map((value) => ({ type, value }))
   })

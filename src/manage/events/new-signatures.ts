@@ -1,4 +1,4 @@
-import type { SignatureKey } from '../../store/catalogue/catalogue.ts'
+import type { CatalogueKey } from '../../store/catalogue/catalogue.ts'
 import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { NewEvent } from '../../store/events/events.ts'
@@ -28,7 +28,7 @@ export class NewSignatures implements SignatureNews {
     this.#context = context
   }
 
-  async add(keys: readonly SignatureKey[], queries: Queries): Promise<AfterCommit> {
+  async add(keys: readonly CatalogueKey[], queries: Queries): Promise<AfterCommit> {
     const { store, log, metrics, eventsPerMinute } = this.#context
     const nowMs = this.#context.nowMs()
     const signatures = await store.catalogueLists.byKeys(keys, queries)

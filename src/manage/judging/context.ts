@@ -1,5 +1,5 @@
 import type { Snapshot } from '../../plane/snapshot.ts'
-import type { SignatureKey } from '../../store/catalogue/catalogue.ts'
+import type { CatalogueKey } from '../../store/catalogue/catalogue.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { Store } from '../../store/store.ts'
 import type { AfterCommit } from '../intake/ingest.ts'
@@ -27,5 +27,5 @@ export interface SignatureNews {
    * Call it last in the transaction, which has to hold the lock of Sightings. Call what it returns after the
    * commit.
    */
-  add(keys: readonly SignatureKey[], queries: Queries): Promise<AfterCommit>
+  add(keys: readonly CatalogueKey[], queries: Queries): Promise<AfterCommit>
 }

@@ -1,8 +1,8 @@
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import type { Software } from '../../classify/known/software.ts'
-import type { Owners } from '../../store/catalogue/catalogue-facts.ts'
+import type { FingerprintOwners } from '../../store/catalogue/catalogue-facts.ts'
 import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
-import type { Told } from '../../store/catalogue/feedback.ts'
+import type { FeedbackCount } from '../../store/catalogue/feedback.ts'
 import type { JudgingContext } from './context.ts'
 
 /** One reason for a judgement, in the same form as the evidence of a detection. */
@@ -19,8 +19,8 @@ export async function signatureEvidence(
   signatures: readonly KnownSignature[],
   { store, snapshot }: Pick<JudgingContext, 'store' | 'snapshot'>,
 ): Promise<Reason[][]> {
-  const owners = new Map<string, Owners>()
-  const told = new Map<string, readonly Told[]>()
+  const owners = new Map<string, FingerprintOwners>()
+  const told = new Map<string, readonly FeedbackCount[]>()
   for (const type of JA4_TYPES) {
     const ofType = signatures.filter((each) => each.type === type)
     const values = [...new Set(ofType.map(({ value }) => value))]
@@ -60,8 +60,8 @@ function dayOf(ms: number): string {
 
 function reasonsFor(
   signature: KnownSignature,
-  owners: Owners,
-  told: readonly Told[],
+  owners: FingerprintOwners,
+  told: readonly FeedbackCount[],
   isDeciding: boolean,
 ): Reason[] {
   const reasons = [
@@ -92,7 +92,7 @@ function measured({ source, software, observations, provenance }: KnownSignature
 /** The share of all other owners in `confidenceOf`. Unknown software counts as one more owner. */
 function shared(
   { status, software, observations }: KnownSignature,
-  { most, count, observed }: Owners,
+  { most, count, observed }: FingerprintOwners,
 ): Reason[] {
   const isOwner = status === 'active' && software !== null
   const others = count - Number(isOwner)
@@ -120,9 +120,9 @@ export function seenLive(requests: number, lastSeenMs: number | null): Reason[] 
 }
 
 /** Feedback from operators on requests with this fingerprint. It does not change the confidence. */
-function reported({ software }: KnownSignature, told: readonly Told[]): Reason[] {
-  const sum = (some: readonly Told[]) => some.reduce((total, { count }) => total + count, 0)
-  const isOther = ({ softwareId }: Told) =>
+function reported({ software }: KnownSignature, told: readonly FeedbackCount[]): Reason[] {
+  const sum = (some: readonly FeedbackCount[]) => some.reduce((total, { count }) => total + count, 0)
+  const isOther = ({ softwareId }: FeedbackCount) =>
     software !== null && softwareId !== null && softwareId !== software.id
   const agents = told.filter((each) => each.told === 'agent')
   const kinds = [
@@ -163,7 +163,7 @@ const HELD = {
   unknown: { kind: 'unknown', detail: 'nobody is known to have it' },
   retired: { kind: 'retired', detail: 'it was refused, or taken back' },
 } as const
-const NOBODY: Owners = { most: [], count: 0, observed: 0 }
+const NOBODY: FingerprintOwners = { most: [], count: 0, observed: 0 }
 const SAID_MAX = 4
 /** Confidence is at least this and at most 1 minus this. */
 const DOUBT = 1e-6

@@ -91,7 +91,7 @@ export class AgentsSeenStore {
     return countIn(this.#db)
   }
 
-  async #joinKnown(seen: ReadonlyMap<string, Seen>, queries: Queries): Promise<ReadonlySet<string>> {
+  async #joinKnown(seen: ReadonlyMap<string, AgentTally>, queries: Queries): Promise<ReadonlySet<string>> {
     const known = new Set<string>()
     for (const part of parts([...seen.keys()])) {
       const rows = await queries
@@ -112,14 +112,14 @@ export class AgentsSeenStore {
   }
 }
 
-interface Seen {
+interface AgentTally {
   first: Sighting
   readonly row: { first_seen_ms: number; last_seen_ms: number; requests: number }
   readonly versions: VersionTally
 }
 
-function agentsIn(sightings: readonly Sighting[], versionOf: VersionOf): ReadonlyMap<string, Seen> {
-  const seen = new Map<string, Seen>()
+function agentsIn(sightings: readonly Sighting[], versionOf: VersionOf): ReadonlyMap<string, AgentTally> {
+  const seen = new Map<string, AgentTally>()
   for (const sighting of sightings) {
     const { agent, verdict, seenAtMs } = sighting
     if (agent === null || verdict !== 'agent') continue

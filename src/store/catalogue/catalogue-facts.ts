@@ -3,15 +3,15 @@ import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.t
 import type { Tables } from '../engine/tables.ts'
 
 /** The owners of a fingerprint, by active signatures. */
-export interface Owners {
+export interface FingerprintOwners {
   /** The most observed owners, up to a limit. */
-  readonly most: readonly Owner[]
+  readonly most: readonly FingerprintOwner[]
   readonly count: number
   /** The sum of all owners' observations, plus one for each owner. */
   readonly observed: number
 }
 
-interface Owner {
+interface FingerprintOwner {
   readonly id: string
   readonly name: string
   readonly observations: number
@@ -45,7 +45,7 @@ export class CatalogueFacts {
   }
 
   /** The owners of each fingerprint that has one. */
-  async owners(type: Ja4Type, values: readonly string[]): Promise<ReadonlyMap<string, Owners>> {
+  async owners(type: Ja4Type, values: readonly string[]): Promise<ReadonlyMap<string, FingerprintOwners>> {
     if (values.length === 0) return new Map()
     const { rows } = await sql<OwnerRow>`
       select value, id, name, observations, owners, observed from (
@@ -106,7 +106,7 @@ export class CatalogueFacts {
   }
 }
 
-interface OwnerRow extends Owner {
+interface OwnerRow extends FingerprintOwner {
   readonly value: string
   readonly owners: number
   readonly observed: number

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { JA4_TYPES, type Ja4Type, partLengths } from '../../classify/known/fingerprint-form.ts'
 import type { Category, SoftwareKind } from '../../classify/known/software.ts'
-import type { SignatureKey } from './catalogue.ts'
+import type { CatalogueKey } from './catalogue.ts'
 import type { Queries } from '../engine/database.ts'
 import {
   cutOff,
@@ -38,7 +38,7 @@ export interface SignatureSort {
   readonly isDescending: boolean
 }
 
-export interface KnownAgent {
+export interface ListedAgent {
   readonly id: string
   readonly name: string
   readonly category: Category | null
@@ -79,7 +79,7 @@ export class CatalogueLists {
   async agents<Asked extends Part>(
     { category, text, seenSinceMs }: AgentFilter,
     part: Asked,
-  ): Promise<PartOf<KnownAgent, Asked>> {
+  ): Promise<PartOf<ListedAgent, Asked>> {
     let found = this.#db
       .selectFrom('software')
       .leftJoin('agents_seen', 'agents_seen.software_id', 'software.id')
@@ -143,7 +143,7 @@ export class CatalogueLists {
   }
 
   /** The signatures with these keys that exist, in the same order. */
-  byKeys(keys: readonly SignatureKey[], queries: Queries): Promise<readonly KnownSignature[]> {
+  byKeys(keys: readonly CatalogueKey[], queries: Queries): Promise<readonly KnownSignature[]> {
     const rows = keys.map(({ type, value, softwareId }) => ({ type, value, software_id: softwareId }))
     return this.#withAll(rows, queries)
   }

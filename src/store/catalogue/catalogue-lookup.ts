@@ -10,7 +10,7 @@ export interface LikeSignature extends KnownSignature {
   readonly score: number
 }
 
-export interface Asked {
+export interface LookupFingerprint {
   readonly type: Ja4Type
   /** Whole parts may be `*`. */
   readonly value: string
@@ -39,7 +39,7 @@ export class CatalogueLookup {
   }
 
   /** Signatures that match the whole fingerprint. Sorted by confidence, those without an owner last. */
-  async exact(asked: readonly Asked[]): Promise<readonly KnownSignature[]> {
+  async exact(asked: readonly LookupFingerprint[]): Promise<readonly KnownSignature[]> {
     const found: KnownSignature[] = []
     for (const [type, values] of valuesByType(asked)) {
       const written = [...new Set(values.flatMap((value) => starred(type, value)))]
@@ -59,7 +59,7 @@ export class CatalogueLookup {
    * in the order of the best possible score, over all fingerprints. They stop once enough results score
    * higher than any later search can.
    */
-  async partial(asked: readonly Asked[]): Promise<readonly LikeSignature[]> {
+  async partial(asked: readonly LookupFingerprint[]): Promise<readonly LikeSignature[]> {
     const { partialMax } = this.#limits
     const found = new Map<string, Scored>()
     const add = (signature: KnownSignature, score: number) => {
@@ -122,7 +122,9 @@ interface Search {
 }
 
 /** The searches by their score, the highest first. */
-function searchesByScore(asked: readonly Asked[]): readonly (readonly [number, readonly Search[]])[] {
+function searchesByScore(
+  asked: readonly LookupFingerprint[],
+): readonly (readonly [number, readonly Search[]])[] {
   const searches = asked.flatMap(({ type, value }): Search[] => {
     const parts = partsOfFingerprint(type, value)
     const said = stableParts(type).filter((stable) => stable.parts.every((part) => parts[part] !== '*'))
@@ -148,7 +150,7 @@ function countAbove(score: number, found: Iterable<Scored>): number {
   return count
 }
 
-function valuesByType(asked: readonly Asked[]): ReadonlyMap<Ja4Type, readonly string[]> {
+function valuesByType(asked: readonly LookupFingerprint[]): ReadonlyMap<Ja4Type, readonly string[]> {
   const byType = Map.groupBy(asked, ({ type }) => type)
   return new Map([...byType].map(([type, each]) => [type, each.map(({ value }) => value)]))
 }

@@ -31,7 +31,7 @@ export interface NewSignature {
 }
 
 /** The primary key of a signature. */
-export type SignatureKey = Pick<NewSignature, 'type' | 'value' | 'softwareId'>
+export type CatalogueKey = Pick<NewSignature, 'type' | 'value' | 'softwareId'>
 
 /**
  * Lookups by name and single changes. Lists are in catalogue-lists.ts, merging files in catalogue-merge.ts.
@@ -101,7 +101,7 @@ export class CatalogueStore {
    * Changes the status of a signature from the API or live traffic. `false`: it does not exist or has this
    * status. A retired signature is deleted. If a file contains it, the next merge restores it.
    */
-  async setStatus(key: SignatureKey, status: SignatureStatus, queries: Queries): Promise<boolean> {
+  async setStatus(key: CatalogueKey, status: SignatureStatus, queries: Queries): Promise<boolean> {
     const isChanged =
       status === 'retired' ? await removed(key, queries) : await restated(key, status, queries)
     if (isChanged) await weighAnew(key.type, key.value, queries)
@@ -119,7 +119,7 @@ export class CatalogueStore {
   }
 
   /** Active signatures that the API has accepted, ordered by key, after `last`. */
-  accepted(last: SignatureKey | null, limit: number): Promise<SignatureRow[]> {
+  accepted(last: CatalogueKey | null, limit: number): Promise<SignatureRow[]> {
     return this.#accepted
       .selectAll()
       .where(
@@ -165,7 +165,7 @@ export class CatalogueStore {
   }
 }
 
-async function removed({ type, value, softwareId }: SignatureKey, queries: Queries): Promise<boolean> {
+async function removed({ type, value, softwareId }: CatalogueKey, queries: Queries): Promise<boolean> {
   const { numDeletedRows } = await queries
     .deleteFrom('signatures')
     .where('type', '=', type)
@@ -179,7 +179,7 @@ async function removed({ type, value, softwareId }: SignatureKey, queries: Queri
 }
 
 async function restated(
-  { type, value, softwareId }: SignatureKey,
+  { type, value, softwareId }: CatalogueKey,
   status: SignatureStatus,
   queries: Queries,
 ): Promise<boolean> {

@@ -21,7 +21,7 @@ export interface Feedback {
 }
 
 /** How often operators gave this feedback on requests with a fingerprint. */
-export interface Told {
+export interface FeedbackCount {
   readonly value: string
   readonly told: 'agent' | 'human'
   /** The agent that they named. */
@@ -59,7 +59,7 @@ export class FeedbackStore {
       .execute()
   }
 
-  async toldOf(type: SubmissionType, values: readonly string[]): Promise<readonly Told[]> {
+  async toldOf(type: SubmissionType, values: readonly string[]): Promise<readonly FeedbackCount[]> {
     if (values.length === 0) return []
     const rows = await this.#db
       .selectFrom('feedback_fingerprints as fingerprints')

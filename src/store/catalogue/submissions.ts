@@ -23,7 +23,7 @@ export interface SubmissionRecord {
   readonly userAgent: string | null
   readonly notes: string | null
   readonly status: SubmissionStatus
-  readonly reasons: readonly Reason[]
+  readonly reasons: readonly SubmissionReason[]
   readonly duplicateOf: string | null
   /** Accepting it created its software. */
   readonly madeSoftware: boolean
@@ -33,7 +33,7 @@ export interface SubmissionRecord {
 }
 
 /** A finding about a submission. */
-export interface Reason {
+export interface SubmissionReason {
   /** Stable, for programs. */
   readonly code: string
   readonly detail: string
@@ -61,7 +61,7 @@ export interface Registered extends NamedSoftware {
 }
 
 /** A fingerprint on live traffic. */
-export interface Seen {
+export interface FingerprintTraffic {
   readonly value: string
   readonly requests: number
   /** Distinct addresses, estimated. */
@@ -71,7 +71,7 @@ export interface Seen {
 }
 
 /** The fields that a decision changes. */
-export type Decision = Pick<
+export type SubmissionDecision = Pick<
   SubmissionRecord,
   'status' | 'softwareId' | 'madeSoftware' | 'decidedAtMs' | 'decidedBy' | 'rolledBackAtMs'
 >
@@ -150,7 +150,7 @@ export class SubmissionStore {
   }
 
   /** The fingerprints that were seen on live traffic. */
-  async seen(type: SubmissionType, values: readonly string[]): Promise<readonly Seen[]> {
+  async seen(type: SubmissionType, values: readonly string[]): Promise<readonly FingerprintTraffic[]> {
     const rows = await this.#db
       .selectFrom('fingerprints_seen')
       .select(['value', 'requests', 'addresses', 'first_seen_ms', 'last_seen_ms'])
@@ -192,7 +192,12 @@ export class SubmissionStore {
   }
 
   /** `false`: its status is no longer `from`. */
-  async decide(id: string, from: SubmissionStatus, decision: Decision, queries: Queries): Promise<boolean> {
+  async decide(
+    id: string,
+    from: SubmissionStatus,
+    decision: SubmissionDecision,
+    queries: Queries,
+  ): Promise<boolean> {
     const { numUpdatedRows } = await queries
       .updateTable('submissions')
       .set({
@@ -307,7 +312,7 @@ function recordOf(row: Selectable<SubmissionTable>): SubmissionRecord {
     agentName: row.agent_name,
     softwareId: row.software_id,
     userAgent: row.user_agent,
-    reasons: JSON.parse(row.reasons) as Reason[],
+    reasons: JSON.parse(row.reasons) as SubmissionReason[],
     duplicateOf: row.duplicate_of,
     madeSoftware: row.made_software === 1,
     decidedAtMs: row.decided_at_ms,

@@ -5,7 +5,7 @@ import { DAY_MS } from '../../classify/known/calendar.ts'
  * most frequent and the most recent.
  */
 export class VersionTally {
-  readonly #versions = new Map<string, Counted>()
+  readonly #versions = new Map<string, VersionCount>()
 
   /** Parses the output of `text`. */
   static parse(text: string): VersionTally {
@@ -47,7 +47,7 @@ export class VersionTally {
   }
 }
 
-interface Counted {
+interface VersionCount {
   requests: number
   lastSeenMs: number
 }

@@ -5,11 +5,8 @@ import type { EventTables } from './tables/events.ts'
 import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
-import type { ManagerTables } from './tables/managers.ts'
 import type { OAuthTables } from './tables/oauth.ts'
 import type { PolicyTables } from './tables/policies.ts'
-import type { RateLimitTables } from './tables/rate-limits.ts'
-import type { ReplayTables } from './tables/replays.ts'
 import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
 import type { SubmissionTables } from './tables/submissions.ts'
@@ -44,3 +41,48 @@ export interface Tables
     TrustTables,
     UserTables,
     WebhookTables {}
+
+interface ManagerTables {
+  detections: DetectionTable
+  traffic: TrafficTable
+}
+
+/** Answers of `/detect`, for feedback that arrives at another process. Bounded: the oldest are deleted. */
+interface DetectionTable {
+  /** The id of the request. */
+  id: string
+  at_ms: number
+  /** JSON: the verdict. */
+  document: string
+}
+
+/** The requests of each process in its last second. Bounded: one row for each process of the last hour. */
+interface TrafficTable {
+  process: string
+  at_ms: number
+  /** JSON: sums. */
+  document: string
+}
+
+interface RateLimitTables {
+  rate_limits: RateLimitTable
+}
+
+interface RateLimitTable {
+  /** The plan and the principal. */
+  key: string
+  /** Requests in the window. */
+  points: number
+  ends_at_ms: number
+}
+
+interface ReplayTables {
+  replays: ReplayTable
+}
+
+/** A proof that was used and must not be used again. */
+interface ReplayTable {
+  /** A digest. */
+  id: string
+  expires_at_ms: number
+}

@@ -13,7 +13,7 @@ export interface KeptAnswer {
 }
 
 /** A request that this process is running. */
-export interface Begun {
+export interface RunningRequest {
   readonly principal: string
   readonly key: string
   readonly beganAtMs: number
@@ -21,7 +21,7 @@ export interface Begun {
 
 type Beginning =
   /** The caller must run it, then call `finish` or `abandon`. */
-  | { readonly kind: 'new'; readonly begun: Begun }
+  | { readonly kind: 'new'; readonly begun: RunningRequest }
   /** Another request with this key is still running. */
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly answer: KeptAnswer }
@@ -42,7 +42,7 @@ export class IdempotencyStore {
 
   async begin(principal: string, key: string, requestHash: string, nowMs: number): Promise<Beginning> {
     for (;;) {
-      const begun: Begun = { principal, key, beganAtMs: nowMs }
+      const begun: RunningRequest = { principal, key, beganAtMs: nowMs }
       if (await this.#inserted(begun, requestHash)) return { kind: 'new', begun }
       const row = await this.#at(begun)
       // The row was deleted between the two queries.
@@ -62,7 +62,7 @@ export class IdempotencyStore {
    * `false`: it took so long that another request took over. Call it in the
    * transaction of the request if possible.
    */
-  async finish(begun: Begun, answer: KeptAnswer, queries: Queries = this.#db): Promise<boolean> {
+  async finish(begun: RunningRequest, answer: KeptAnswer, queries: Queries = this.#db): Promise<boolean> {
     const { principal, key } = begun
     const { status, headers, body } = answer
     const { numUpdatedRows } = await queries
@@ -81,7 +81,7 @@ export class IdempotencyStore {
   }
 
   /** Discards the record, so that a retry runs as the first request. */
-  async abandon({ principal, key, beganAtMs }: Begun): Promise<void> {
+  async abandon({ principal, key, beganAtMs }: RunningRequest): Promise<void> {
     await this.#db
       .deleteFrom('idempotency')
       .where('principal', '=', principal)
@@ -112,7 +112,7 @@ export class IdempotencyStore {
     return Number(numDeletedRows)
   }
 
-  async #inserted({ principal, key, beganAtMs }: Begun, requestHash: string): Promise<boolean> {
+  async #inserted({ principal, key, beganAtMs }: RunningRequest, requestHash: string): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.#db
       .insertInto('idempotency')
       .values({ principal, key_digest: digestOf(principal, key), ...fresh(requestHash, beganAtMs) })
@@ -121,7 +121,7 @@ export class IdempotencyStore {
     return (numInsertedOrUpdatedRows ?? 0n) > 0n
   }
 
-  #at({ principal, key }: Begun): Promise<IdempotencyTable | undefined> {
+  #at({ principal, key }: RunningRequest): Promise<IdempotencyTable | undefined> {
     return this.#db
       .selectFrom('idempotency')
       .selectAll()
@@ -131,7 +131,11 @@ export class IdempotencyStore {
   }
 
   /** If several requests find it free, one takes it over. */
-  async #takenOver(row: IdempotencyTable, { beganAtMs }: Begun, requestHash: string): Promise<boolean> {
+  async #takenOver(
+    row: IdempotencyTable,
+    { beganAtMs }: RunningRequest,
+    requestHash: string,
+  ): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
       .updateTable('idempotency')
       .set(fresh(requestHash, beganAtMs))

@@ -1,4 +1,4 @@
-import type { Told } from '../../../store/catalogue/feedback.ts'
+import type { FeedbackCount } from '../../../store/catalogue/feedback.ts'
 import type { SubmissionRecord } from '../../../store/catalogue/submissions.ts'
 import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
 
@@ -22,12 +22,12 @@ export interface TrialFigures {
 export function figuresOf(
   { softwareId }: SubmissionRecord,
   trial: Trial,
-  told: readonly Told[],
+  told: readonly FeedbackCount[],
 ): TrialFigures {
   const isOwn = ({ agentId }: VerdictCount) => agentId !== null && agentId === softwareId
   const isElse = (each: VerdictCount) =>
     each.verdict === 'human' || (each.verdict === 'agent' && !isOwn(each))
-  const isOther = (each: Told) => each.softwareId !== null && each.softwareId !== softwareId
+  const isOther = (each: FeedbackCount) => each.softwareId !== null && each.softwareId !== softwareId
   const agents = told.filter((each) => each.told === 'agent')
   return {
     trial,

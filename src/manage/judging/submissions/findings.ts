@@ -1,4 +1,4 @@
-import type { Reason } from '../../../store/catalogue/submissions.ts'
+import type { SubmissionReason } from '../../../store/catalogue/submissions.ts'
 
 /** What a finding does to a submission. */
 export type Effect =
@@ -13,7 +13,7 @@ export type Effect =
 
 export type FindingCode = keyof typeof EFFECTS
 
-export interface Finding extends Reason {
+export interface Finding extends SubmissionReason {
   readonly code: FindingCode
 }
 

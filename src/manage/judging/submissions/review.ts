@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parseSoftware } from '../../../classify/known/software.ts'
 import type { Queries } from '../../../store/engine/database.ts'
-import type { Decision, NamedSoftware, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
+import type { SubmissionDecision, NamedSoftware, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
 import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
 import { type Actor, changed } from '../../http/audit.ts'
 import type { JudgingContext } from '../context.ts'
@@ -84,7 +84,7 @@ async function promote(
       // Events lock the Sightings first and the trial counts second. The same order here avoids a deadlock.
       await store.sightings.lock(queries)
       const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
-      const decision: Decision = {
+      const decision: SubmissionDecision = {
         status: 'accepted',
         softwareId: software.id,
         madeSoftware,
@@ -134,7 +134,7 @@ async function rollBack(record: SubmissionRecord, actor: Actor, management: Judg
   const { type, value } = record
   const softwareId = record.softwareId!
   await changed(store, actor, changeOf('rollback', record, softwareId), atMs, async (queries) => {
-    const decision: Decision = {
+    const decision: SubmissionDecision = {
       ...record,
       status: 'rejected',
       decidedAtMs: atMs,
@@ -151,7 +151,7 @@ async function rollBack(record: SubmissionRecord, actor: Actor, management: Judg
 /** Only applies if the submission is unchanged: of two simultaneous decisions the second gets a Refusal. */
 async function decide(
   record: SubmissionRecord,
-  decision: Decision,
+  decision: SubmissionDecision,
   queries: Queries,
   { store }: JudgingContext,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { JA4_TYPES, type Ja4Type } from '../../../classify/known/fingerprint-for
 import { readSighting } from '../../../plane/sighting-document.ts'
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { Store } from '../../../store/store.ts'
-import type { Registered, Seen } from '../../../store/catalogue/submissions.ts'
+import type { Registered, FingerprintTraffic } from '../../../store/catalogue/submissions.ts'
 import type { VerdictCount } from '../../../store/catalogue/trials.ts'
 import { knowledgeOf } from '../detection.ts'
 import type { JudgingContext } from '../context.ts'
@@ -21,7 +21,7 @@ export async function surroundingsOf(
   const names = await namesIn(store, management.nowMs())
   const registered = new Map<string, Registered[]>()
   const waiting = new Map<string, WaitingSubmission[]>()
-  const seen = new Map<string, Seen>()
+  const seen = new Map<string, FingerprintTraffic>()
   const counted = new Map<string, readonly VerdictCount[]>()
   for (const [type, values] of valuesOf(list)) {
     for (const each of await store.submissions.registered(type, values))
