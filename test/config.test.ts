@@ -14,6 +14,7 @@ import {
 } from '../src/config/config.ts'
 import { variablesOf } from '../src/config/layers.ts'
 import type { Item } from '../src/config/items.ts'
+import { readValue } from '../src/config/kinds.ts'
 import { SETTINGS } from '../src/config/schema.ts'
 import { ConfigFault, type Problem, parsePolicyText, readSource } from '../src/config/source.ts'
 import { Fault } from '../src/shared/fault.ts'
@@ -713,7 +714,7 @@ function sampleOf(item: Item, pointer: string): string | null {
 
 function isTaken(item: Extract<Item, { item: 'setting' }>, text: string): boolean {
   try {
-    return item.kind.parse(item.kind.fromText(text)) !== item.fallback
+    return readValue(item.kind, item.kind.fromText(text)) !== item.fallback
   } catch {
     return false
   }

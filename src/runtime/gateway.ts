@@ -16,7 +16,7 @@ import { InvestigationDesk } from '../proxy/request/investigation-line.ts'
 import { SingleWorker } from '../proxy/worker/single-worker.ts'
 import { endStart } from '../proxy/connection/garbage.ts'
 import { WorkerPool } from '../proxy/worker/worker-pool.ts'
-import { AgentProofs } from './agent-proofs.ts'
+import { AgentProofs } from './gateway/agent-proofs.ts'
 import { type EncryptionKeyPart, encryptionKeyPart, loadCredentials } from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
 import { CertificatePart, SigningKeyPart, TICKET_KEY_LIFE_MS, TicketKeyPart } from './live-parts.ts'
@@ -25,8 +25,8 @@ import {
   addPoolMetrics,
   addReceivedMetrics,
   addSightingFileMetrics,
-} from './gateway-metrics.ts'
-import type { GatewaySettings } from './gateway-settings.ts'
+} from './gateway/gateway-metrics.ts'
+import type { GatewaySettings } from './gateway/gateway-settings.ts'
 import type { ManagePort } from './manage-port.ts'
 import { addBuildInfo, managementCode, type ManagementCode, portCode } from './management-code.ts'
 import {

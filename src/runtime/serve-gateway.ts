@@ -2,7 +2,7 @@ import { createLog, type Log } from '../shared/log.ts'
 import type { ExitCode } from '../terminal/command.ts'
 import { checkListenPlaces, type ListenWish } from './listen-check.ts'
 import { Gateway } from './gateway.ts'
-import type { GatewaySettings } from './gateway-settings.ts'
+import type { GatewaySettings } from './gateway/gateway-settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { GRACE_MS, type Running, serve } from './serve.ts'
 

@@ -1,17 +1,17 @@
 import { join } from 'node:path'
-import { PlaceLookups } from '../identity/address/place-lookups.ts'
-import { ReverseDns } from '../identity/address/reverse-dns.ts'
-import { DocumentMetrics } from '../identity/fetch/document-metrics.ts'
-import { Investigations } from '../identity/verify/investigations.ts'
-import type { AsnFile } from '../identity/address/asn-file.ts'
-import { KeyDirectories } from '../identity/verify/key-directories.ts'
-import { ReplayFloor } from '../identity/verify/replay-floor.ts'
-import { SKEW_S } from '../identity/verify/web-bot-auth.ts'
-import type { Log } from '../shared/log.ts'
-import type { Metrics } from '../shared/metrics.ts'
+import { PlaceLookups } from '../../identity/address/place-lookups.ts'
+import { ReverseDns } from '../../identity/address/reverse-dns.ts'
+import { DocumentMetrics } from '../../identity/fetch/document-metrics.ts'
+import { Investigations } from '../../identity/verify/investigations.ts'
+import type { AsnFile } from '../../identity/address/asn-file.ts'
+import { KeyDirectories } from '../../identity/verify/key-directories.ts'
+import { ReplayFloor } from '../../identity/verify/replay-floor.ts'
+import { SKEW_S } from '../../identity/verify/web-bot-auth.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Metrics } from '../../shared/metrics.ts'
 import type { GatewaySettings } from './gateway-settings.ts'
-import { AsnPart } from './live-parts.ts'
-import { Reloader } from './reload.ts'
+import { AsnPart } from '../live-parts.ts'
+import { Reloader } from '../reload.ts'
 
 /** How claims of agents are checked for all workers: keys, names and networks. */
 export class AgentProofs {
@@ -45,7 +45,7 @@ export class AgentProofs {
     })
   }
 
-  /** Loads the list of networks. `null`: there is none. */
+  /** Loads the list of networks. `null`: not configured. */
   async load(log: Log): Promise<{ readonly reloader: Reloader<AsnFile> } | null> {
     if (this.#asnFile === null) return null
     const loaded = await Reloader.load(this.#asnFile, log)

@@ -1,8 +1,8 @@
-import type { SightingFile } from '../manage/intake/sighting-file.ts'
-import type { KeyPair } from '../proxy/tls/key-pair.ts'
-import type { WorkerPool } from '../proxy/worker/worker-pool.ts'
-import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
-import type { Metrics } from '../shared/metrics.ts'
+import type { SightingFile } from '../../manage/intake/sighting-file.ts'
+import type { KeyPair } from '../../proxy/tls/key-pair.ts'
+import type { WorkerPool } from '../../proxy/worker/worker-pool.ts'
+import { addProcessMetrics } from '../../proxy/worker/worker-metrics.ts'
+import type { Metrics } from '../../shared/metrics.ts'
 
 export function addCertificateMetrics(metrics: Metrics, inUse: () => readonly KeyPair[]): void {
   metrics.gauge('certificate_not_after_timestamp_seconds', 'When each certificate expires.', 'first', () =>
