@@ -137,7 +137,9 @@ function sortIn(text: string): SignatureSort {
 }
 
 /** Throws a Refusal that says of each invalid fingerprint which part of it is wrong. */
-function askedFor(query: Readonly<Partial<Record<Ja4Type, string | undefined>>>): readonly LookupFingerprint[] {
+function askedFor(
+  query: Readonly<Partial<Record<Ja4Type, string | undefined>>>,
+): readonly LookupFingerprint[] {
   const asked: LookupFingerprint[] = JA4_TYPES.flatMap((type) => {
     const values = query[type] === undefined ? [] : query[type].split(',').map((each) => each.trim())
     return [...new Set(values)].map((value) => ({ type, value }))

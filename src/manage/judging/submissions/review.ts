@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
 import { parseSoftware } from '../../../classify/known/software.ts'
 import type { Queries } from '../../../store/engine/database.ts'
-import type { SubmissionDecision, NamedSoftware, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
+import type {
+  SubmissionDecision,
+  NamedSoftware,
+  SubmissionRecord,
+} from '../../../store/catalogue/submissions.ts'
 import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
 import { type Actor, changed } from '../../http/audit.ts'
 import type { JudgingContext } from '../context.ts'
