@@ -3,7 +3,6 @@ import { Fault } from '../shared/fault.ts'
 import { Guide } from '../shared/guide.ts'
 import { HELP, USAGE } from '../terminal/arguments.ts'
 import type { Action, CommandEntry } from '../terminal/command.ts'
-import type { Io } from '../terminal/io.ts'
 import { markdownPage } from '../terminal/markdown-page.ts'
 import { showPaged } from '../terminal/pager.ts'
 import { runCli } from './cli.ts'
@@ -13,7 +12,10 @@ import { runCli } from './cli.ts'
  * `TOPIC.md` is the page even if a command has the same name.
  */
 export function help(entries: readonly CommandEntry[], guide = new Guide()): Action {
-  const names = [...entries, ...guide.pages].map((each) => ('topic' in each ? each.topic : each.name))
+  const topics = guide.pages.map(({ topic }) => topic)
+  const names = [...new Set([...entries.map(({ name }) => name), ...topics])]
+  const isCommand = (name: string) => entries.some((entry) => entry.name === name)
+  const nameOf = (topic: string) => (isCommand(topic) ? `${topic}.md` : topic)
   return {
     name: 'help',
     summary: 'Show the help of a command, or a page of the manual',
@@ -38,22 +40,19 @@ export function help(entries: readonly CommandEntry[], guide = new Guide()): Act
     run: async ({ operands }, io) => {
       const [name = '', subcommand] = operands
       const page = guide.page(name.replace(/\.md$/, ''))
-      if (name === '' || entries.some((entry) => entry.name === name)) {
+      if (name === '' || isCommand(name)) {
         const exitCode = await runCli(entries, [...operands, `--${HELP.name}`], io)
-        if (page !== null) io.stdout.write(`\nA page of the manual: gatehouse help ${page.topic}.md\n`)
+        if (page !== null) io.stdout.write(`\nA page of the manual: gatehouse help ${nameOf(page.topic)}\n`)
         return exitCode
       }
       if (page === null) throw new Fault(USAGE, unknown(name, names, guide))
       if (subcommand !== undefined) throw new Fault(USAGE, `unexpected operand "${subcommand}"`)
-      await showPage(guide.text(page), io)
+      const text = guide.text(page)
+      if (io.isTerminal) await showPaged(markdownPage(text, io, nameOf), io)
+      else io.stdout.write(text)
       return 0
     },
   }
-}
-
-async function showPage(text: string, io: Io): Promise<void> {
-  if (io.isTerminal) await showPaged(markdownPage(text, io), io)
-  else io.stdout.write(text)
 }
 
 function unknown(name: string, names: readonly string[], guide: Guide): string {

@@ -6,49 +6,58 @@ import { wrap } from './help.ts'
 import { type Io, paint } from './io.ts'
 import { columnsOf } from './table.ts'
 
-/** A page of the manual for a terminal: wrapped to its width, with headings, code and tables set off. */
-export function markdownPage(text: string, io: Io): string {
-  return `${linesOf(parseMarkdown(text), Math.min(io.columns, COLUMNS_MAX), io).join('\n')}\n`
+/**
+ * A page of the manual for a terminal: wrapped to its width, with headings, code and tables set off. `nameOf` is what to
+ * type for another page.
+ */
+export function markdownPage(text: string, io: Io, nameOf = (topic: string) => topic): string {
+  const width = Math.min(io.columns, COLUMNS_MAX)
+  return `${linesOf(parseMarkdown(text), width, { io, nameOf }).join('\n')}\n`
 }
 
-function linesOf(blocks: readonly Block[], width: number, io: Io): string[] {
+interface Look {
+  readonly io: Io
+  nameOf(topic: string): string
+}
+
+function linesOf(blocks: readonly Block[], width: number, look: Look): string[] {
   return blocks.flatMap((block, index) => {
-    const lines = blockLines(block, width, io)
+    const lines = blockLines(block, width, look)
     return index === 0 ? lines : ['', ...lines]
   })
 }
 
-function blockLines(block: Block, width: number, io: Io): string[] {
+function blockLines(block: Block, width: number, look: Look): string[] {
   switch (block.kind) {
     case 'heading':
-      return [paint(io, block.level === 1 ? ['bold', 'underline'] : 'bold', plainText(block.spans))]
+      return [paint(look.io, block.level === 1 ? ['bold', 'underline'] : 'bold', plainText(block.spans))]
     case 'paragraph':
-      return wrapped(inline(block.spans, io), width)
+      return wrapped(inline(block.spans, look), width)
     case 'code':
-      return block.text.split('\n').map((line) => `${MARGIN}${paint(io, 'cyan', line)}`.trimEnd())
+      return block.text.split('\n').map((line) => `${MARGIN}${paint(look.io, 'cyan', line)}`.trimEnd())
     case 'quote':
-      return linesOf(block.blocks, width - 2, io).map((line) => `${paint(io, 'dim', '│')} ${line}`)
+      return linesOf(block.blocks, width - 2, look).map((line) => `${paint(look.io, 'dim', '│')} ${line}`)
     case 'list':
       return block.items.flatMap((item, index) => {
         const mark = block.isOrdered ? `${index + 1}. ` : '- '
         const margin = ' '.repeat(mark.length)
-        const tight = item.flatMap((each) => blockLines(each, width - mark.length, io))
+        const tight = item.flatMap((each) => blockLines(each, width - mark.length, look))
         return tight.map((line, at) => (at === 0 ? mark : line === '' ? '' : margin) + line)
       })
     case 'table':
-      return tableLines([block.head, ...block.rows], width, io)
+      return tableLines([block.head, ...block.rows], width, look)
   }
 }
 
 /** As columns. If that leaves no room for the last one, which is wrapped, each row is a list. */
-function tableLines(rows: readonly Cells[], width: number, io: Io): string[] {
-  const [head = [], ...body] = rows.map((row) => row.map((cell) => inline(cell, io)))
+function tableLines(rows: readonly Cells[], width: number, look: Look): string[] {
+  const [head = [], ...body] = rows.map((row) => row.map((cell) => inline(cell, look)))
   const widths = head.map((_, column) =>
     Math.max(...[head, ...body].map((row) => shownWidth(row[column] ?? ''))),
   )
   const margin = widths.slice(0, -1).reduce((sum, each) => sum + each + GAP.length, 0)
   if (width - margin < Math.min(widths.at(-1)!, LAST_COLUMN_MIN)) return asLists(head, body, width)
-  const titles = head.map((title) => eachWord(title, (word) => paint(io, 'bold', word)))
+  const titles = head.map((title) => eachWord(title, (word) => paint(look.io, 'bold', word)))
   return [titles, ...body].flatMap((row) => {
     const start = row
       .slice(0, -1)
@@ -80,24 +89,24 @@ function shownWidth(text: string): number {
   return columnsOf(stripVTControlCharacters(text))
 }
 
-function inline(spans: readonly Span[], io: Io): string {
-  return spans.map((span) => spanText(span, io)).join('')
+function inline(spans: readonly Span[], look: Look): string {
+  return spans.map((span) => spanText(span, look)).join('')
 }
 
-function spanText(span: Span, io: Io): string {
+function spanText(span: Span, look: Look): string {
   const styled = (style: Parameters<typeof paint>[1], text: string) =>
-    eachWord(text, (word) => paint(io, style, word))
+    eachWord(text, (word) => paint(look.io, style, word))
   switch (span.kind) {
     case 'text':
       return span.text
     case 'code':
-      return io.colour ? styled('cyan', span.text) : `\`${span.text}\``
+      return look.io.colour ? styled('cyan', span.text) : `\`${span.text}\``
     case 'strong':
-      return styled('bold', inline(span.spans, io))
+      return styled('bold', inline(span.spans, look))
     case 'emphasis':
-      return styled('italic', inline(span.spans, io))
+      return styled('italic', inline(span.spans, look))
     case 'link':
-      return styled('underline', inline(span.spans, io)) + paint(io, 'dim', targetOf(span))
+      return styled('underline', inline(span.spans, look)) + paint(look.io, 'dim', targetOf(span, look))
   }
 }
 
@@ -107,9 +116,9 @@ function eachWord(text: string, styled: (word: string) => string): string {
 }
 
 /** Where to read on, unless the text of the link says it. */
-function targetOf({ href, spans }: Extract<Span, { kind: 'link' }>): string {
+function targetOf({ href, spans }: Extract<Span, { kind: 'link' }>, { nameOf }: Look): string {
   const link = guideLink(href)
-  if (link !== null) return ` (help ${link.topic})`
+  if (link !== null) return ` (help ${nameOf(link.topic)})`
   if (href.startsWith('#') || plainText(spans) === href) return ''
   return ` (${HAS_SCHEME.test(href) ? href : join('config/guide', href)})`
 }

@@ -75,6 +75,10 @@ hour  place
       small landing stage at the mill
 `,
   )
+  assert.match(
+    markdownPage('[Top](top.md)', memoryIo(), (topic) => `${topic}.md`),
+    /^Top \(help top\.md\)$/m,
+  )
   const coloured = markdownPage(FERRY, memoryIo('', { colour: true }))
   assert.ok(coloured.includes('\x1b[1m\x1b[4mThe ferry\x1b[24m\x1b[22m'), coloured)
   assert.ok(coloured.includes('\x1b[36mgatehouse\x1b[39m \x1b[36mtop\x1b[39m'))
@@ -138,8 +142,13 @@ test('help lists the topics, and completion offers them', async (t) => {
   await runCli(COMMANDS, ['help'], io)
   assert.match(io.out, /\nTopics:\n {2}what-the-app-sees /)
   for (const { topic } of new Guide().pages) assert.ok(io.out.includes(`\n  ${topic} `), topic)
+  // Once, although it is also a command.
+  assert.equal(
+    (await run(t, ['completion', 'bash'])).out.match(/words='[^']*\btop\b[^']*\bferry\b[^']*'/g)?.length,
+    1,
+  )
   for (const shell of ['bash', 'zsh', 'fish'])
-    assert.match((await run(t, ['completion', shell])).out, /keys help completion top ferry settings metrics/)
+    assert.match((await run(t, ['completion', shell])).out, /keys help completion ferry settings metrics/)
 })
 
 test('the program finds the manual in its package', async () => {

@@ -10,13 +10,15 @@ import { GATEHOUSE } from '../e2e/programs.ts'
 
 /**
  * `npm run picture`: starts the demo with a policy that blocks spoofed browsers, lets a browser visit its app, and writes
- * the picture of the dashboard that the README shows, once the plot of five minutes is full.
+ * the picture of the dashboard that the README shows, once the plot has a shape and a blocked request is in sight.
  */
 const FILE = 'config/guide/dashboard.png'
 const BYTES_MAX = 150_000
 const POLICY = 'config/block-spoofed-browsers.yaml'
-const VIEWPORT = { width: 1_180, height: 740 }
-const TRAFFIC_MS = 300_000
+const VIEWPORT = { width: 1_280, height: 740 }
+const TRAFFIC_MS = 220_000
+/** One of the first rows of the feed. */
+const SHOWS_A_BLOCK = `[...document.querySelectorAll('.feed li')].slice(0, 3).some((row) => row.textContent.includes('block:'))`
 const VISIT_EVERY_MS = 700
 
 const folder = mkdtempSync(join(tmpdir(), 'picture-'))
@@ -61,6 +63,7 @@ async function photograph(link: string): Promise<void> {
       await visitor.goto('https://localhost:8443/')
       await visitor.waitForTimeout(VISIT_EVERY_MS)
     }
+    await page.waitForFunction(SHOWS_A_BLOCK)
     await page.screenshot({ path: FILE })
   } finally {
     await browser.close()
