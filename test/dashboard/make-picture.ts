@@ -17,8 +17,9 @@ const BYTES_MAX = 150_000
 const POLICY = 'config/block-spoofed-browsers.yaml'
 const VIEWPORT = { width: 1_280, height: 740 }
 const TRAFFIC_MS = 220_000
-/** One of the first rows of the feed. */
-const SHOWS_A_BLOCK = `[...document.querySelectorAll('.feed li')].slice(0, 3).some((row) => row.textContent.includes('block:'))`
+/** Rows of the feed that are in the picture. */
+const ROWS_SEEN = 3
+const LOOK_EVERY_MS = 50
 const VISIT_EVERY_MS = 700
 
 const folder = mkdtempSync(join(tmpdir(), 'picture-'))
@@ -63,11 +64,16 @@ async function photograph(link: string): Promise<void> {
       await visitor.goto('https://localhost:8443/')
       await visitor.waitForTimeout(VISIT_EVERY_MS)
     }
-    await page.waitForFunction(SHOWS_A_BLOCK)
+    while (!(await showsABlock(page))) await page.waitForTimeout(LOOK_EVERY_MS)
     await page.screenshot({ path: FILE })
   } finally {
     await browser.close()
   }
+}
+
+async function showsABlock(page: Page): Promise<boolean> {
+  const rows = await page.locator('.feed li').allTextContents()
+  return rows.slice(0, ROWS_SEEN).some((text) => text.includes('block:'))
 }
 
 /** Replaces the policy file of the demo, which is loaded again when it changes. */
