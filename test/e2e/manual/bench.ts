@@ -77,6 +77,7 @@ export async function startBench(t: Test): Promise<Bench> {
     ['port 443', `port ${port}`],
     ['http://localhost:3000', app.url],
     [' test/', ` ${resolve('test')}/`],
+    [' config/', ` ${resolve('config')}/`],
   ] as const
   const shell = async (example: string, { input, variables: more = {}, instead = [] }: ShellOptions = {}) => {
     let script = example

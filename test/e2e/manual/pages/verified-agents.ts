@@ -1,0 +1,7 @@
+import assert from 'node:assert/strict'
+import { parsePolicyText } from '../../../../src/config/source.ts'
+import type { Examples } from '../bench.ts'
+
+export const examples: Examples = [
+  ['# policy.yaml', (_, example) => assert.equal(parsePolicyText(example, 'page').policy.rules.length, 3)],
+]
