@@ -169,12 +169,9 @@ export class FleetProxy {
     metrics.counter('bus_reconnects_total', 'Connections to NATS made after the first.', () => [
       { labels: {}, value: connection.reconnects },
     ])
-    metrics.gauge(
-      'snapshot_refused',
-      '1 while a newer Snapshot is no good for this version.',
-      'first',
-      () => [{ labels: {}, value: Number(this.#bus.followed.refused !== null) }],
-    )
+    metrics.gauge('snapshot_refused', '1 while this version cannot use a newer Snapshot.', 'first', () => [
+      { labels: {}, value: Number(this.#bus.followed.refused !== null) },
+    ])
     const help = '1 for the origin of the Snapshot in use; none: the proxy waits for its first one.'
     metrics.gauge('snapshot_source', help, 'first', () =>
       SNAPSHOT_ORIGINS.map((source) => ({ labels: { source }, value: Number(source === this.#source) })),

@@ -129,12 +129,11 @@ export const DOCUMENT = 'config/METRICS.md'
 const FEED_KEY = feedKeyOf(parseFeedPrivateKey(makeFeedPrivateKey())).text
 const INTRODUCTION = `# Metrics
 
-What \`/metrics\` on the management port says, of which command. Made of what running processes say, by
-\`npm run metrics:docs\`; not to be edited by hand.
+What \`/metrics\` on the management port offers, and for which command. Made from running processes by \`npm run metrics:docs\`;
+do not edit it by hand.
 
-Labels have values from lists in the program, or names from its configuration; nothing that a client sends is one, and
-what it sends can make no more than 1,500 series of a process, whoever sends how much. Of several workers counters are added
-up. Asked for with \`Accept: application/openmetrics-text\`, as Prometheus does, the buckets of
-\`gatehouse_request_duration_seconds\` name a decision that fell into them: by its id \`GET /v1/requests/{id}\`, the app's
-\`X-Agent-Decision-Id\` and error pages have the same request.
+Label values come from lists in the program, or are names from its configuration. They never come from clients, and clients
+can cause at most 1,500 series of a process. Counters of several workers are added up. With \`Accept:
+application/openmetrics-text\`, as Prometheus sends it, the buckets of \`gatehouse_request_duration_seconds\` name an example
+decision. \`GET /v1/requests/{id}\`, the app's \`X-Agent-Decision-Id\` and error pages have the same id.
 `

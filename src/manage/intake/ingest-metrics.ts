@@ -17,7 +17,7 @@ export class IngestMetrics {
     count('sightings_stored_total', 'Sightings in the database, and in statistics.', () => counts.stored)
     const duplicates = 'Sightings that came once more, and were not counted again.'
     count('sightings_duplicate_total', duplicates, () => counts.duplicates)
-    const refused = 'What came in the place of Sightings and is none, and was left out.'
+    const refused = 'Invalid Sightings, which were dropped.'
     count('sightings_refused_total', refused, () => counts.refused)
     const failures = 'Groups of Sightings that the database could not take; the proxies keep them.'
     count('ingest_failures_total', failures, () => counts.failures)

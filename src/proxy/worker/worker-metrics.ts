@@ -56,10 +56,9 @@ export class WorkerMetrics {
     this.#addSightings(sources.recorder)
     if (sources.spans !== null) this.#addSpans(sources.spans)
     if (sources.accessLog !== null) this.#addAccessLog(sources.accessLog)
-    const help =
-      'Clients, and TLS hellos that nobody is known to have, of which it is known what they asked for lately.'
+    const help = 'Clients, and TLS hellos without a known owner, whose recent requests are remembered.'
     this.#metrics.gauge('traffic_remembered', help, 'sum', () => one(sources.traffic.size))
-    const waiting = 'Requests that wait for the key of who has signed them.'
+    const waiting = 'Signed requests that wait for the key of their signer.'
     this.#metrics.gauge('signatures_waiting', waiting, 'sum', () => one(sources.waiting()))
     addProcessMetrics(this.#metrics)
   }
@@ -128,7 +127,7 @@ export class WorkerMetrics {
   #addRequests(expressions: CountSources['expressions']): void {
     const metrics = this.#metrics
     const help =
-      'Requests answered, by verdict, category of the agent (none: it is no agent, or one that nobody knows), action and class of status (none: the client left first).'
+      'Requests answered, by verdict, category of the agent (none: not a known agent), action and class of status (none: the client left first).'
     metrics.counter('requests_total', help, () => this.#requests.samples())
     metrics.histogram('request_duration_seconds', 'From head to the end of the answer.', this.#durations)
     const detection = `To judge a request and to decide on it; of one request in ${DETECTIONS_TIMED}.`
