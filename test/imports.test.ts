@@ -146,6 +146,9 @@ const OF_MANAGEMENT = [
   ...['@koa/router', '@koa/bodyparser', 'oidc-provider', 'jsonwebtoken', '@simplewebauthn/server'],
 ]
 
+/** A declaration at the top of a file. */
+const TYPE = /^(?:export )?(?:abstract )?(?:interface|type|class) (\w+)/gm
+
 /** What may stand between `import` or `export` and `from`. */
 const CLAUSE = /^(?!(?:import|export)$)(?:[\w$]+|[{},*])$/
 
@@ -188,6 +191,18 @@ test('no folder of src/ is a heap', async () => {
   )
   assert.deepEqual(
     heaps.map(([folder, each]) => `src/${folder}: ${each.length} files`),
+    [],
+  )
+})
+
+test('a type name of the management plane has one meaning', async () => {
+  const found = globSync('src/manage/**/*.ts').flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(TYPE)].map(([, name]) => ({ name, path })),
+  )
+  assert.ok(found.length > 100)
+  const several = [...Map.groupBy(found, ({ name }) => name)].filter(([, places]) => places.length > 1)
+  assert.deepEqual(
+    several.map(([name, places]) => `${name}: ${places.map(({ path }) => path).join(', ')}`),
     [],
   )
 })

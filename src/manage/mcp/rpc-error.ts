@@ -3,13 +3,11 @@ import { refusalFor } from '../http/problem.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
-type RpcId = string | number | null
-
 /** Answers with a JSON-RPC error for anything that was thrown before a message reached the SDK. */
 export function sayRpcError(
   ctx: RequestContext,
   error: unknown,
-  id: RpcId,
+  id: string | number | null,
   failed: (error: Error) => void,
 ): void {
   const refusal = refusalFor(error)
@@ -29,7 +27,7 @@ export function sayRpcError(
 }
 
 /** The id of a message that may be invalid otherwise. */
-export function rpcIdIn(message: unknown): RpcId {
+export function rpcIdIn(message: unknown): string | number | null {
   if (typeof message !== 'object' || message === null || !('id' in message)) return null
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null
 }

@@ -2,7 +2,7 @@ import type Koa from 'koa'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { Fault } from '../../../shared/fault.ts'
 import { readBody } from '../../http/body.ts'
-import type { RequestState } from '../../http/router.ts'
+import type { RequestContext, RequestState } from '../../http/router.ts'
 import { putHead } from '../../http/front/head.ts'
 import type { AuthContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
@@ -16,8 +16,7 @@ import { INTERACTION_PATH, OPENID_CALLBACK, ROUTES } from './routes.ts'
 import { REGISTRATION_PATH, register } from './registration.ts'
 import { introspected, revoke } from './token-requests.ts'
 
-type Context = Koa.ParameterizedContext<RequestState>
-type OAuthEndpoint = (ctx: Context, management: AuthContext) => Promise<void>
+type OAuthEndpoint = (ctx: RequestContext, management: AuthContext) => Promise<void>
 
 /**
  * The endpoints below /oauth/, and /account, which uses the same sessions. oidc-provider implements the
@@ -82,7 +81,7 @@ const authorize = inBrowser(async (ctx, management) => {
   await byProvider(ctx, management)
 })
 
-function countBeginning(ctx: Context, { oauth, nowMs }: AuthContext): void {
+function countBeginning(ctx: RequestContext, { oauth, nowMs }: AuthContext): void {
   oauth.beginnings.count(ctx.state.address, nowMs())
 }
 
@@ -152,7 +151,11 @@ function inBrowser(answer: OAuthEndpoint): OAuthEndpoint {
 }
 
 /** Runs oidc-provider without sending its response. */
-async function run(provider: Provider, ctx: Context, management: AuthContext): Promise<KoaContextWithOIDC> {
+async function run(
+  provider: Provider,
+  ctx: RequestContext,
+  management: AuthContext,
+): Promise<KoaContextWithOIDC> {
   const inner = provider.createContext(ctx.req, ctx.res) as unknown as KoaContextWithOIDC
   // If the issuer has a path, the URLs of oidc-provider start with it.
   const { pathname } = new URL(management.publicUrl)
@@ -175,7 +178,7 @@ function composedOf(provider: Provider): (inner: KoaContextWithOIDC) => Promise<
 }
 
 /** OpenID Connect ignores `offline_access` without prompt=consent. Adds the prompt if it is missing. */
-function askForConsentWhenOffline(ctx: Context): void {
+function askForConsentWhenOffline(ctx: RequestContext): void {
   const query = new URLSearchParams(ctx.querystring)
   const isOffline = (query.get('scope') ?? '').split(' ').includes('offline_access')
   if (!isOffline || query.has('prompt')) return
@@ -184,7 +187,7 @@ function askForConsentWhenOffline(ctx: Context): void {
 }
 
 /** Counts failed client authentication and throttles the address. */
-async function throttle(ctx: Context, management: AuthContext): Promise<void> {
+async function throttle(ctx: RequestContext, management: AuthContext): Promise<void> {
   const refusal = new Refusal('invalid_token', 'unknown client or wrong credential')
   const address = ctx.state.address
   const said = await refusalAfterFailure(refusal, address, ctx.state.requestId, management)
@@ -233,5 +236,5 @@ const FOR_PEOPLE: ReadonlyMap<string, OAuthRoute> = new Map([
 const RESUME = /^\/oauth\/authorize\/[\w-]{1,64}$/
 const INTERACTION = new RegExp(`^${INTERACTION_PATH}[\\w-]{1,64}(?:/[\\w-]{1,32})?$`)
 const REGISTRATION_BYTES_MAX = 65_536
-const INNER = new WeakMap<Context, KoaContextWithOIDC>()
+const INNER = new WeakMap<RequestContext, KoaContextWithOIDC>()
 const COMPOSED = new WeakMap<Provider, (inner: KoaContextWithOIDC) => Promise<void>>()

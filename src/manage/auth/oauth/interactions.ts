@@ -1,6 +1,5 @@
-import type Koa from 'koa'
 import type { InteractionResults, Provider } from 'oidc-provider'
-import type { RequestState } from '../../http/router.ts'
+import type { RequestContext } from '../../http/router.ts'
 import type { Scope } from '../../http/access/principal.ts'
 import { OAuthError } from './answer.ts'
 import { ownMetadata, scopesWithin } from './clients.ts'
@@ -8,14 +7,13 @@ import type { OAuth } from './oauth.ts'
 import type { BrowserSession, HowSignedIn, Interaction } from './people.ts'
 import { INTERACTION_PATH, SESSION_S, sessionCookie } from './routes.ts'
 
-type Context = Koa.ParameterizedContext<RequestState>
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>
 type Client = NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>
 type Grant = InstanceType<Provider['Grant']>
 
 /** The interaction that waits in this browser. Throws an OAuthError if there is no such interaction. */
 export async function interactionOf(
-  ctx: Context,
+  ctx: RequestContext,
   provider: Provider,
   { people }: OAuth,
 ): Promise<Interaction> {
@@ -70,7 +68,7 @@ export async function interactionOf(
 }
 
 /** The session of this browser: the person signed in, and how to end it. */
-export async function sessionOf(ctx: Context, provider: Provider): Promise<BrowserSession> {
+export async function sessionOf(ctx: RequestContext, provider: Provider): Promise<BrowserSession> {
   const inner = provider.createContext(ctx.req, ctx.res)
   const session = await provider.Session.get(inner)
   return {
@@ -98,7 +96,7 @@ export async function sessionOf(ctx: Context, provider: Provider): Promise<Brows
 }
 
 /** Signs out the person who is signed in, so that nothing of their session passes to the next one. */
-async function leave(ctx: Context, details: Details, provider: Provider): Promise<void> {
+async function leave(ctx: RequestContext, details: Details, provider: Provider): Promise<void> {
   const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
   if (session.accountId === undefined) return
   details.session = undefined
