@@ -80,7 +80,7 @@ export interface AuthConfig {
   readonly openid: OpenidConfig | null
 }
 
-export interface OpenidConfig {
+interface OpenidConfig {
   readonly issuer: string
   readonly name: string
   readonly clientId: string

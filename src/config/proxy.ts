@@ -209,7 +209,7 @@ export interface ProxyConfig {
   } | null
 }
 
-export interface TlsConfig {
+interface TlsConfig {
   /** Empty: a development certificate. */
   readonly certificates: readonly CertificateConfig[]
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3'

@@ -140,10 +140,10 @@ export class Store {
     this.threatWindows = new ThreatWindowStore(db)
     this.traffic = new TrafficStore(db)
     this.trials = new TrialStore(db, kind)
-    this.trust = new TrustStore(db)
+    this.trust = new TrustStore(db, kind)
     this.users = new UserStore(db)
     this.webhookHealth = new WebhookHealthStore(db, kind)
-    this.webhooks = new WebhookStore(db)
+    this.webhooks = new WebhookStore(db, kind)
   }
 
   get kind(): Database['kind'] {

@@ -31,6 +31,21 @@ export function trustContract(kind: DatabaseKind): void {
     )
   })
 
+  test(`${kind}: entries that are added at once by several processes stay within a limit`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const stores = [await openAt(t, url), await openAt(t, url), await openAt(t, url)]
+    const added = await Promise.all(
+      stores.map((store, i) =>
+        store.transaction(async (queries) => {
+          if ((await store.trust.count(queries)) >= 1) return false
+          await store.trust.add({ ...record(`trs_${i}`, i), subject: `https://agent.example/${i}` }, queries)
+          return true
+        }),
+      ),
+    )
+    assert.equal(added.filter(Boolean).length, 1)
+  })
+
   test(`${kind}: of those who trust the same agent at once, one does`, async (t) => {
     const url = await freshUrl(kind, t)
     const store = await openAt(t, url)

@@ -27,6 +27,22 @@ export function webhooksContract(kind: DatabaseKind): void {
     assert.equal(other, false)
   })
 
+  test(`${kind}: webhooks that are added at once by several processes stay within a limit`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const stores = [await openAt(t, url), await openAt(t, url), await openAt(t, url)]
+    const added = await Promise.all(
+      stores.map((store, i) =>
+        store.transaction(async (queries) => {
+          if ((await store.webhooks.count(queries)) >= 1) return false
+          const secret = { id: `whs_${i}`, sealed: 'sealed', createdAtMs: i }
+          await store.webhooks.add(webhook(`whk_${i}`, i), secret, queries)
+          return true
+        }),
+      ),
+    )
+    assert.equal(added.filter(Boolean).length, 1)
+  })
+
   test(`${kind}: webhooks are listed newest first, and go with their secrets`, async (t) => {
     const store = await openAt(t, await freshUrl(kind, t))
     for (const [id, atMs] of [

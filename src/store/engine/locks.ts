@@ -18,4 +18,6 @@ export const LOCKS = {
   events: 7_164_201_913,
   leader: 7_164_201_914,
   gnapGrants: 7_164_201_915,
+  trust: 7_164_201_916,
+  webhooks: 7_164_201_917,
 } as const

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
-import type { Queries } from '../engine/database.ts'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
+import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import type { Severity } from '../engine/tables/events.ts'
 import { storedObject, storedTexts } from '../engine/stored.ts'
@@ -55,12 +56,16 @@ export interface WebhookSecret {
 
 export class WebhookStore {
   readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
+    this.#kind = kind
   }
 
+  /** For a limit: others that count wait until this transaction has added its own. */
   async count(queries: Queries): Promise<number> {
+    await lockUntilCommit(queries, this.#kind, 'webhooks')
     const counted = queries.selectFrom('webhooks').select(({ fn }) => fn.countAll<number>().as('total'))
     return Number((await counted.executeTakeFirstOrThrow()).total)
   }

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
-import type { Queries } from '../engine/database.ts'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
+import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { TrustTable } from '../engine/tables/trust.ts'
@@ -23,12 +24,16 @@ export type TrustKind = 'agent' | 'key'
 
 export class TrustStore {
   readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
+    this.#kind = kind
   }
 
+  /** For a limit: others that count wait until this transaction has added its own. */
   async count(queries: Queries): Promise<number> {
+    await lockUntilCommit(queries, this.#kind, 'trust')
     const counted = queries.selectFrom('trust').select(({ fn }) => fn.countAll<number>().as('total'))
     return Number((await counted.executeTakeFirstOrThrow()).total)
   }
