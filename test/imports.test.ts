@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['wire', 'classify'],
   ],
   'policy/expression.ts': ['npm:@marcbachmann/cel-js'],
+  'policy/expression-walk.ts': ['type npm:@marcbachmann/cel-js'],
   capture: ['shared', 'wire', 'fingerprint', 'node:*'],
   identity: ['shared', 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   'identity/fetch': [],

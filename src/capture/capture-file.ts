@@ -158,13 +158,13 @@ export class CaptureReader {
       case OLD_PACKET: {
         if (end - at < 28) return TOO_SHORT
         const id = type === ENHANCED_PACKET ? u32(bytes, at + 8) : u16(bytes, at + 8)
-        return this.#packet(format, id, bytes, at + 28, u32(bytes, at + 20), end)
+        return this.#packet(format.interfaces[id] ?? id, bytes, at + 28, u32(bytes, at + 20), end)
       }
       case SIMPLE_PACKET: {
         if (end - at < 12) return TOO_SHORT
         const snapLength = format.interfaces[0]?.snapLength || Number.POSITIVE_INFINITY
         const captured = Math.min(u32(bytes, at + 8), snapLength, end - at - 12)
-        return this.#packet(format, 0, bytes, at + 12, captured, end)
+        return this.#packet(format.interfaces[0] ?? 0, bytes, at + 12, captured, end)
       }
       case DECRYPTION_SECRETS: {
         if (end - at < 16) return 'secrets too short to hold any'
@@ -178,16 +178,16 @@ export class CaptureReader {
     }
   }
 
+  /** `on`: the interface, or the number of one that is missing. */
   #packet(
-    format: Pcapng,
-    id: number,
+    on: PcapngInterface | number,
     bytes: Buffer,
     at: number,
     captured: number,
     end: number,
   ): string | null {
-    const on = format.interfaces[id]
-    if (on === undefined) return `frame ${this.frames + 1} names interface ${id}, which nothing describes`
+    if (typeof on === 'number')
+      return `frame ${this.frames + 1} names interface ${on}, which nothing describes`
     if (at + captured > end) return `frame ${this.frames + 1} is longer than its block`
     this.#sink.packet(++this.frames, on.linkType, bytes, at, at + captured)
     return null
@@ -229,7 +229,12 @@ interface Pcapng {
   readonly kind: 'pcapng'
   /** The byte order of the current section. */
   order: ByteOrder
-  readonly interfaces: { readonly linkType: number; readonly snapLength: number }[]
+  readonly interfaces: PcapngInterface[]
+}
+
+interface PcapngInterface {
+  readonly linkType: number
+  readonly snapLength: number
 }
 
 interface ByteOrder {

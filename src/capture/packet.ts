@@ -119,15 +119,8 @@ export class PacketDecoder {
     const fragment = u16(bytes, at + 6)
     const protocol = bytes[at + 9]!
     if ((fragment & 0x3fff) !== 0) {
-      const id = u16(bytes, at + 4)
-      return this.#fragment(
-        id,
-        protocol,
-        (fragment & 0x1fff) * 8,
-        (fragment & 0x2000) !== 0,
-        at + header,
-        stop,
-      )
+      const place = ((fragment & 0x1fff) << 3) | ((fragment >> 13) & 1)
+      return this.#fragment(u16(bytes, at + 4), protocol, place, at + header, stop)
     }
     return this.#extensionHeaders(protocol, at + header, stop)
   }
@@ -157,9 +150,8 @@ export class PacketDecoder {
       const after = bytes[at]!
       if (next === FRAGMENT_HEADER) {
         const where = u16(bytes, at + 2)
-        const more = (where & 1) === 1
-        if (where >> 3 !== 0 || more)
-          return this.#fragment(i32(bytes, at + 4), after, where & 0xfff8, more, at + 8, end)
+        if ((where & 0xfff9) !== 0)
+          return this.#fragment(i32(bytes, at + 4), after, where & 0xfff9, at + 8, end)
         at += 8
       } else {
         at += next === AUTHENTICATION_HEADER ? (bytes[at + 1]! + 2) * 4 : (bytes[at + 1]! + 1) * 8
@@ -169,10 +161,12 @@ export class PacketDecoder {
     return at <= end && this.#payload(next, at, end)
   }
 
-  #fragment(id: number, protocol: number, offset: number, more: boolean, at: number, end: number): boolean {
+  /** `place`: as in IPv6, the offset in bytes, a multiple of 8, and 1 if more fragments follow. */
+  #fragment(id: number, protocol: number, place: number, at: number, end: number): boolean {
+    const more = (place & 1) === 1
     const words = this.isIpv6 ? 4 : 1
     const key = `${id},${protocol},${this.source.slice(0, words)},${this.destination.slice(0, words)}`
-    const whole = this.#fragments.add(key, offset, more, this.bytes.subarray(at, end))
+    const whole = this.#fragments.add(key, place & 0xfff8, more, this.bytes.subarray(at, end))
     if (whole === null) return false
     this.bytes = whole
     return this.#extensionHeaders(protocol, 0, whole.length)

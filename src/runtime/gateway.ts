@@ -133,7 +133,7 @@ export class Gateway {
     this.#dataPlane =
       workers === null
         ? new SingleWorker(worker, this.#bus, log, desk)
-        : new WorkerPool(workers, worker, this.#bus, log, desk)
+        : new WorkerPool(workers, worker, { bus: this.#bus, log, desk })
     this.#steady = new SteadyReasons(() => this.#dataPlane.unready(), holdOf(worker.upstreams))
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
     this.#management =

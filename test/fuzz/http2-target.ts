@@ -53,7 +53,13 @@ function request(raw: readonly string[], hasEnded: boolean): void {
   const relayed = { hop, passesForwarded: true, path: ['192.0.2.1', '10.0.0.1'] }
   assert.ok(kept.length <= raw.length + 2)
   for (const trusted of [null, relayed]) {
-    const introduction = introduce(CONNECTION, facts.authority, trusted, PRINT, UNKNOWN, null)
+    const introduction = introduce(
+      CONNECTION,
+      facts.authority,
+      trusted,
+      { print: PRINT, verdict: UNKNOWN },
+      null,
+    )
     const sending: AppHeaders = { own: kept, introduction }
     const exchange = Object.assign(new MemoryExchange(), { head, bodyLength: facts.bodyLength })
     const sent = upstreamRequest(Object.assign(exchange, { expectsContinue: facts.expectsContinue }), sending)

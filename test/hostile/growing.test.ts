@@ -36,7 +36,7 @@ test('what looks for them sees fields, modules, what constructors make, and no t
   assert.deepEqual(
     seen.map(({ name, kind }) => `${kind} ${name}`),
     [
-      ...['Map Recent.#newer', 'Map Recent.#older', 'Map hashes'],
+      ...['Map Recent.#newer', 'Map Recent.#older', 'Map NameHashes.#hashes'],
       ...['Map FetchPlaces.#running', 'Set FetchPlaces.#waiting', 'LateCache FetchPlaces.#minutes'],
     ],
   )

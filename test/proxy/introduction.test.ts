@@ -23,10 +23,16 @@ const HOP = relayedBy('192.0.2.1')
 test('a client that is the same is introduced with the same words, and one that is not, anew', async () => {
   const connection = newConnection()
   const print: Print = { connection: connection.print, ja4h: 'ge11nn01' as Ja4h }
-  const first = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
+  const first = introduce(connection, 'app.test', null, { print, verdict: HUMAN }, 'tag')
   assertSays(first, connection, 'app.test', print, HUMAN, 'tag')
   // Objects that are made for each request, of the same content.
-  const again = introduce(connection, ['app', 'test'].join('.'), null, { ...print }, HUMAN, 'tag')
+  const again = introduce(
+    connection,
+    ['app', 'test'].join('.'),
+    null,
+    { print: { ...print }, verdict: HUMAN },
+    'tag',
+  )
   assert.equal(again, first)
 
   const other: Print = {
@@ -45,8 +51,8 @@ test('a client that is the same is introduced with the same words, and one that 
   ]
   for (const change of changes) {
     const [authority, shown, verdict, action] = change
-    introduce(connection, 'app.test', null, print, HUMAN, 'tag')
-    const changed = introduce(connection, authority, null, shown, verdict, action)
+    introduce(connection, 'app.test', null, { print, verdict: HUMAN }, 'tag')
+    const changed = introduce(connection, authority, null, { print: shown, verdict }, action)
     assertSays(changed, connection, authority, shown, verdict, action)
     assert.notEqual(changed.lines, first.lines)
   }
@@ -55,21 +61,21 @@ test('a client that is the same is introduced with the same words, and one that 
 test('what a hop says of one request is not said of the next', async () => {
   const connection = newConnection()
   const print: Print = { connection: connection.print, ja4h: null }
-  const before = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
-  const relayed = introduce(connection, 'app.test', HOP, print, HUMAN, 'tag')
+  const before = introduce(connection, 'app.test', null, { print, verdict: HUMAN }, 'tag')
+  const relayed = introduce(connection, 'app.test', HOP, { print, verdict: HUMAN }, 'tag')
   assert.match(relayed.lines!, /^X-Forwarded-For: 192\.0\.2\.1, /)
-  const another = introduce(connection, 'app.test', relayedBy('192.0.2.2'), print, HUMAN, 'tag')
+  const another = introduce(connection, 'app.test', relayedBy('192.0.2.2'), { print, verdict: HUMAN }, 'tag')
   assert.match(another.lines!, /^X-Forwarded-For: 192\.0\.2\.2, /)
-  assert.equal(introduce(connection, 'app.test', null, print, HUMAN, 'tag'), before)
+  assert.equal(introduce(connection, 'app.test', null, { print, verdict: HUMAN }, 'tag'), before)
 })
 
 test('what a client makes long is not remembered', async () => {
   const connection = newConnection()
   const print: Print = { connection: connection.print, ja4h: null }
-  const short = introduce(connection, 'app.test', null, print, HUMAN, 'tag')
+  const short = introduce(connection, 'app.test', null, { print, verdict: HUMAN }, 'tag')
   const authority = 'a'.repeat(2_000)
   assertSays(
-    introduce(connection, authority, null, print, HUMAN, 'tag'),
+    introduce(connection, authority, null, { print, verdict: HUMAN }, 'tag'),
     connection,
     authority,
     print,
@@ -83,7 +89,7 @@ test('what would be another line is not written', async () => {
   const connection = newConnection()
   const print: Print = { connection: connection.print, ja4h: null }
   const hop = relayedBy('192.0.2.1\r\nX-Agent-Verified: ip-range')
-  assert.equal(introduce(connection, 'app.test', hop, print, HUMAN, 'tag').lines, null)
+  assert.equal(introduce(connection, 'app.test', hop, { print, verdict: HUMAN }, 'tag').lines, null)
 })
 
 test('of a whole URL a connection remembers no more than the host', async () => {

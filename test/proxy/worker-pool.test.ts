@@ -171,7 +171,7 @@ test('a port that is taken is said once, and no worker stays', async (t) => {
   const { settings, bus, log } = await surroundings(t, () => undefined, {
     listen: { host: '127.0.0.1', port },
   })
-  const pool = new WorkerPool(2, settings, bus, log)
+  const pool = new WorkerPool(2, settings, { bus, log, desk: null })
   await assert.rejects(pool.start(liveState([pair])), { code: 'LISTEN_PORT_TAKEN' })
   await pool.drain(0)
   assert.equal(pool.pids.length, 0)
@@ -203,7 +203,7 @@ async function pooled(
   app: (response: { end(body: string): void }) => void = (response) => response.end('ok'),
 ) {
   const around = await surroundings(t, (_, response) => app(response))
-  const pool = new WorkerPool(size, around.settings, around.bus, around.log, null, times)
+  const pool = new WorkerPool(size, around.settings, { bus: around.bus, log: around.log, desk: null }, times)
   t.teardown(() => pool.drain(0))
   const { listen: address } = await pool.start(liveState([pair]))
   const ask = (path: string, agent?: Agent) => asked(address, path, agent)

@@ -94,7 +94,14 @@ export function checkHttp1(
   if (expect !== null && !isOld && !expectsContinue) return BAD.expectation
   const bodyLength = transferEncoding !== null ? null : lengthOf(contentLength)
   if (bodyLength === -1) return BAD.contentLength
-  return withTarget(method, url, host, bodyLength, expectsContinue, acceptsTrailers)
+  return withTarget(method, {
+    isGood: true,
+    authority: host,
+    target: url,
+    bodyLength,
+    expectsContinue,
+    acceptsTrailers,
+  })
 }
 
 /**
@@ -176,7 +183,14 @@ export function checkHttp2(
   if (expect !== null && !expectsContinue) return BAD.expectation
   const announced = contentLength === null && !hasEnded ? null : lengthOf(contentLength)
   if (announced === -1) return BAD.contentLength
-  const facts = withTarget(method, path, named, hasEnded ? 0 : announced, expectsContinue, true)
+  const facts = withTarget(method, {
+    isGood: true,
+    authority: named,
+    target: path,
+    bodyLength: hasEnded ? 0 : announced,
+    expectsContinue,
+    acceptsTrailers: true,
+  })
   if (!facts.isGood) return facts
   return {
     isGood: true,
@@ -201,22 +215,10 @@ function isBlankEnded(value: string): boolean {
 }
 
 /** RFC 9112 §3.2. The host in a full URL takes precedence. Only the path is forwarded. */
-function withTarget(
-  method: string,
-  url: string,
-  host: string | null,
-  bodyLength: number | null,
-  expectsContinue: boolean,
-  acceptsTrailers: boolean,
-): RequestFacts | BadRequest {
-  if (url.charCodeAt(0) === SLASH) {
-    if (!isTarget(url)) return BAD.target
-    return { isGood: true, authority: host, target: url, bodyLength, expectsContinue, acceptsTrailers }
-  }
-  if (url === '*') {
-    if (method !== 'OPTIONS') return BAD.target
-    return { isGood: true, authority: host, target: url, bodyLength, expectsContinue, acceptsTrailers }
-  }
+function withTarget(method: string, facts: RequestFacts): RequestFacts | BadRequest {
+  const url = facts.target
+  if (url.charCodeAt(0) === SLASH) return isTarget(url) ? facts : BAD.target
+  if (url === '*') return method === 'OPTIONS' ? facts : BAD.target
   const parts = ABSOLUTE_FORM.exec(url)
   if (parts === null) return BAD.target
   const authority = ownText(parts[1]!) // a copy: the connection keeps it, and must not keep the whole URL
@@ -224,7 +226,7 @@ function withTarget(
   if (!isAuthority(authority) || !isTarget(rest)) return BAD.target
   const target =
     rest !== '' ? (rest.charCodeAt(0) === SLASH ? rest : `/${rest}`) : method === 'OPTIONS' ? '*' : '/'
-  return { isGood: true, authority, target, bodyLength, expectsContinue, acceptsTrailers }
+  return { ...facts, authority, target }
 }
 
 /** Compares without case. `lower` has the same length as the name. */

@@ -25,6 +25,12 @@ export interface Http1Turn {
 }
 
 /** One HTTP/1 request and its answer, based on the request and response of node:http. */
+/** A request and its answer, as node:http gives them. */
+export interface Http1Messages {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
 export class Http1Exchange implements Exchange, Sender {
   readonly connection: ClientConnection
   readonly head: ReceivedHead
@@ -49,8 +55,7 @@ export class Http1Exchange implements Exchange, Sender {
     connection: ClientConnection,
     head: ReceivedHead,
     facts: RequestFacts,
-    request: IncomingMessage,
-    response: ServerResponse,
+    { request, response }: Http1Messages,
     turn: Http1Turn,
   ) {
     this.connection = connection

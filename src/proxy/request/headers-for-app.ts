@@ -5,24 +5,23 @@ import { introduce } from './introduction.ts'
 import type { Judged } from './judge.ts'
 import { clientPath } from '../connection/peer-address.ts'
 import type { ReceivedHeaders, RelayedFrom } from '../connection/request-headers.ts'
-import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 import type { Visit } from './visit.ts'
 
 /** Builds the headers for the app. `ruleHeaders` are as in `Visit.pass`. */
 export function headersForApp(
   proxy: ProxyContext,
-  { connection, head, authority }: Visit,
-  { received, print, verdict, decision, id }: Judged,
+  { connection, head, authority, trace }: Visit,
+  judged: Judged,
   upstream: UpstreamGroup,
   ruleHeaders: readonly string[] | null,
-  trace: Trace | null,
 ): AppHeaders {
+  const { received, decision, id } = judged
   const own = received.kept
   if (trace !== null) proxy.tracer!.tell(trace, own)
   const relayed = connection.isTrusted ? relayedFrom(proxy, connection, received.hop) : null
   const action = ruleHeaders === null ? null : decision.action.kind
-  const introduction = introduce(connection, authority, relayed, print, verdict, action)
+  const introduction = introduce(connection, authority, relayed, judged, action)
   if (ruleHeaders === null) return { own, introduction }
   const from = own.length
   own.push('X-Agent-Decision-Id', id)

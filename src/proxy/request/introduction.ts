@@ -13,8 +13,7 @@ export function introduce(
   connection: Connection,
   authority: string | null,
   relayed: RelayedFrom | null,
-  print: Print,
-  verdict: Verdict,
+  { print, verdict }: { readonly print: Print; readonly verdict: Verdict },
   action: string | null,
 ): Introduction {
   const last = relayed === null ? connection.introduction : null

@@ -23,7 +23,7 @@ export class RequestVisit implements Visit {
   readonly #exchange: Exchange
   readonly #startedMs = performance.now()
   /** `null`: not traced, or not yet. */
-  #trace: Trace | null = null
+  trace: Trace | null = null
   /** When the app was asked. Set only with an access log. */
   #askedMs = 0
 
@@ -52,8 +52,8 @@ export class RequestVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
-    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace)
+    this.trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
+    const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
     if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
     forward(this.#exchange, upstream, headers, this.#proxy.trailersForApp, (outcome) => {
       const bytes = outcome.kind === 'answered' ? outcome.bytesReceived : null
@@ -77,7 +77,7 @@ export class RequestVisit implements Visit {
 
   #done(judged: Judged, status: number, bytes: number | null = null): void {
     const { metrics, clock, tracer, accessLog } = this.#proxy
-    const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
+    const trace = tracer === null ? null : (this.trace ?? tracer.begin(this.connection, judged))
     const traceId = trace?.isSampled ? trace.traceId : null
     const durationMs = performance.now() - this.#startedMs
     metrics.requestDone(judged, status, durationMs, clock.nowMs, traceId)

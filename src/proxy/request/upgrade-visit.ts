@@ -4,7 +4,7 @@ import type { ProxyContext } from './context.ts'
 import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from '../upstream/forward.ts'
 import { listed } from '../connection/app-headers.ts'
 import { headersForApp } from './headers-for-app.ts'
-import type { Upgrade } from '../http/http1-server.ts'
+import type { Upgrade } from '../http/http1-connection.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
@@ -26,7 +26,7 @@ export class UpgradeVisit implements Visit {
   readonly #upgrade: Upgrade
   readonly #startedMs = performance.now()
   /** `null`: not traced, or not yet. */
-  #trace: Trace | null = null
+  trace: Trace | null = null
   #onGone: (() => void) | null = null
   /** When the app was asked. Set only with an access log. */
   #askedMs = 0
@@ -59,8 +59,8 @@ export class UpgradeVisit implements Visit {
   }
 
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
-    this.#trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
-    const headers = listed(headersForApp(this.#proxy, this, judged, upstream, ruleHeaders, this.#trace))
+    this.trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
+    const headers = listed(headersForApp(this.#proxy, this, judged, upstream, ruleHeaders))
     if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
     upstream.began()
     this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
@@ -151,7 +151,7 @@ export class UpgradeVisit implements Visit {
 
   #done(judged: Judged, status: number): void {
     const { metrics, clock, tracer, accessLog } = this.#proxy
-    const trace = tracer === null ? null : (this.#trace ?? tracer.begin(this.connection, judged))
+    const trace = tracer === null ? null : (this.trace ?? tracer.begin(this.connection, judged))
     const traceId = trace?.isSampled ? trace.traceId : null
     const durationMs = performance.now() - this.#startedMs
     metrics.requestDone(judged, status, durationMs, clock.nowMs, traceId)

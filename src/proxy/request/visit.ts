@@ -4,6 +4,7 @@ import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
 import type { Refusal } from './refuse.ts'
+import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
 /** A request or an upgrade request. Exactly one of `left`, `pass`, `answer` and `hold` is called. */
@@ -12,6 +13,8 @@ export interface Visit {
   readonly head: ReceivedHead
   /** The host of the request: as sent, or supplied by the proxy (`suppliedHost`). */
   readonly authority: string
+  /** `null`: not traced, or not yet. */
+  readonly trace: Trace | null
   /** `go` is called once when the proofs are known, also if the client disconnected meanwhile. */
   wait(pending: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void
   /** The client has disconnected. */

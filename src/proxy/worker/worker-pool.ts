@@ -27,6 +27,14 @@ export interface PoolCounts {
   readonly restarts: number
 }
 
+/** What a pool is given to work with. */
+export interface PoolServices {
+  readonly bus: LocalManageBus
+  readonly log: Log
+  /** `null`: proofs are not checked. */
+  readonly desk: InvestigationDesk | null
+}
+
 /**
  * Workers in their own processes on one listening socket. This process binds it, shares it and never reads
  * from it (SCHED_NONE). Connections wait in one queue, so a worker that exits only takes its own with it. A
@@ -54,9 +62,7 @@ export class WorkerPool implements DataPlane {
   constructor(
     size: number,
     settings: WorkerSettings,
-    bus: LocalManageBus,
-    log: Log,
-    desk: InvestigationDesk | null = null,
+    { bus, log, desk }: PoolServices,
     { beatMs = BEAT_MS, backOffMs = BACK_OFF_MS }: PoolTimes = {},
   ) {
     this.#log = log
