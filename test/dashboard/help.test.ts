@@ -13,7 +13,7 @@ const PAGE = `# The ferry
 
 About the ferry, <script>alert(1)</script> and [the river](river.md#the-bank).
 
-See [below](#timetable), [a file](../policy.yaml), [elsewhere](https://a.example/x) and [nothing](javascript:alert(1)).
+See [below](#timetable), [a file](../policy.yaml), [elsewhere](https://a.example/x) and [nothing](javascript:x).
 
 \`\`\`sh
 gatehouse up --upstream http://127.0.0.1:3000
