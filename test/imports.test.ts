@@ -97,7 +97,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
   dashboard: [
     ...['npm:*', 'shared/markdown.ts', 'shared/guide-link.ts'],
-    ...['wire/event-stream.ts', 'manage/intake/traffic.ts'],
+    ...['wire/event-stream.ts', 'wire/head-text.ts', 'manage/intake/traffic.ts'],
   ],
 
   // Processes, and the command line in front of them.
@@ -167,7 +167,7 @@ test('src/ imports along the arrows of the design, and holds to its other bans',
   assert.deepEqual(problemsIn(sources), [])
 })
 
-test('what has no management plane loads nothing of it: neither a database nor the API', async () => {
+test('programs without a management plane load neither a database nor the API', async () => {
   for (const entry of WITHOUT_MANAGEMENT) {
     const loaded = [...loadedBy(entry)]
     assert.ok(loaded.length > 5, entry)
@@ -176,7 +176,7 @@ test('what has no management plane loads nothing of it: neither a database nor t
   }
   const plane = loadedBy('manage/management-plane.ts')
   assert.ok(plane.has('npm:zod'))
-  // For the first who asks for it.
+  // Loaded on the first request.
   for (const name of ['oidc-provider', '@modelcontextprotocol/server', '@a2a-js/sdk'])
     assert.ok(!plane.has(`npm:${name}`), name)
   assert.ok(loadedBy('manage/a2a/agent-card.ts').has('npm:@a2a-js/sdk'))
@@ -209,7 +209,7 @@ test('a type name of the management plane has one meaning', async () => {
 })
 
 test('nothing stands at the top level but what the design names', {
-  skip: !existsSync('.git') && 'this is no git checkout',
+  skip: !existsSync('.git') && 'this is not a git checkout',
 }, async () => {
   const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
     encoding: 'utf8',
@@ -266,7 +266,7 @@ const REFUSED: readonly (readonly [title: string, sources: Record<string, string
     /may not import npm:@koa\/router/,
   ],
   [
-    'another file of a folder than the one that may be had',
+    'another file of a folder than the allowed one',
     { 'inject/a.ts': `import { x } from '../proxy/x.ts'` },
     /inject may not import proxy/,
   ],
@@ -382,7 +382,7 @@ function problemsIn(sources: ReadonlyMap<string, string>): string[] {
   ]
 }
 
-/** The same imports between rooms. A room inside another one is no circle with it: the outer one composes it. */
+/** The same imports between rooms. A room inside another one forms no circle with it: the outer one composes it. */
 function roomsOf(imports: ReadonlyMap<string, readonly Import[]>): Map<string, Import[]> {
   const rooms = new Map<string, Import[]>()
   for (const [file, found] of imports) {
@@ -413,7 +413,7 @@ function wordsIn(source: string): Word[] {
   }))
 }
 
-/** At its start, directly and by way of others. */
+/** At its start, directly and through others. */
 function loadedBy(entry: string): ReadonlySet<string> {
   const loaded = new Set([entry])
   for (const file of loaded) {
@@ -465,7 +465,7 @@ function targetOf(file: string, specifier: string): string {
 
 function arrowProblems(file: string, imports: readonly Import[]): string[] {
   const zone = zoneOf(file)
-  if (MAY_IMPORT[zone] === undefined) return [`${file}: ${zone} is not in the table of who may import whom`]
+  if (MAY_IMPORT[zone] === undefined) return [`${file}: ${zone} is not in the table of allowed imports`]
   const rules = rowsFor(file)
   return imports.flatMap(({ target, isType, line }) => {
     if (target === null) return [`${file}:${line}: import() of no plain string cannot be checked`]

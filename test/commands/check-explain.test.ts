@@ -31,7 +31,7 @@ test('what a policy does to a request, rule by rule', async (t) => {
   assert.deepEqual([exitCode, err], [0, ''])
   for (const line of [
     'request  POST shop.test/api/items?x=1 from 192.0.2.7',
-    'verdict  agent, agent gptbot (crawler), confidence 0.9, not verified (as the file says)',
+    'verdict  agent, agent gptbot (crawler), confidence 0.9, not verified (given with the request)',
     'open       no   path is /api/items, expected /robots.txt',
     'trial      yes  matches, but is a dry run (dry_run)',
     'crawlers   yes  decides',
@@ -59,7 +59,7 @@ test('a rule for an alias holds for the agent, given by any of its names; an unk
   }
 })
 
-test('who has signed, and what contradicts him, is told the app, as the file says it', async (t) => {
+test('the app gets the signer and the conflict as the file states them', async (t) => {
   const { at, check } = workbench(t)
   const policy = at(
     'p.yaml',
@@ -84,7 +84,7 @@ test('who has signed, and what contradicts him, is told the app, as the file say
     assert.match((await check(at('r.json', JSON.stringify({ verdict })), policy)).err, problem)
 })
 
-test('an address that is published for who it says to be is proof of it, and any other is none', async (t) => {
+test('an address that the claimed agent publishes is a proof, and any other is not', async (t) => {
   const { at, check } = workbench(t)
   const userAgent = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'
   const from = (address: string) =>
@@ -92,7 +92,7 @@ test('an address that is published for who it says to be is proof of it, and any
   const proven = await check(from('66.249.66.1'), at('p.yaml', POLICY))
   assert.match(
     proven.out,
-    /^verdict {2}agent, agent googlebot \(crawler\), .*, verified by ip-range \(by what/m,
+    /^verdict {2}agent, agent googlebot \(crawler\), .*, verified by ip-range \(classified/m,
   )
   assert.match(
     proven.out,
@@ -102,12 +102,15 @@ test('an address that is published for who it says to be is proof of it, and any
   assert.match(proven.out, /^ {2}X-Agent-Verified: ip-range$/m)
   for (const address of ['198.51.100.7', '127.0.0.1', 'unknown']) {
     const claimed = await check(from(address), at('p.yaml', POLICY))
-    assert.match(claimed.out, /^verdict {2}agent, agent googlebot \(crawler\), .*, not verified \(by what/m)
+    assert.match(
+      claimed.out,
+      /^verdict {2}agent, agent googlebot \(crawler\), .*, not verified \(classified/m,
+    )
     assert.match(claimed.out, /^crawlers +yes {2}decides$/m)
   }
 })
 
-test('what becomes of a signed request whose key nobody knows yet', async (t) => {
+test('explains a signed request whose key is unknown', async (t) => {
   const { at, check } = workbench(t)
   const request = at(
     'r.json',
@@ -116,10 +119,10 @@ test('what becomes of a signed request whose key nobody knows yet', async (t) =>
   const passing = await check(request, at('p.yaml', POLICY))
   assert.match(
     passing.out,
-    /^signed {3}not checked here; at the door, .* it is judged at once, as unchecked$/m,
+    /^signed {3}not checked here; .* decides at once and treats the signature as unchecked$/m,
   )
   const waiting = at('w.yaml', `${POLICY}unknown_signer: {wait: 1s}\n`)
-  assert.match((await check(request, waiting)).out, /^signed {3}.* it waits for it, 1000 ms at most$/m)
+  assert.match((await check(request, waiting)).out, /^signed {3}.* the proxy waits up to 1000 ms for it$/m)
   assert.deepEqual(JSON.parse((await check(request, waiting, ['--json'])).out).unknown_signer, {
     wait_ms: 1000,
   })
@@ -142,7 +145,7 @@ test('what the app or the client sees of each action', async (t) => {
       '  X-Agent-Plan: free',
       '  X-Agent-Verdict: unknown',
       '  X-JA4-Fingerprint: t13d1516h2_8daaf6152771_e5627efa2ab1',
-      'otherwise  yes  decides: no rule holds',
+      'otherwise  yes  decides: no rule matches',
     ],
     [
       '{"host": "limit.test"}',
@@ -178,7 +181,7 @@ test('the verdict is made of the request where the file has none', async (t) => 
   const SAYS: readonly (readonly [request: string, ...lines: readonly RegExp[]])[] = [
     [
       '{"headers": {"User-Agent": "curl/8.5.0", "Accept": "*/*"}}',
-      /^verdict {2}automation, software curl, confidence 0\.\d+, not verified \(by what the file says of the request\)$/m,
+      /^verdict {2}automation, software curl, confidence 0\.\d+, not verified \(classified from the request\)$/m,
       /^ {9}names-tool +\+\d+\.\d\d {2}the User-Agent names curl$/m,
       /^block, by rule "tools"$/m,
     ],
@@ -205,6 +208,84 @@ test('the verdict is made of the request where the file has none', async (t) => 
     verdict.evidence.find(({ kind }: { kind: string }) => kind === 'names-tool').detail,
     'the User-Agent names curl',
   )
+})
+
+const HEAD = `POST /api/items?x=1 HTTP/1.1
+Host: shop.test
+User-Agent: curl/8.5.0
+Accept: */*
+
+not: a header
+`
+
+test('explains a pasted request head like the same request as JSON', async (t) => {
+  const { at, check } = workbench(t)
+  const policy = at('p.yaml', POLICY)
+  const headers = [
+    ['Host', 'shop.test'],
+    ['User-Agent', 'curl/8.5.0'],
+    ['Accept', '*/*'],
+  ]
+  const described = { method: 'POST', path: '/api/items?x=1', http: '1.1', headers }
+  const json = async (text: string, more: readonly string[] = []) => {
+    const { exitCode, out, err } = await check(at('r', text), policy, ['--json', ...more])
+    assert.deepEqual([exitCode, err], [0, ''])
+    return JSON.parse(out)
+  }
+  const expected = await json(JSON.stringify(described))
+  assert.equal(expected.verdict.kind, 'automation')
+  const curl = HEAD.trimEnd()
+    .split('\n')
+    .slice(0, 5)
+    .map((line) => `> ${line}`)
+  for (const text of [
+    HEAD,
+    `\n${HEAD.replaceAll('\n', '\r\n')}`,
+    HEAD.replace('/api', 'https://shop.test/api'),
+    ['* Connected', ...curl, '< HTTP/1.1 200 OK', '< X: y'].join('\n'),
+  ])
+    assert.deepEqual(await json(text), expected, text)
+  const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
+  assert.deepEqual(
+    await json(HEAD, ['--ja4', ja4, '--address', '192.0.2.7']),
+    await json(JSON.stringify({ ...described, ja4, address: '192.0.2.7' })),
+  )
+})
+
+test('explains a request head of HTTP/2 from standard input', async (t) => {
+  const { check } = workbench(t)
+  const head = 'GET /a HTTP/2\n:authority: shop.test\n:method: GET\nuser-agent: curl/8.5.0\n'
+  const { exitCode, out, err } = await check('-', null, [], head)
+  assert.deepEqual([exitCode, err], [0, ''])
+  assert.match(out, /^request {2}GET shop\.test\/a$/m)
+  assert.match(out, /^verdict {2}automation, software curl, .* \(classified from the request\)$/m)
+})
+
+test('reports the problems of a request head with their lines and options', async (t) => {
+  const { at, check } = workbench(t)
+  const problems = async (text: string, ...more: readonly string[]) => {
+    const { exitCode, out, err } = await check(at('r.http', text), null, more)
+    assert.deepEqual([exitCode === 0, out], [false, ''])
+    return err.trimEnd().split('\n')
+  }
+  const odd = await problems('GET / HTTP/1.1\nHost: a\nodd\nA: b\n odder\n')
+  assert.equal(odd.length, 2)
+  assert.match(odd[0]!, /r\.http:3:1: is not a header; expected Name: value$/)
+  assert.match(odd[1]!, /r\.http:5:1: is not a header/)
+  const wrong = await problems('get * HTTP/3\n\n', '--ja4', 'x')
+  assert.equal(wrong.length, 4, wrong.join('\n'))
+  assert.ok(
+    wrong.some((line) => line.includes('--ja4: ja4: "x" is not a valid ja4')),
+    wrong.join('\n'),
+  )
+  for (const what of [/:1:1: method: .*GET/, /:1:1: path: .*start with/, /:1:1: http: .*1\.1 or 2/])
+    assert.ok(
+      wrong.some((line) => what.test(line)),
+      wrong.join('\n'),
+    )
+  assert.match((await problems('GET / HTTP/1.1\nA: b\nHost: a b\n'))[0]!, /r\.http:3:1: .*valid host/)
+  for (const option of ['--ja4', '--address'])
+    assert.match((await problems('{}', option, 'x'))[0]!, /--ja4 and --address go with a request head/)
 })
 
 test('over which HTTP it came', async (t) => {
@@ -347,8 +428,8 @@ function workbench(t: Test) {
       writeFileSync(file, text)
       return file
     },
-    async check(request: string, policy: string | null, more: readonly string[] = []) {
-      const io = memoryIo()
+    async check(request: string, policy: string | null, more: readonly string[] = [], stdin = '') {
+      const io = memoryIo(stdin)
       const named = policy === null ? [] : ['--policy', policy]
       const exitCode = await runCli(COMMANDS, ['check', '--explain', request, ...named, ...more], io)
       return { exitCode, out: io.out, err: io.err }

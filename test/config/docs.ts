@@ -198,7 +198,9 @@ for one request may take at most ${REQUEST_STEPS_MAX} steps; later ones count as
 \`policy_expression_overruns_total\` counts the request. \`check\` and the API warn about a policy that can exceed this.
 
 **Why**: \`gatehouse check --policy policy.yaml --explain request.json\` shows which rules match a request, which conditions
-of the other rules do not match, and the result. The file is JSON or YAML, and everything in it is optional:
+of the other rules do not match, and the result. The file is a request head as text (a request line such as
+\`GET / HTTP/1.1\`, then the headers) or the output of \`curl -v\`; \`--ja4\` and \`--address\` add what a head does not
+show, and \`-\` reads standard input. Or the file is JSON or YAML, and everything in it is optional:
 
 \`\`\`yaml
 method: GET

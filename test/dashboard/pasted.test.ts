@@ -81,7 +81,7 @@ test('a request, headers, JSON of three kinds, and a User-Agent', async () => {
   })
 })
 
-test('what is none of it is said to be so, and nothing breaks it', async () => {
+test('reports text that is not a request, and survives any text', async () => {
   for (const [text, why] of [
     ['{"a": ', /invalid JSON/],
     ['[1, 2]', /no headers found in this JSON/],

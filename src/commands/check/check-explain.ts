@@ -1,16 +1,17 @@
 import type { Proof } from '../../classify/verdict/proof.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import { isSigned } from '../../identity/verify/signature-check.ts'
-import { placed, readSource } from '../../config/source.ts'
+import { placed } from '../../config/source.ts'
 import { type Explanation, explain } from '../../policy/explain.ts'
 import { rulesOf, whyOf } from '../../policy/explanation-text.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { type DescribedRequest, describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
 import { type Effect, effectsOf } from './action-text.ts'
+import { requestSource } from './request-source.ts'
 import type { Arguments, ExitCode } from '../../terminal/command.ts'
 import { type Io, paint } from '../../terminal/io.ts'
 import { givenKnowledge } from '../../runtime/signatures/knowledge-source.ts'
-import { givenPolicy, sayWarnings, textIn } from '../../runtime/policy-source.ts'
+import { givenPolicy, sayWarnings } from '../../runtime/policy-source.ts'
 import { visible } from '../../terminal/table.ts'
 
 /** `gatehouse check --explain`: shows what a policy does to one request, rule by rule. */
@@ -19,8 +20,7 @@ export async function explainRequest(file: string, given: Arguments, io: Io): Pr
   const named = await givenPolicy(given, io, knowledge.names)
   const { name, policy } = named
   sayWarnings(io, named)
-  // JSON is valid YAML.
-  const source = readSource(await textIn(file), file)
+  const source = await requestSource(file, given, io)
   const written = placed(source, () => readWrittenRequest(source.value))
   const request = describedRequest(
     written,
@@ -71,7 +71,7 @@ function lines(
 ): readonly string[] {
   const { facts, isVerdictGiven } = request
   const { decision, rules } = explanation
-  const from = isVerdictGiven ? 'as the file says' : 'by what the file says of the request'
+  const from = isVerdictGiven ? 'given with the request' : 'classified from the request'
   const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
   const walk = rules.flatMap((each) => {
     const mark = each.decides ? paint(io, 'bold', 'yes') : each.holds ? 'yes' : 'no '
@@ -87,7 +87,7 @@ function lines(
     '',
     ...walk,
     ...(decision.rule === 'otherwise'
-      ? [`${'otherwise'.padEnd(width)}  ${paint(io, 'bold', 'yes')}  decides: no rule holds`]
+      ? [`${'otherwise'.padEnd(width)}  ${paint(io, 'bold', 'yes')}  decides: no rule matches`]
       : []),
     '',
     `${paint(io, 'bold', decision.action.kind)}, by ${decision.rule === 'otherwise' ? 'otherwise' : `rule "${decision.rule}"`}`,
@@ -109,9 +109,10 @@ interface UnknownSigner {
 }
 
 function unknownSignerOf({ unknownSignerWaitMs: waitMs }: Policy): UnknownSigner {
-  const unknown = 'not checked here; at the door, where the key of its signer is not known yet,'
-  if (waitMs === 0) return { action: 'pass', text: `${unknown} it is judged at once, as unchecked` }
-  return { action: { wait_ms: waitMs }, text: `${unknown} it waits for it, ${waitMs} ms at most` }
+  const unknown = 'not checked here; if the key of the signer is unknown, the proxy'
+  if (waitMs === 0)
+    return { action: 'pass', text: `${unknown} decides at once and treats the signature as unchecked` }
+  return { action: { wait_ms: waitMs }, text: `${unknown} waits up to ${waitMs} ms for it` }
 }
 
 function verdictText({ kind, agent, software, confidence, proof }: Verdict): string {

@@ -14,19 +14,21 @@ export const check: Action = {
   name: 'check',
   summary: 'Check a configuration and show what is in force',
   description: [
-    'Takes the flags of "up" and reads the same file and the same variables, then the policy, signatures, weights, ' +
-      'certificates and keys they name. Prints all that is wrong, and where (exit code 1), or the configuration in force: each value with ' +
-      'who gave it, secrets redacted. What is allowed and risky is said on standard error.',
-    'With --explain: what becomes of one request, which rules hold, and why not. The file is JSON or YAML: method, host, ' +
-      'path, http (1.1 or 2), address, headers (a mapping, or a list of [name, value]), ja4, ja4h, stable, http2, hello ' +
-      '(not-tls, malformed), and verdict (kind, agent, software, confidence, verified, signer, evidence); all are optional. ' +
-      'Without a verdict it is made of the rest, as for the first request of a connection, by the signatures that come ' +
-      'with Gatehouse and those of the configuration, and shown with its evidence: give all headers in their order. ' +
-      'Without http it is 2 where ja4 or http2 say so. The policy is the one --policy names, or the configuration.',
-    'With --replay: what the policy would have done to the Sightings in a file (see the setting sightings.file), against ' +
-      'what was done, or against another policy: what changes, for whom, and which rules cannot be judged, as Sightings ' +
-      'keep no headers but User-Agent, and no queries.',
-    'config/README.md has every setting.',
+    'Takes the same flags, variables and configuration file as "up", and reads the policy, signatures, weights, ' +
+      'certificates and keys that they name. Prints every problem with its place (exit code 1), or else the effective ' +
+      'configuration: each value with its source, secrets redacted. Warnings about risky settings go to standard error.',
+    'With --explain: shows the verdict on one request, what the policy does to it, and for each rule whether it matches ' +
+      'and why. FILE is the request head as text, beginning with its request line (GET / HTTP/1.1), or what curl -v ' +
+      'prints; --ja4 and --address add what a head does not show. Or FILE is JSON or YAML: method, host, path, http (1.1 ' +
+      'or 2), address, headers (a mapping, or a list of [name, value]), ja4, ja4h, stable, http2, hello (not-tls, ' +
+      'malformed), and verdict (kind, agent, software, confidence, verified, signer, evidence); all are optional. "-" is ' +
+      'standard input. Without a verdict, the request is classified as the first of its connection, with the built-in ' +
+      'signatures and those of the configuration: give all headers in their order. Without http, ja4 and http2 decide ' +
+      'between 1.1 and 2. The policy comes from --policy or the configuration.',
+    'With --replay: shows what the policy would have done to the Sightings in a file (setting sightings.file), compared ' +
+      'with what was done or with another policy: what changes, which clients it affects, and which rules cannot be ' +
+      'decided, because Sightings contain no headers except User-Agent, and no queries.',
+    'config/README.md lists every setting.',
   ],
   operands: [],
   options: [
@@ -34,23 +36,37 @@ export const check: Action = {
     {
       name: 'explain',
       value: 'FILE',
-      description: 'Say what the policy does to the request in FILE, and why',
+      description: 'Explain what the policy does to the request in FILE',
+    },
+    { name: 'ja4', value: 'JA4', description: 'With --explain of a request head: its JA4' },
+    {
+      name: 'address',
+      value: 'ADDRESS',
+      description: 'With --explain of a request head: its client address',
     },
     {
       name: 'replay',
       value: 'FILE',
-      description: 'Say what the policy would change of the Sightings in FILE',
+      description: 'Show what the policy would change for the Sightings in FILE',
     },
-    { name: 'against', value: 'FILE', description: 'The policy it is compared with; without, what was done' },
+    {
+      name: 'against',
+      value: 'FILE',
+      description: 'Another policy to compare with (default: what was done)',
+    },
     { name: 'json', description: 'Print JSON' },
   ],
   examples: [
     { command: 'check --config gatehouse.yaml', description: 'Before a restart' },
-    { command: 'check --upstream http://127.0.0.1:3000', description: 'Every default' },
+    { command: 'check --upstream http://127.0.0.1:3000', description: 'Show every default' },
     { command: 'check --explain request.json --policy policy.yaml', description: 'Why a request is blocked' },
     {
+      command: 'check --explain - --address 203.0.113.7 < request.http',
+      description: 'A pasted request head',
+    },
+    {
       command: 'check --replay sightings.jsonl --policy new.yaml --against old.yaml',
-      description: 'Who would notice a change',
+      description: 'Which clients a change affects',
     },
   ],
   run,
@@ -62,6 +78,8 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   if (request !== null && sightings !== null) throw new Fault(USAGE, 'either --explain or --replay')
   if (sightings === null && given.value('against') !== null)
     throw new Fault(USAGE, '--against goes with --replay')
+  if (request === null && (given.value('ja4') ?? given.value('address')) !== null)
+    throw new Fault(USAGE, '--ja4 and --address go with --explain')
   if (request !== null) return explainRequest(request, given, io)
   if (sightings !== null) return replaySightings(sightings, given, io)
   const report = await configReport(given, io)

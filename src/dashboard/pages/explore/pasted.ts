@@ -1,4 +1,5 @@
 import type { DetectionRequest, FingerprintType } from '../../api/operations.ts'
+import { type HeadText, readHeadText } from '../../../wire/head-text.ts'
 
 /** Pasted text and what was recognised in it. */
 export type Pasted =
@@ -26,15 +27,10 @@ export function readPasted(given: string): Pasted {
   const type = typeOf(text)
   if (type !== null) return { kind: 'fingerprint', type, fingerprint: text }
   if (text.startsWith('{') || text.startsWith('[')) return ofJson(text)
-  const lines = text.split(/\r\n|\n|\r/).map((line) => line.trimEnd())
-  const sent = lines.filter((line) => /^>(?: |$)/.test(line)).map((line) => line.slice(2))
-  if (sent.length > 0) return ofHead(sent, 'curl -v output')
-  if (REQUEST_LINE.test(lines[0]!)) return ofHead(lines, 'a request')
-  if (lines.every((line) => line === '' || HEADER.test(line))) return ofHead(lines, 'headers')
-  if (lines.length === 1)
+  const head = readHeadText(text)
+  if (head.headers.length === 0 && head.from === 'headers' && !/[\r\n]/.test(text))
     return { kind: 'user-agent', request: { user_agent: text.slice(0, USER_AGENT_MAX) } }
-  const wrong = lines.findIndex((line) => line !== '' && !HEADER.test(line)) + 1
-  return { kind: 'unknown', why: `line ${wrong} is not a header such as "Name: value"` }
+  return ofHead(head)
 }
 
 /** The fingerprint type whose form matches. */
@@ -42,21 +38,15 @@ export function typeOf(text: string): FingerprintType | null {
   return (Object.keys(FORMS) as FingerprintType[]).find((type) => FORMS[type].test(text)) ?? null
 }
 
-function ofHead(lines: readonly string[], from: string): Pasted {
-  const [, method, target, version] = REQUEST_LINE.exec(lines[0] ?? '') ?? []
-  const pairs: [string, string][] = []
-  for (const line of method === undefined ? lines : lines.slice(1)) {
-    // The body follows.
-    if (line === '') break
-    const header = HEADER.exec(line)
-    if (header !== null) pairs.push([header[1]!, header[2]!])
-  }
-  if (pairs.length === 0) return { kind: 'unknown', why: 'no headers found' }
-  return ofPairs(pairs, from, {
-    ...(method !== undefined && { method: method.slice(0, 20) }),
-    ...(target !== undefined && { path: target.split('?', 1)[0]!.slice(0, 2_000) }),
-    ...(version !== undefined && { http_version: version === '2' ? '2' : version }),
-  })
+function ofHead({ from, line, headers, oddLines }: HeadText): Pasted {
+  if (oddLines.length > 0)
+    return { kind: 'unknown', why: `line ${oddLines[0]} is not a header such as "Name: value"` }
+  if (headers.length === 0) return { kind: 'unknown', why: 'no headers found' }
+  const pairs = headers.map(({ name, value }) => [name, value] as const)
+  if (line === null) return ofPairs(pairs, from, {})
+  const { method, target, version } = line
+  const path = target.split('?', 1)[0]!.slice(0, 2_000)
+  return ofPairs(pairs, from, { method: method.slice(0, 20), path, http_version: version })
 }
 
 function ofJson(text: string): Pasted {
@@ -121,8 +111,6 @@ const FORMS: Readonly<Record<FingerprintType, RegExp>> = {
   ja4h: /^[a-z]{2}\d\d[cn][rn]\d\d[0-9a-z]{4}_[0-9a-f]{12}_[0-9a-f]{12}_[0-9a-f]{12}$/,
   ja4x: /^[0-9a-f]{12}_[0-9a-f]{12}_[0-9a-f]{12}$/,
 }
-const REQUEST_LINE = /^([A-Z]{1,20}) (\S+) HTTP\/(\d(?:\.\d)?)$/
-const HEADER = /^(:?[\w!#$%&'*+.^`|~-]{1,100}):\s?(.*)$/
 const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
 /** Words that the names of secret headers usually contain. */
 const SECRET = /auth|cookie|credential|key|pass|secret|session|token/i
