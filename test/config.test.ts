@@ -82,7 +82,7 @@ test('a flag is stronger than a variable, a variable than the file, the file tha
   assert.equal(from({}), './data')
   assert.equal(from({ file }), '/file')
   assert.equal(from({ file, env }), '/variable')
-  assert.equal(from({ file, env: { GATEHOUSE_DATA_DIR: '' } }), '/file', 'an empty variable is none')
+  assert.equal(from({ file, env: { GATEHOUSE_DATA_DIR: '' } }), '/file', 'an empty variable is ignored')
   const all = parse({ flags: { data: ['/first', '/flag'] }, file, env })
   assert.equal(all.config.data.dir, '/flag', 'the last one counts')
   assert.equal(all.config.log.level, 'warn')
@@ -193,7 +193,7 @@ test('the webhook of Kubernetes needs an image for sidecars, and no upstream; it
   assert.deepEqual(config.inject.listen, { host: '127.0.0.1', port: 1 })
   assert.deepEqual(config.proxy.listen, { host: '0.0.0.0', port: 8443 })
   assert.deepEqual(config.manage.listen, { host: '127.0.0.1', port: 2 })
-  parse(image) // whoever checks a file has not said what it is for
+  parse(image) // a check does not know the role
   assert.equal(faultOf({ ...image, role: 'proxy' }).length, 1)
 })
 
@@ -230,7 +230,7 @@ test('variables: lists, sections, and what they say when they are wrong', async 
   ])
 })
 
-test('a variable nobody knows is an error, but for those that Kubernetes makes, and those of clients', async () => {
+test('an unknown variable is an error, except those of Kubernetes and of clients', async () => {
   const service = {
     GATEHOUSE_SERVICE_HOST: '10.0.0.1',
     // Of `gatehouse mcp`, in the shell that starts this.
@@ -321,9 +321,9 @@ test('paths in a file are relative to it, others to where the program runs', asy
 })
 
 const BUDGET = { numRuns: 700, interruptAfterTimeLimit: 700 }
-const SECRET = 'never-to-be-shown-to-anybody-at-all'
+const SECRET = 'never-to-be-shown-to-any-reader-at-all'
 
-test('a secret is shown to nobody who does not ask for it', async () => {
+test('a secret is shown only on request', async () => {
   const secret = new Secret(SECRET)
   for (const shown of [
     inspect(secret),
@@ -668,7 +668,7 @@ function expected(text: string, mark: string): string[] {
   return lines.map((each) => each.slice(mark.length))
 }
 
-/** Only what is not as it is by default, by dotted name. */
+/** Settings that differ from their defaults, by dotted name. */
 function differences(config: StartupConfig, defaults: StartupConfig): object {
   const [flat, usual] = [config, defaults].map(
     (each) => new Map(flattened(JSON.parse(JSON.stringify(each)), '')),

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { type ConfigRole, checkRole, checkTogether, type Settings, warnTogether } from './checks.ts'
 import { CONFIG_VARIABLE, type ConfigFlags, Layers, type LayersInput } from './layers.ts'
 import { type InjectConfig, injectConfig } from './inject.ts'
 import { ConfigReader, type Effective } from './reader.ts'
+import { secretIn, textIn } from './setting-files.ts'
 import { ConfigFault, type Problem } from './source.ts'
-import { Fault } from '../shared/fault.ts'
 import type { LogSettings } from '../shared/log.ts'
 import { REDACTED, Secret } from '../shared/secret.ts'
 import { type AuthConfig, authConfig } from './auth.ts'
@@ -103,22 +103,43 @@ export interface ParsedConfig {
   readonly hash: string
 }
 
-/** Throws one ConfigFault with all problems: where, what, and the nearest valid name. */
+/** A configuration with its problems: where, what, and the nearest valid name. */
+export interface InspectedConfig {
+  readonly problems: readonly Problem[]
+  /** With defaults in place of invalid values; `null`: the file is not readable as YAML. */
+  readonly parsed: ParsedConfig | null
+}
+
+/** Throws one ConfigFault with all problems. */
 export function parseConfig(input: ConfigInput): ParsedConfig {
+  return sound(inspectConfig(input))
+}
+
+function sound({ problems, parsed }: InspectedConfig): ParsedConfig {
+  if (problems.length > 0 || parsed === null) throw new ConfigFault(problems)
+  return parsed
+}
+
+function inspectConfig(input: ConfigInput): InspectedConfig {
   const layers = new Layers(input)
-  if (!layers.isReadable) throw new ConfigFault(inOrder(layers.problems))
-  const reader = new ConfigReader(layers, input.readSecret ?? secretIn)
+  if (!layers.isReadable) return { problems: inOrder(layers.problems), parsed: null }
+  const readSecret = input.readSecret ?? secretIn
+  const reader = new ConfigReader(layers, readSecret)
   const settings = reader.read()
-  // Another problem may be the cause, so report those first.
-  if (layers.problems.length === 0) checkRole(settings, input.role, (...problem) => layers.refuse(...problem))
+  checkRole(settings, input.role, (pointer, what) => {
+    // A problem at the same place is probably the cause.
+    if (!layers.hasProblemNear(pointer)) layers.refuse(pointer, what)
+  })
   checkTogether(settings, (...problem) => layers.refuse(...problem))
-  if (layers.problems.length > 0) throw new ConfigFault(inOrder(layers.problems))
-  warnTogether(settings, (...warning) => reader.warn(...warning))
-  const config = startupConfig(settings, input.workersDefault ?? defaultWorkers())
+  const problems = inOrder(layers.problems)
+  const isValid = problems.length === 0
+  if (isValid) warnTogether(settings, (...warning) => reader.warn(...warning))
+  const usable = isValid ? settings : new ConfigReader(layers, readSecret).readUsable()
+  const config = startupConfig(usable, input.workersDefault ?? defaultWorkers())
   const effective = reader.effective.map((each) =>
     each.pointer === '/proxy/workers' ? { ...each, value: config.proxy.workers } : each,
   )
-  return { config, warnings: reader.warnings, effective, hash: hashOf(effective) }
+  return { problems, parsed: { config, warnings: reader.warnings, effective, hash: hashOf(effective) } }
 }
 
 function hashOf(effective: readonly Effective[]): string {
@@ -126,20 +147,31 @@ function hashOf(effective: readonly Effective[]): string {
   return createHash('sha256').update(values.join('\n')).digest('hex')
 }
 
-/** The same for the file named by `--config` or GATEHOUSE_CONFIG. */
+type LoadOptions = Pick<ConfigInput, 'workersDefault' | 'role' | 'flagSettings'>
+
+/** Like `parseConfig`, with the file named by `--config` or GATEHOUSE_CONFIG. */
 export function loadConfig(
   flags: ConfigFlags,
   configFile: string | null,
   env: ConfigInput['env'],
-  {
-    workersDefault = defaultWorkers(),
-    ...more
-  }: Pick<ConfigInput, 'workersDefault' | 'role' | 'flagSettings'> = {},
+  options: LoadOptions = {},
 ): ParsedConfig {
+  return sound(loadInspected(flags, configFile, env, options))
+}
+
+/** Like `loadConfig`, for a report of all problems. Throws a Fault if the file cannot be read. */
+export function loadInspected(
+  flags: ConfigFlags,
+  configFile: string | null,
+  env: ConfigInput['env'],
+  { workersDefault = defaultWorkers(), ...more }: LoadOptions = {},
+): InspectedConfig {
   const named = configFile ?? (env[CONFIG_VARIABLE] || null)
   const file = named === null ? null : { name: named, text: textIn(named) }
-  const parsed = parseConfig({ flags, env, file, workersDefault, ...more })
-  return { ...parsed, warnings: [...parsed.warnings, ...readableByOthers(parsed, named)] }
+  const { problems, parsed } = inspectConfig({ flags, env, file, workersDefault, ...more })
+  if (parsed === null) return { problems, parsed }
+  const warnings = [...parsed.warnings, ...readableByOthers(parsed, named)]
+  return { problems, parsed: { ...parsed, warnings } }
 }
 
 /** At most four by default: each has its own memory, upstream connections and limits. */
@@ -255,34 +287,4 @@ function readableByOthers({ config, effective }: ParsedConfig, configFile: strin
   })
 }
 
-function textIn(file: string): string {
-  const bytes = bytesOf(file)
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    throw new Fault('CONFIG_INVALID', `${file}: is not UTF-8 text`, { cause: error })
-  }
-}
-
-function secretIn(file: string): string {
-  return bytesOf(file).toString('utf8')
-}
-
-function bytesOf(file: string): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Fault(
-      'CONFIG_UNREADABLE',
-      `${file}: ${READ_FAULTS.get(code ?? '') ?? `cannot be read (${code})`}`,
-    )
-  }
-}
-
 const READABLE_BY_OTHERS = 0o004
-const READ_FAULTS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'no such file'],
-  ['EACCES', 'cannot be read: permission denied'],
-  ['EISDIR', 'is a folder'],
-])

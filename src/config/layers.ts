@@ -42,6 +42,7 @@ export class Layers {
   readonly fileFolder: string
   readonly #source: Source | null
   readonly #above = new Map<string, Given>()
+  readonly #refused: string[] = []
 
   constructor({ flags, env, file, flagSettings = {} }: LayersInput) {
     this.#source = file === null ? null : this.#attempt(() => readSource(file.text, file.name))
@@ -82,7 +83,13 @@ export class Layers {
     return { where, name: nameOf(pointer), level: LEVEL.file }
   }
 
+  /** Whether a setting with this pointer, or around or inside it, has a problem. */
+  hasProblemNear(pointer: string): boolean {
+    return this.#refused.some((each) => each.startsWith(pointer) || pointer.startsWith(each))
+  }
+
   refuse(pointer: string, what: string): void {
+    this.#refused.push(pointer)
     const { where, name } = this.near(pointer)
     this.problems.push({ where, what: name === '' ? what : `${name}: ${what}` })
   }

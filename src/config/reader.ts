@@ -33,6 +33,7 @@ export class ConfigReader {
   readonly warnings: Problem[] = []
   readonly #layers: Layers
   readonly #readSecret: (file: string) => string
+  #isForUse = false
 
   /** `readSecret` returns the content of a file; throws a Fault. */
   constructor(layers: Layers, readSecret: (file: string) => string) {
@@ -43,6 +44,12 @@ export class ConfigReader {
   /** Invalid settings are missing in the result: use its type only if there are no problems. */
   read(): ValueOf<typeof SETTINGS> {
     return this.#section(SETTINGS, this.#layers.fileValue, '') as ValueOf<typeof SETTINGS>
+  }
+
+  /** With the defaults of invalid settings, and without list entries that are invalid or incomplete. */
+  readUsable(): ValueOf<typeof SETTINGS> {
+    this.#isForUse = true
+    return this.read()
   }
 
   warn(pointer: string, what: string): void {
@@ -107,7 +114,10 @@ export class ConfigReader {
       pointer,
       given?.level,
     )
-    if (value === undefined) return undefined
+    if (value === undefined)
+      return this.#isForUse && setting.fallback !== undefined
+        ? this.#value(setting.kind, setting.fallback, pointer)
+        : undefined
     const risk = given === null ? null : setting.risk(value)
     if (risk !== null) this.warn(pointer, `is ${shown(given!.raw)}: ${risk}`)
     const raw = setting.kind.isPath ? value : (given?.raw ?? setting.fallback)
@@ -128,7 +138,7 @@ export class ConfigReader {
     })
     const shownValues = list.kind.isPath ? values : items
     this.effective.push({ pointer, value: shownValues, from: given?.where ?? DEFAULT })
-    return values
+    return this.#isForUse ? values.filter((value) => value !== undefined) : values
   }
 
   #sections({ section }: SectionList<Items>, inFile: unknown, pointer: string): readonly unknown[] {
@@ -139,7 +149,8 @@ export class ConfigReader {
       return []
     }
     if (raw.length === 0) this.effective.push({ pointer, value: [], from: given?.where ?? DEFAULT })
-    return raw.map((item: unknown, index) => this.#section(section, item, pointerTo(pointer, index)))
+    const values = raw.map((item: unknown, index) => this.#section(section, item, pointerTo(pointer, index)))
+    return this.#isForUse ? values.filter((value) => !Object.values(value).includes(undefined)) : values
   }
 
   #secret(

@@ -69,12 +69,14 @@ export function readSource(text: string, name: string): Source {
 }
 
 /** A policy file. */
-interface PolicyText {
+export interface PolicyText {
   /** As its author wrote it, for sending on. */
   readonly document: unknown
   readonly policy: Policy
   /** Parts that may not do what the author intends. */
   readonly warnings: readonly Problem[]
+  /** Adds the line to a problem of the document. */
+  placed(problem: DocumentProblem): Problem
 }
 
 /**
@@ -89,8 +91,9 @@ export function parsePolicyText(
 ): PolicyText {
   const source = readSource(text, name)
   const policy = placed(source, () => parsePolicy(source.value, upstreams, names))
-  const warnings = policyWarnings(policy, names).map((each) => placedProblem(source, each))
-  return { document: source.value, policy, warnings }
+  const inText = (problem: DocumentProblem) => placedProblem(source, problem)
+  const warnings = policyWarnings(policy, names).map(inText)
+  return { document: source.value, policy, warnings, placed: inText }
 }
 
 /** Parses a source. Turns a DocumentFault into a ConfigFault with lines and names. */

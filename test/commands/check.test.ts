@@ -12,14 +12,14 @@ import { testCa, testLeaf, testRsa } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 
 const DAY_MS = 86_400_000
-const SECRET = 'never-to-be-shown-to-anybody-at-all'
+const SECRET = 'never-to-be-shown-to-any-reader'
 
 const ca = await testCa()
 const leaf = await testLeaf(ca, ['shop.example.test'])
 const expired = await testLeaf(ca, ['shop.example.test'], Date.now() - 100 * DAY_MS)
 const early = await testLeaf(ca, ['shop.example.test'], Date.now() + 10 * DAY_MS)
 
-test('a good configuration: what is in force, who said so, and exit code 0', async (t) => {
+test('a good configuration: prints each value with its source, exit code 0', async (t) => {
   const { at, check } = workbench(t)
   at('tls.pem', leaf.certificate)
   at('tls.key', leaf.key, 0o600)
@@ -84,6 +84,7 @@ test('what is wrong with settings: all of it, and exit code 1', async (t) => {
   assert.deepEqual(err.trimEnd().split('\n'), [
     'GATEHOUSE_X: unknown setting',
     '--workers: is 0; expected a whole number from 1 to 256',
+    `${file}:1:1: proxy.upstream: is missing; set the URL of your app, like --upstream http://127.0.0.1:3000`,
     `${file}:2:3: proxy.lsten: unknown setting (did you mean "listen"?)`,
     `${file}:3:12: proxy.limits.hello_timeout: is 5; expected a number with its unit: ms, s, m, h or d (did you mean 5s?)`,
   ])
@@ -135,13 +136,13 @@ signing: {upstream: true, key_file: signing.jwk}
     /^proxy\.tls\.certificates\[1\]: .*locked\.key: the passphrase does not open it$/,
     /^proxy\.tls\.certificates\[2\]: .*none\.pem does not exist$/,
     /^proxy\.tls\.client_ca_file: certificate 1 in .*broken\.pem is damaged$/,
-    /^proxy\.tls\.ticket_key_file: .*tickets holds no ticket key/,
     /^proxy\.upstreams\[0\]\.tls\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^proxy\.tls\.ticket_key_file: .*tickets holds no ticket key/,
     /policy\.yaml:3:12: rule "a": when\.agnet: unknown field \(did you mean "agent"\?\)$/,
     /policy\.yaml:4:22: rule "a": action\.route\.upstream: unknown upstream "b"; known upstreams: default$/,
     /own\.yaml:1:3: software "x": needs `kind`$/,
     /weights\.json:2:3: temperature: must be a number$/,
-    /^feeds\[0\]\.ca_file: .*empty\.pem holds no certificate in PEM$/,
     /^identity\.asn_file: .*empty\.pem cannot be used: it is not a MaxMind DB/,
     /^signing\.key_file: .*signing\.jwk holds no private key that can be read$/,
   ]
@@ -151,7 +152,136 @@ signing: {upstream: true, key_file: signing.jwk}
   assert.ok(err.includes(policy) && !err.includes(SECRET))
 })
 
-test('what will disappoint: certificates out of their time, keys that everybody can read', async (t) => {
+test('checks the files of the management plane and of NATS too', async (t) => {
+  const { at, check } = workbench(t)
+  at('a.pem', leaf.certificate)
+  at('other.key', testRsa(['x.example.test']).key, 0o600)
+  at('empty.pem', 'nothing')
+  const file = at(
+    'g.yaml',
+    `proxy: {upstream: "http://a"}
+manage: {tls: {cert_file: a.pem, key_file: other.key}}
+webhooks: {ca_file: empty.pem}
+sinks: {syslog: "tls://a:6514", syslog_ca_file: empty.pem}
+auth: {openid: {issuer: "https://id.test/", client_id: x, ca_file: empty.pem}}
+bus: {url: "tls://a:4222", user_file: none, ca_file: empty.pem, certificate_file: a.pem, key_file: other.key}
+threats: {robots_file: none.txt}
+`,
+    0o600,
+  )
+  const { exitCode, out, err } = await check(['--config', file])
+  assert.deepEqual([exitCode, out], [1, ''])
+  const problems = err
+    .trimEnd()
+    .split('\n')
+    .filter((line) => !line.startsWith('warning: '))
+  const expected = [
+    /^manage\.tls: .*a\.pem does not belong to the key in .*other\.key/,
+    /^webhooks\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^sinks\.syslog_ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^auth\.openid\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^bus\.ca_file: .*empty\.pem holds no certificate in PEM$/,
+    /^bus\.user_file: .*none cannot be read \(ENOENT\)$/,
+    /^threats\.robots_file: .*none\.txt cannot be read \(ENOENT\)$/,
+    /^bus\.certificate_file: .*a\.pem does not belong to the key in .*other\.key/,
+  ]
+  assert.equal(problems.length, expected.length, err)
+  for (const [index, pattern] of expected.entries()) assert.match(problems[index]!, pattern)
+})
+
+test('reports invalid settings and invalid files in one run', async (t) => {
+  const { at, check } = workbench(t)
+  at('policy.yaml', 'rules: [{name: a, when: {agnet: x}, action: {route: {upstream: api}}}]')
+  at('empty.pem', 'nothing')
+  const file = at(
+    'g.yaml',
+    `proxy:
+  lsten: a
+  upstreams: [{name: app, urls: "ftp://a"}, {name: api, urls: "http://b", idle_timeout: 5}]
+  trusted_proxies: [10.0.0.0/8, x]
+  tls: {certificates: [{key_file: a.key}, {cert_file: empty.pem}]}
+policy: {file: policy.yaml}
+identity: {agents: ["https://a.test", 7]}
+feeds: [{url: "https://a", public_keys: x}]
+`,
+  )
+  const { exitCode, out, err } = await check(['--config', file])
+  assert.deepEqual([exitCode, out], [1, ''])
+  const problems = err
+    .trimEnd()
+    .split('\n')
+    .filter((line) => !line.startsWith('warning: '))
+  for (const pattern of [
+    /g\.yaml:2:3: proxy\.lsten: unknown setting/,
+    /g\.yaml:3:.*: proxy\.upstreams\[0\]\.urls: /,
+    /g\.yaml:3:.*: proxy\.upstreams\[1\]\.idle_timeout: is 5;/,
+    /g\.yaml:4:.*: proxy\.trusted_proxies\[1\]: /,
+    /g\.yaml:5:.*: proxy\.tls\.certificates\[0\]\.cert_file: is missing/,
+    /g\.yaml:7:.*: identity\.agents\[1\]: /,
+    /g\.yaml:8:.*: feeds\[0\]\.name: is missing/,
+    /g\.yaml:8:.*: feeds\[0\]\.public_keys: /,
+    /^proxy\.tls\.certificates\[0\]: .*empty\.pem/,
+    /policy\.yaml:1:\d+: rule "a": when\.agnet: unknown field/,
+  ])
+    assert.equal(problems.filter((line) => pattern.test(line)).length, 1, `${pattern}\n${err}`)
+  assert.equal(problems.length, 10, err)
+})
+
+test('warns about rules that cannot match with the other settings', async (t) => {
+  const { at, check } = workbench(t)
+  const policy = at(
+    'policy.yaml',
+    `rules:
+  - {name: hosts, when: {host: [shop.example, "*.example", SHOP.example, a.cdn.example, other.example]}, action: block}
+  - {name: signer, when: {signer: "https://a.test"}, action: block}
+  - {name: proof, when: {verified: [ip-range, web-bot-auth, reverse-dns]}, action: block}
+  - {name: evidence, when: {evidence: [signature-failed, host-foreign, "network-*", spoofed-browser]}, action: block}
+  - {name: never, when: {not: {host: other.example, verified: reverse-dns}}, action: block}
+`,
+  )
+  const rest = `policy: {file: ${policy}}\nproxy: {upstream: "http://a", hosts: [shop.example, "*.cdn.example"]}\n`
+  const config = at('g.yaml', `${rest}identity: {signatures: "off", reverse_dns: false}\n`)
+  const { exitCode, err } = await check(['--config', config])
+  assert.equal(exitCode, 0, err)
+  const warnings = err
+    .trimEnd()
+    .split('\n')
+    .filter((line) => line.includes('policy.yaml:'))
+  const expected = [
+    /policy\.yaml:2:\d+: rule "hosts": when\.host: "other\.example" is not in proxy\.hosts/,
+    /policy\.yaml:3:\d+: rule "signer": when\.signer: never matches: identity\.signatures is off$/,
+    /policy\.yaml:4:\d+: rule "proof": when\.verified: "web-bot-auth" never matches: identity\.signatures is off$/,
+    /policy\.yaml:4:\d+: rule "proof": when\.verified: "reverse-dns" never matches: identity\.reverse_dns is/,
+    /policy\.yaml:5:\d+: rule "evidence": when\.evidence: "signature-failed" never matches/,
+    /policy\.yaml:5:\d+: rule "evidence": when\.evidence: "host-foreign" never matches: identity\.reverse_dns/,
+    /policy\.yaml:5:\d+: rule "evidence": when\.evidence: "network-\*" never matches: identity\.asn_file is not set$/,
+  ]
+  assert.equal(warnings.length, expected.length, err)
+  for (const [index, pattern] of expected.entries()) assert.match(warnings[index]!, pattern)
+  const open = at('open.yaml', rest.replace('hosts:', 'unknown_host: pass, hosts:'))
+  const passing = (await check(['--config', open])).err
+  assert.doesNotMatch(passing, /other\.example|signatures is off/)
+})
+
+test('warns about served hosts that no certificate names', async (t) => {
+  const { at, check } = workbench(t)
+  const both = await testLeaf(ca, ['shop.example', '*.cdn.example'])
+  at('tls.pem', both.certificate + both.key, 0o600)
+  const hosts = '[SHOP.example, "*.cdn.example", a.cdn.example, 192.0.2.1, b.a.cdn.example, "*.example"]'
+  const config = at(
+    'g.yaml',
+    `proxy: {upstream: "http://a", hosts: ${hosts}, tls: {cert_file: tls.pem}}\n`,
+    0o600,
+  )
+  const { exitCode, err } = await check(['--config', config])
+  assert.equal(exitCode, 0, err)
+  assert.deepEqual(err.trimEnd().split('\n'), [
+    'warning: proxy.hosts[4]: no certificate in proxy.tls.certificates names "b.a.cdn.example"; clients will refuse the connection',
+    'warning: proxy.hosts[5]: no certificate in proxy.tls.certificates names "*.example"; clients will refuse the connection',
+  ])
+})
+
+test('warns about certificates that are not valid now, and keys that all users can read', async (t) => {
   const { at, check } = workbench(t)
   at('old.pem', expired.certificate + expired.key, 0o600)
   at('new.pem', early.certificate)

@@ -46,12 +46,12 @@ test('with config/nats.conf a fleet works, and a proxy may do no more than it ne
     ...['_packages.M.x', 'sightings.*', 'heartbeat.*', 'manage.>', '">"', 'nudge'],
   ])
     await until(() => refused.some((said) => said.includes(what)))
-  // What is there still works.
+  // The existing connection still works.
   proxy.sendHeartbeat(HEARTBEAT)
   await proxy.sendSightings([sighting(9)])
 })
 
-test('who has another password is not let in, and who comes later with the right one is', async (t) => {
+test('refuses a wrong password, and accepts the right one afterwards', async (t) => {
   const port = await startGuardedNats(t, (text) => text)
   const said: string[] = []
   const spy = {

@@ -1,18 +1,22 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { loadConfig, type ParsedConfig, type StartupConfig } from '../../config/config.ts'
+import { isIP } from 'node:net'
+import { loadInspected, type ParsedConfig, type StartupConfig } from '../../config/config.ts'
 import type { ConfigRole } from '../../config/checks.ts'
-import { ConfigFault, type Problem, parsePolicyText } from '../../config/source.ts'
+import { ConfigFault, type PolicyText, type Problem, parsePolicyText } from '../../config/source.ts'
 import { Fault } from '../../shared/fault.ts'
 import { AsnFile } from '../../identity/address/asn-file.ts'
 import { PUBLISHED_KEYS } from '../../identity/signature/published-keys.ts'
-import { loadKeyPairs } from '../../proxy/tls/key-pair.ts'
+import { type KeyPair, loadKeyPairs } from '../../proxy/tls/key-pair.ts'
 import type { Arguments } from '../../terminal/command.ts'
 import { configFlags } from '../../terminal/config-options.ts'
 import type { Io } from '../../terminal/io.ts'
 import { configuredNames } from '../../runtime/signatures/knowledge-source.ts'
 import { loadWeights } from '../../runtime/signatures/knowledge-files.ts'
 import { TicketKeyPart } from '../../runtime/live-parts.ts'
+import { keyPairSource } from '../../runtime/startup.ts'
+import { HostSet, hostOf } from '../../wire/host.ts'
+import { misfitsOf } from './policy-fit.ts'
 import { loadContent } from '../../runtime/signatures/signature-content.ts'
 import { signingKeysIn } from '../../runtime/signing-key-file.ts'
 
@@ -20,28 +24,37 @@ import { signingKeysIn } from '../../runtime/signing-key-file.ts'
 export interface ConfigReport {
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
-  /** `null`: unreadable. */
+  /** `null`: the settings are unreadable or invalid. */
   readonly parsed: ParsedConfig | null
 }
 
-/** Checks everything, even if the first part has problems. */
+/** Checks everything: if settings are invalid, also the files that the other settings name. */
 export async function configReport(given: Arguments, io: Io, role?: ConfigRole): Promise<ConfigReport> {
+  const more = role === undefined ? {} : { role }
   try {
-    const more = role === undefined ? {} : { role }
-    const parsed = loadConfig(configFlags(given), given.value('config'), io.env, more)
-    const inFiles = await checkFiles(parsed.config, role)
-    return { problems: inFiles.problems, warnings: [...parsed.warnings, ...inFiles.warnings], parsed }
+    const { problems, parsed } = loadInspected(configFlags(given), given.value('config'), io.env, more)
+    if (parsed === null) return { problems, warnings: [], parsed }
+    const inFiles = await checkFiles(parsed.config, role, problems.length === 0)
+    return {
+      problems: [...problems, ...inFiles.problems],
+      warnings: [...parsed.warnings, ...inFiles.warnings],
+      parsed: problems.length === 0 ? parsed : null,
+    }
   } catch (error) {
     return { problems: problemsOf(error, 'settings'), warnings: [], parsed: null }
   }
 }
 
-/** Checks every named file, even if the first one has problems. */
+/**
+ * Checks every named file, even if the first one has problems. Files are compared with settings only if all
+ * settings are valid, because invalid ones have been replaced by their defaults.
+ */
 async function checkFiles(
   config: StartupConfig,
   role: ConfigRole | undefined,
+  areSettingsValid: boolean,
 ): Promise<Omit<ConfigReport, 'parsed'>> {
-  const { proxy, policy, signatures, weights, feeds, identity, signing } = config
+  const { proxy, manage, policy, signatures, weights, feeds, identity, signing, bus } = config
   const problems: Problem[] = []
   const warnings: Problem[] = []
   const attempt = async (where: string, look: () => Promise<readonly (string | Problem)[]>) => {
@@ -52,33 +65,58 @@ async function checkFiles(
     }
   }
   const { certificates, clientCaFile, ticketKeyFile } = proxy.tls
-  if (certificates.length === 0 && role !== 'manage') warnings.push(NO_CERTIFICATE)
-  for (const [index, { certificateFile, keyFile, passphrase }] of certificates.entries()) {
-    const source = { certificateFile, keyFile, passphrase: passphrase?.reveal() ?? null }
+  if (certificates.length === 0 && role !== 'manage' && areSettingsValid) warnings.push(NO_CERTIFICATE)
+  const pairs: KeyPair[] = []
+  for (const [index, certificate] of certificates.entries())
     await attempt(`proxy.tls.certificates[${index}]`, async () => {
+      const loaded = await loadKeyPairs([keyPairSource(certificate)], Date.now())
+      pairs.push(...loaded.pairs)
+      return loaded.warnings
+    })
+  if (pairs.length > 0 && pairs.length === certificates.length && areSettingsValid)
+    warnings.push(...uncoveredHosts(proxy.hosts, pairs))
+  const { certificate } = manage
+  if (certificate !== null)
+    await attempt('manage.tls', async () => {
+      return (await loadKeyPairs([keyPairSource(certificate)], Date.now())).warnings
+    })
+  for (const [where, caFile] of [
+    ['proxy.tls.client_ca_file', clientCaFile],
+    ['webhooks.ca_file', config.webhooks.caFile],
+    ['sinks.syslog_ca_file', config.sinks.syslogCaFile],
+    ['auth.openid.ca_file', config.auth.openid?.caFile ?? null],
+    ['bus.ca_file', bus.caFile],
+    ...proxy.upstreams.map(
+      ({ tls }, index) => [`proxy.upstreams[${index}].tls.ca_file`, tls.caFile] as const,
+    ),
+    ...feeds.map(({ caFile }, index) => [`feeds[${index}].ca_file`, caFile] as const),
+  ] as const)
+    if (caFile !== null) await attempt(where, () => checkCa(caFile))
+  for (const [where, file] of [
+    ['bus.credentials_file', bus.credentialsFile],
+    ['bus.user_file', bus.userFile],
+    ['threats.robots_file', config.threats.robots.file],
+  ] as const)
+    if (file !== null) await attempt(where, () => checkReadable(file))
+  const { certificateFile, keyFile: busKeyFile } = bus
+  if (certificateFile !== null && busKeyFile !== null)
+    await attempt('bus.certificate_file', async () => {
+      const source = { certificateFile, keyFile: busKeyFile, passphrase: null }
       return (await loadKeyPairs([source], Date.now())).warnings
     })
-  }
-  if (clientCaFile !== null) await attempt('proxy.tls.client_ca_file', () => checkCa(clientCaFile))
   if (ticketKeyFile !== null) {
     await attempt('proxy.tls.ticket_key_file', async () => {
       await new TicketKeyPart(ticketKeyFile, () => undefined).load()
       return []
     })
   }
-  for (const [index, { tls }] of proxy.upstreams.entries()) {
-    const { caFile } = tls
-    if (caFile !== null) await attempt(`proxy.upstreams[${index}].tls.ca_file`, () => checkCa(caFile))
-  }
-  const names = proxy.upstreams.map(({ name }) => name)
-  const servesAnyHost = role !== 'manage' && proxy.hosts.length === 0
   if (policy.file !== null)
-    await attempt('policy.file', () => checkPolicy(policy.file!, names, config, servesAnyHost))
+    await attempt('policy.file', async () => {
+      const { warnings, ...read } = await checkPolicy(policy.file!, config)
+      return areSettingsValid ? [...warnings, ...ofSettings(read, config, role)] : warnings
+    })
   if (signatures.length > 0) await attempt('signatures', () => checkSignatures(signatures))
   if (weights.file !== null) await attempt('weights.file', () => checkWeights(weights.file!))
-  for (const [index, { caFile }] of feeds.entries()) {
-    if (caFile !== null) await attempt(`feeds[${index}].ca_file`, () => checkCa(caFile))
-  }
   const { asnFile } = identity
   if (asnFile !== null)
     await attempt('identity.asn_file', async () => {
@@ -90,19 +128,24 @@ async function checkFiles(
   return { problems, warnings }
 }
 
-async function checkPolicy(
-  file: string,
-  upstreams: readonly string[],
-  config: StartupConfig,
-  servesAnyHost: boolean,
-): Promise<readonly (string | Problem)[]> {
+async function checkPolicy(file: string, config: StartupConfig): Promise<PolicyText> {
   const text = (await read(file)).toString('utf8')
-  const { policy, warnings } = parsePolicyText(text, file, upstreams)
-  const ofHosts = servesAnyHost && policy.asked.host ? [ANY_HOST] : []
-  if (policy.ids.length === 0) return [...warnings, ...ofHosts]
+  const upstreams = config.proxy.upstreams.map(({ name }) => name)
+  const parsed = parsePolicyText(text, file, upstreams)
+  if (parsed.policy.ids.length === 0) return parsed
   // Unreadable signatures are reported separately.
   const names = await configuredNames(config).catch(() => null)
-  return [...parsePolicyText(text, file, upstreams, names).warnings, ...ofHosts]
+  return parsePolicyText(text, file, upstreams, names)
+}
+
+/** Warns about rules that other settings make useless or unsafe. */
+function ofSettings(
+  { policy, placed }: Pick<PolicyText, 'policy' | 'placed'>,
+  config: StartupConfig,
+  role: ConfigRole | undefined,
+): readonly (string | Problem)[] {
+  const servesAnyHost = role !== 'manage' && config.proxy.hosts.length === 0
+  return [...(servesAnyHost && policy.asked.host ? [ANY_HOST] : []), ...misfitsOf(policy, config).map(placed)]
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {
@@ -118,8 +161,26 @@ async function checkWeights(file: string): Promise<readonly string[]> {
 async function checkSigningKeys(file: string): Promise<readonly string[]> {
   const published = (await signingKeysIn(file)).filter(({ thumbprint }) => PUBLISHED_KEYS.has(thumbprint))
   return published.map(
-    ({ thumbprint }) => `${thumbprint} in ${file} is a published key for tests: everybody can sign with it`,
+    ({ thumbprint }) => `${thumbprint} in ${file} is a published key for tests, so anyone can sign with it`,
   )
+}
+
+async function checkReadable(file: string): Promise<readonly string[]> {
+  await read(file)
+  return []
+}
+
+/** Clients refuse a certificate that does not name the host that they asked for. */
+function uncoveredHosts(hosts: readonly string[], pairs: readonly KeyPair[]): readonly Problem[] {
+  const names = pairs.flatMap(({ dnsNames }) => dnsNames)
+  const covered = new HostSet(names)
+  return hosts.flatMap((host, index) => {
+    const name = hostOf(host)
+    // Certificates for addresses have no DNS name.
+    if (isIP(name.replace(/^\[|\]$/g, '')) !== 0 || names.includes(name) || covered.has(name)) return []
+    const what = `no certificate in proxy.tls.certificates names "${host}"; clients will refuse the connection`
+    return [{ where: `proxy.hosts[${index}]`, what }]
+  })
 }
 
 async function checkCa(file: string): Promise<readonly string[]> {
