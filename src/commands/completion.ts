@@ -1,12 +1,24 @@
-import { HELP, VERSION } from '../terminal/arguments.ts'
+import { basename } from 'node:path'
+import { didYouMean } from '../shared/did-you-mean.ts'
+import { Fault } from '../shared/fault.ts'
+import { HELP, USAGE, VERSION } from '../terminal/arguments.ts'
 import type { Action, Command, CommandEntry, Operand, Option } from '../terminal/command.ts'
+import type { Io } from '../terminal/io.ts'
+import { visible } from '../terminal/table.ts'
 
 /** `gatehouse completion SHELL`: a script generated from the command table. */
 export function completion(entries: readonly CommandEntry[]): Action {
   return {
     name: 'completion',
     summary: 'Print the completion script of a shell',
-    operands: [{ name: 'SHELL', description: 'The shell that will read it', choices: [...SCRIPTS.keys()] }],
+    operands: [
+      {
+        name: 'SHELL',
+        description: 'The shell that will read it (default: the one in $SHELL)',
+        choices: [...SCRIPTS.keys()],
+        optional: true,
+      },
+    ],
     options: [],
     examples: [
       {
@@ -18,11 +30,27 @@ export function completion(entries: readonly CommandEntry[]): Action {
     ],
     run: async (given, io) => {
       const commands = await Promise.all(entries.map((entry) => entry.load()))
-      const script = SCRIPTS.get(given.operands[0]!)!
+      const script = SCRIPTS.get(given.operands[0] ?? ownShell(io))!
       io.stdout.write(script(placesIn(commands)))
       return 0
     },
   }
+}
+
+/** The user's shell, by SHELL. Throws a USAGE Fault if there is no script for it. */
+function ownShell({ env, stderr }: Io): string {
+  const path = env['SHELL'] ?? ''
+  const shell = basename(path)
+  const names = [...SCRIPTS.keys()]
+  const choices = names.join(', ')
+  if (path === '') throw new Fault(USAGE, `SHELL is missing; name one of ${choices}`)
+  if (!SCRIPTS.has(shell))
+    throw new Fault(
+      USAGE,
+      `there is no completion for ${visible(shell)}, the shell in $SHELL${didYouMean(shell, names)}; name one of ${choices}`,
+    )
+  stderr.write(`completion for ${shell}, the shell in $SHELL\n`)
+  return shell
 }
 
 /** A position on the command line, reached by typing `path`, and the words that may follow. */

@@ -185,7 +185,7 @@ test('help of a command, asked for in either way', async () => {
   assert.deepEqual(await run('help'), await run('--help'))
 })
 
-test('help tells all that a command has, wrapped to the width of the terminal', async () => {
+test('help shows everything about a command, wrapped to the width of the terminal', async () => {
   const io = memoryIo('', { columns: 50 })
   await runCli(entries, ['scan', '--help'], io)
   assert.equal(
@@ -256,7 +256,7 @@ test('started as a program', async (t) => {
     assert.match(stderr, /^gatehouse: unknown command "analyse" \(did you mean "analyze"\?\)/)
   })
 
-  t.test('a reader that goes away early is no failure', async () => {
+  t.test('a reader that closes early is not a failure', async () => {
     const pipe = `set -o pipefail; env "$@" ${PROGRAM} --help | true`
     const { status, stderr } = spawnSync('bash', ['--norc', '-c', pipe, 'bash', ...NODE], {
       encoding: 'utf8',
@@ -284,6 +284,29 @@ test('started as a program', async (t) => {
     assert.deepEqual([status, stdout], [2, ''])
     assert.match(stderr, /needs Node\.js 24 or newer and was started by Node\.js 20\.19\.5.*npx gatehouse/s)
   })
+})
+
+test('completion uses the shell in $SHELL, and suggests the nearest for an unknown one', async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { exitCode, out, err } = await runIn({ SHELL: `/usr/bin/${shell}` }, 'completion')
+    assert.deepEqual([exitCode, err], [0, `completion for ${shell}, the shell in $SHELL\n`])
+    assert.equal(out, (await run('completion', shell)).out)
+  }
+  const asked = await runIn({ SHELL: '/bin/zsh' }, 'completion', 'fish')
+  assert.deepEqual([asked.err, asked.out], ['', (await run('completion', 'fish')).out])
+  for (const [env, argv, why] of [
+    [{}, [], 'SHELL is missing; name one of bash, zsh, fish'],
+    [
+      { SHELL: '/bin/dash' },
+      [],
+      'there is no completion for dash, the shell in $SHELL (did you mean "bash"?); name one of bash, zsh, fish',
+    ],
+    [{ SHELL: '/bin/zsh' }, ['fihs'], 'SHELL is one of bash, zsh, fish, not "fihs" (did you mean "fish"?)'],
+  ] as const) {
+    const { exitCode, out, err } = await runIn(env, 'completion', ...argv)
+    assert.deepEqual([exitCode, out], [2, ''])
+    assert.equal(err, `gatehouse completion: ${why}; see "gatehouse completion --help"\n`)
+  }
 })
 
 test('bash completes from the script', { skip: isMissing('bash') }, async (t) => {
@@ -404,8 +427,12 @@ interface Outcome {
   readonly err: string
 }
 
-async function run(...argv: string[]): Promise<Outcome> {
-  const io = memoryIo()
+function run(...argv: string[]): Promise<Outcome> {
+  return runIn({}, ...argv)
+}
+
+async function runIn(env: Record<string, string>, ...argv: string[]): Promise<Outcome> {
+  const io = memoryIo('', { env })
   const exitCode = await runCli(entries, argv, io)
   return { exitCode, out: io.out, err: io.err }
 }
