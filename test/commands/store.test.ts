@@ -11,6 +11,7 @@ import { COMMANDS } from '../../src/commands/commands.ts'
 import { looksLikeKey } from '../../src/manage/auth/api-keys.ts'
 import { MIGRATIONS } from '../../src/store/engine/migrations.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
+import { FIRST_KEY } from '../dashboard/first-key.ts'
 import { newSigner } from '../identity/signer.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { openRecorded } from '../store/recorded.ts'
@@ -130,7 +131,7 @@ for (const kind of KINDS)
   })
 
 for (const kind of KINDS)
-  test(`${kind}: whom to trust is said, listed and taken back on the command line`, async (t) => {
+  test(`${kind}: an agent is trusted, listed and removed on the command line`, async (t) => {
     const folder = temporaryFolder(t)
     const storeUrl = await freshUrl(kind, t)
     const run = (...argv: readonly string[]) => runWith({ GATEHOUSE_STORE_URL: storeUrl }, 'trust', ...argv)
@@ -152,12 +153,12 @@ for (const kind of KINDS)
     for (const [code, words, ...argv] of [
       [1, 'is already trusted', agent, '--scopes', 'read'],
       [1, 'jwk/d is private', file('private.jwk'), '--scopes', 'read'],
-      [1, 'holds no JSON object', file('list.json'), '--scopes', 'read'],
+      [1, 'does not contain a JSON object', file('list.json'), '--scopes', 'read'],
       [1, 'no such file', file('nothing'), '--scopes', 'read'],
-      [1, 'takes a URL with https://', 'http://agent.example/', '--scopes', 'read'],
+      [1, 'must be a URL with https://', 'http://agent.example/', '--scopes', 'read'],
       [2, '--scopes is missing', agent],
       [2, 'did you mean "read"', agent, '--scopes', 'raed'],
-      [2, '--name takes', agent, '--scopes', 'read', '--name', ''],
+      [2, '--name must have', agent, '--scopes', 'read', '--name', ''],
     ] as const) {
       const refused = await run('add', ...argv)
       assert.deepEqual([refused.code, refused.out], [code, ''], words)
@@ -169,7 +170,7 @@ for (const kind of KINDS)
       'https://other.example',
       undefined,
     ])
-    assert.match((await run('list')).out, /^ID +WHOM +NAME +SCOPES/)
+    assert.match((await run('list')).out, /^ID +AGENT OR KEY +NAME +SCOPES/)
     assert.equal((await run('remove', second.id)).code, 0)
     assert.match((await run('remove', second.id)).err, /there is no entry trs_/)
     const { items } = await (await openAt(t, storeUrl)).audit.list({ page: 1, limit: 50 })
@@ -189,10 +190,10 @@ test('what is wrong with a key that is asked for is said, and no database made f
     ['did you mean "read"', ['--name', 'x', '--scopes', 'read,raed']],
     ['did you mean "admin"', ['--name', 'x', '--access', 'admn']],
     ['is over already', ['--name', 'x', '--access', 'read', '--expires', '2020-01-01T00:00:00Z']],
-    ['--expires takes', ['--name', 'x', '--access', 'read', '--expires', 'tomorrow']],
-    ['--expires takes', ['--name', 'x', '--access', 'read', '--expires', '2027-02-31']],
-    ['--name takes', ['--name', 'a\u0000b', '--access', 'read']],
-    ['--name takes', ['--name', '', '--access', 'read']],
+    ['--expires must be', ['--name', 'x', '--access', 'read', '--expires', 'tomorrow']],
+    ['--expires must be', ['--name', 'x', '--access', 'read', '--expires', '2027-02-31']],
+    ['--name must have', ['--name', 'a\u0000b', '--access', 'read']],
+    ['--name must have', ['--name', '', '--access', 'read']],
     ['--plan is one of', ['--name', 'x', '--access', 'read', '--plan', 'gold']],
   ] as const) {
     const { code, out, err } = await runWith({}, 'keys', 'create', ...argv, '--data', data)
@@ -221,7 +222,7 @@ manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
   )
   const gatehouse = (...argv: readonly string[]) => runProgram(folder, ...argv, '--config', 'g.yaml')
   const { manage, stop, said } = await start(t, folder, 'up')
-  const key = (await gatehouse('keys', 'create', '--name', 'ops', '--access', 'admin')).trim()
+  const key = (await gatehouse(...FIRST_KEY.split(' ').slice(1))).trim()
   const ask = async (method: string, path: string, authorization: string, body?: unknown) => {
     const response = await fetch(`http://${manage}/v1${path}`, {
       method,
@@ -313,7 +314,7 @@ manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
   const kept: readonly { readonly name: string; readonly last_used_at: string | null }[] = JSON.parse(
     await gatehouse('keys', 'list', '--json'),
   )
-  assert.notEqual(kept.find(({ name }) => name === 'ops')?.last_used_at, null)
+  assert.notEqual(kept.find(({ name }) => name === 'admin')?.last_used_at, null)
   assert.ok(!readFileSync(join(folder, 'data', 'gatehouse.db'), 'latin1').includes(ADMIN_KEY))
 })
 
@@ -372,7 +373,7 @@ manage: {listen: "127.0.0.1:0", admin_key: ${ADMIN_KEY}}\n`,
   await stop()
 })
 
-test('a copy is whole or not there; what is no copy of ours is not restored', async (t) => {
+test('a backup is complete or missing, and only a backup is restored', async (t) => {
   const folder = temporaryFolder(t)
   const [data, copy] = [join(folder, 'data'), join(folder, 'copy.db')]
   const run = (...argv: readonly string[]) => runWith({}, ...argv, '--data', data)
@@ -384,7 +385,7 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   }
   assert.equal((await run('backup', copy)).code, 0)
   assert.equal(statSync(copy).mode & 0o777, 0o600)
-  await isSaid(/copy\.db is there already; --force/, 'backup', copy)
+  await isSaid(/copy\.db exists; --force/, 'backup', copy)
   await isSaid(/is the database itself/, 'backup', '--force', join(data, 'gatehouse.db'))
   await isSaid(/is the database itself/, 'restore', join(data, 'gatehouse.db'))
   await isSaid(/nowhere.x\.db cannot be written \(ENOENT\)/, 'backup', join(folder, 'nowhere', 'x.db'))
@@ -403,10 +404,10 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   const short = await made('short', (path) => truncateSync(path, statSync(path).size - 5000))
   await isSaid(/damaged/, 'restore', short)
   const empty = await made('empty', (path) => truncateSync(path, 0))
-  await isSaid(/no database of Gatehouse/, 'restore', empty)
+  await isSaid(/is not a Gatehouse database/, 'restore', empty)
   const foreign = join(folder, 'foreign')
   new SqliteConnection(foreign).exec('create table x (y)').close()
-  await isSaid(/no database of Gatehouse/, 'restore', foreign)
+  await isSaid(/is not a Gatehouse database/, 'restore', foreign)
   const newer = await made('newer', (path) => {
     new SqliteConnection(path).exec("insert into migrations values ('9999-later', 0)").close()
   })
@@ -414,7 +415,7 @@ test('a copy is whole or not there; what is no copy of ours is not restored', as
   assert.match((await run('keys', 'list')).out, /kept/)
   assert.deepEqual(readdirSync(data), ['gatehouse.db'])
 
-  // Nothing there yet, or something that is none.
+  // No file yet, or a file that is not a database.
   const elsewhere = join(folder, 'elsewhere')
   mkdirSync(elsewhere)
   assert.equal((await runWith({}, 'restore', copy, '--data', elsewhere)).code, 0)

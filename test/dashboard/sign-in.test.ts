@@ -2,13 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { skipped } from '../e2e/programs.ts'
 import { looksFine, openDashboard } from './browser.ts'
+import { FIRST_KEY } from './first-key.ts'
 
 const skip = skipped('chromium')
 
-test('somebody signs in with a key, and out', { skip }, async (t) => {
+test('a user signs in with a key, and signs out', { skip }, async (t) => {
   const { manage, page } = await openDashboard(t, { isStrange: true })
   const key = page.getByLabel('API key')
   await looksFine(page, 'sign-in')
+  // The command is tried as it stands in test/commands/store.test.ts.
+  await page.getByText(FIRST_KEY).waitFor()
   for (const [wrong, why] of [
     ['ghk_nobody', /Invalid API key: mistyped/],
     ['a b', /characters that are not allowed/],
@@ -52,7 +55,7 @@ test('whose key is revoked is told so', { skip }, async (t) => {
   await page.getByLabel('API key').waitFor()
 })
 
-test('somebody with an account signs in, and stays so beyond the time of a token', { skip }, async (t) => {
+test('a user signs in with an account, and stays signed in when the token expires', { skip }, async (t) => {
   const options = {
     oauth: { accessTokenTtlS: 31, keyRotationMs: 86_400_000, registration: 'off', registrationToken: null },
   } as const

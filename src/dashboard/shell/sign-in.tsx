@@ -53,8 +53,10 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
             error={wrong}
             hint={
               <>
-                Create one with <code>gatehouse keys create --name NAME --access admin</code>. The key is
-                stored until you close this tab.
+                On the machine where Gatehouse runs, create one with{' '}
+                <code>gatehouse keys create --name admin --access admin</code> and the same{' '}
+                <code>--config</code> or <code>--data</code> as Gatehouse. On a terminal, Gatehouse shows the
+                full command when it starts. The key is stored until you close this tab.
               </>
             }
           >

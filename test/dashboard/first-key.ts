@@ -1,0 +1,2 @@
+/** The command on the sign-in page. */
+export const FIRST_KEY = 'gatehouse keys create --name admin --access admin'
