@@ -18,23 +18,25 @@ export const analyze: Command = {
   name: 'analyze',
   summary: 'Fingerprint the connections in packet captures',
   description: [
-    'Reads pcap and pcapng captures and says for every TLS handshake its JA4, JA4S and JA4X, and for every HTTP ' +
-      'request its JA4H: over TCP, QUIC and DTLS, on any port, inside VLANs and tunnels, and inside TLS where the ' +
-      'capture or --keylog has the keys. Files compressed with gzip or zstd are unpacked.',
-    'A file that is cut off or broken gives what could be read before that, then the error and exit code 1.',
+    'Reads pcap and pcapng captures. Prints the JA4, JA4S and JA4X of each TLS handshake and the JA4H of each HTTP request: over TCP, QUIC and DTLS, on any port, inside VLANs and tunnels, and inside TLS if the capture or --keylog has the keys. Unpacks gzip and zstd.',
+    'If a file is cut off or damaged, prints what could be read before that, then the error, and exits with code 1.',
   ],
   operands: [{ name: 'FILE', description: 'A capture; - is standard input', many: true }],
   options: [
     { name: 'json', description: 'One JSON object a line, instead of a table' },
-    { name: 'keylog', value: 'FILE', description: 'TLS secrets to decrypt with (what SSLKEYLOGFILE names)' },
-    { name: 'follow', description: 'Go on reading as the capture grows, until interrupted' },
+    {
+      name: 'keylog',
+      value: 'FILE',
+      description: 'TLS secrets for decryption (the format of SSLKEYLOGFILE)',
+    },
+    { name: 'follow', description: 'Continue to read as the capture grows, until interrupted' },
     {
       name: 'no-ja4plus',
       description: 'Leave out JA4S, JA4H and JA4X, as GATEHOUSE_FINGERPRINTS_JA4PLUS=false does',
     },
   ],
   examples: [
-    { command: 'analyze capture.pcap', description: 'What is in a capture, as a table' },
+    { command: 'analyze capture.pcap', description: 'The content of a capture as a table' },
     {
       command: 'analyze --json --keylog keys.log capture.pcapng',
       description: 'The same for a program, decrypted',
@@ -47,7 +49,7 @@ export const analyze: Command = {
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const several = given.operands.length > 1
   const following = given.flag('follow')
-  if (following && several) throw new Fault(USAGE, '--follow takes one FILE')
+  if (following && several) throw new Fault(USAGE, '--follow needs exactly one FILE')
   const keys = new KeyLog()
   const keylog = given.value('keylog')
   const task: Task = {

@@ -16,16 +16,12 @@ export const backup: Action = {
   name: 'backup',
   summary: 'Copy the database to a file, while the gateway runs',
   description: [
-    'The copy is of one moment, whole, and checked; if anything goes wrong there is none. It holds what the database ' +
-      'holds: addresses of clients, hashes of keys. Only its owner can read it.',
+    'The copy is a checked snapshot of one moment. If anything fails, no file is written. It contains what the database ' +
+      'contains: addresses of clients, hashes of keys. Only its owner can read it.',
     'For SQLite. A store in PostgreSQL is backed up with pg_dump.',
   ],
-  operands: [{ name: 'FILE', description: 'Where the copy is to be' }],
-  options: [
-    { name: 'force', description: 'Also in the place of a file that is there' },
-    JSON_OPTION,
-    ...STORE_OPTIONS,
-  ],
+  operands: [{ name: 'FILE', description: 'The file to write' }],
+  options: [{ name: 'force', description: 'Overwrite an existing file' }, JSON_OPTION, ...STORE_OPTIONS],
   examples: [{ command: 'backup /backup/gatehouse-monday.db', description: 'Every night' }],
   run: runBackup,
 }
@@ -34,14 +30,14 @@ export const restore: Action = {
   name: 'restore',
   summary: 'Replace the database by a backup, while the gateway runs or not',
   description: [
-    'Nothing happens unless the backup is whole, of Gatehouse, and of no later version. What was written since it was ' +
-      'made is lost: keys made since then open nothing, and ones revoked since then open again. The gateway goes on ' +
-      'with what is restored; a database too damaged to be written to is put aside.',
+    'Checks first that the backup is intact, from Gatehouse, and not from a later version. Everything written after the ' +
+      'backup is lost: keys created since then stop working, and keys revoked since then work again. A running gateway ' +
+      'continues with the restored data. If the database is too damaged to overwrite, its files are moved aside.',
     'For SQLite. A store in PostgreSQL is restored with pg_restore.',
   ],
   operands: [{ name: 'FILE', description: 'A copy that "gatehouse backup" made' }],
   options: [JSON_OPTION, ...STORE_OPTIONS],
-  examples: [{ command: 'restore /backup/gatehouse-monday.db', description: 'As it was then' }],
+  examples: [{ command: 'restore /backup/gatehouse-monday.db', description: 'Back to that state' }],
   run: runRestore,
 }
 
@@ -49,9 +45,12 @@ async function runBackup(given: Arguments, io: Io): Promise<ExitCode> {
   const to = given.operands[0]!
   const file = fileGiven(given, io, 'pg_dump')
   if (!existsSync(file))
-    throw new Fault('STORE_UNAVAILABLE', `there is no database ${file}; --data or --config says where it is`)
+    throw new Fault(
+      'STORE_UNAVAILABLE',
+      `there is no database ${file}; name its folder with --data or --config`,
+    )
   if (existsSync(to) && !given.flag('force'))
-    throw new Fault('FILE_EXISTS', `${to} is there already; --force puts the copy in its place`)
+    throw new Fault('FILE_EXISTS', `${to} exists; --force overwrites it`)
   await backupSqlite(file, to)
   if (given.flag('json')) printJson(io, { file: to, of: file, bytes: statSync(to).size })
   else io.stderr.write(`${to}: a copy of ${file}\n`)

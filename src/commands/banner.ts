@@ -63,7 +63,7 @@ function nextSteps({ management }: GatewaySettings): readonly string[] {
   return [
     'send a request to the address above',
     management === null
-      ? 'look at what it judges by: its managers have the dashboard'
+      ? 'open the dashboard of its managers to see the policy'
       : 'make the first key and sign in to the dashboard with it',
     `write rules, starting from config/policy.yaml: ${PROGRAM} check finds mistakes`,
   ]
@@ -73,7 +73,7 @@ function policyText({ file, version }: PolicyInForce): string {
   if (file !== null) return file
   return version === null
     ? 'none: every request is tagged, none is blocked'
-    : `put by way of the API, version ${version.version}`
+    : `set through the API, version ${version.version}`
 }
 
 function workersText(workers: number | null): string {

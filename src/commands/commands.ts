@@ -9,7 +9,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'demo',
-    summary: 'See everything at work: an app, the gate in front of it, clients, and the dashboard',
+    summary: 'Run a demo: an app, the gateway in front of it, clients, and the dashboard',
     load: async () => (await import('./demo/demo.ts')).demo,
   },
   {
@@ -24,7 +24,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'inject',
-    summary: 'Put the data plane into Pods: an admission webhook of Kubernetes',
+    summary: 'Run the Kubernetes admission webhook that adds the proxy to Pods',
     load: async () => (await import('./inject.ts')).inject,
   },
   {
@@ -59,7 +59,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'signatures',
-    summary: 'Check, show, explain and extend the signatures that put names to fingerprints',
+    summary: 'Check, show, explain and extend the signatures of known software',
     load: async () => (await import('./signatures/signatures.ts')).signatures,
   },
   {
@@ -69,7 +69,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'record',
-    summary: 'Record what clients send, for signatures and for labelled data',
+    summary: 'Record the connections of clients, for signatures and labelled data',
     load: async () => (await import('./record/record.ts')).record,
   },
   {
@@ -99,7 +99,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'verify',
-    summary: 'Explain whether a signed request (Web Bot Auth) is proven, step by step',
+    summary: 'Verify a signed request (Web Bot Auth), and explain each step',
     load: async () => (await import('./sign/verify.ts')).verify,
   },
   {
@@ -119,7 +119,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'rekey',
-    summary: 'Encrypt the secrets in the database with the first of the encryption keys',
+    summary: 'Encrypt the secrets in the database again with the first encryption key',
     load: async () => (await import('./rekey.ts')).rekeySecrets,
   },
   {

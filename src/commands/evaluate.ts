@@ -24,10 +24,10 @@ export const evaluate: Action = {
   name: 'evaluate',
   summary: 'Measure the verdicts on recorded connections of known clients',
   description: [
-    'Reads a corpus (JSON lines, as `gatehouse record` writes them), judges each connection by all it shows up to its last request, with the code that judges traffic, and counts what was said of whom: for each label agents, automation, people, unknown ones, those that were named rightly and those whose claim to be a browser was found false. Connections on which no request was sent are counted apart.',
-    '"says" are those connections that say whose they are, and "so named" those of them that were named rightly: a header other than Host, Origin, Referer and cookies has a name of the client in its name or value, one by which the recording or the signatures call it, less words like SDK, client and Python at its ends. That an automated browser leaves a mark means that it shows what no person with the same browser and version was recorded to show: the word headless, another TLS hello or HTTP/2 opening, a header that people always have and it has not, another order of headers, another placeholder in sec-ch-ua. Neither asks what was said of it.',
-    '"Brier" and "expected calibration error" say how far the confidence of verdicts can be believed; 0 is best.',
-    '--folds measures on clients that were held back: the clients are dealt to so many groups, each is judged with weights fitted to the others, and without what was measured on its own clients: fingerprints, and words and headers that nobody has published. --fit writes weights fitted to all of the rows, for the setting weights.file.',
+    'Reads a corpus (JSON lines, as `gatehouse record` writes them) and classifies each connection, up to its last request, with the code that classifies traffic. For each label it counts the verdicts (agent, automation, human, unknown), the connections that were named correctly, and those found to be spoofed browsers. Connections without a request are counted separately.',
+    '"says" counts connections that name their client: a header other than Host, Origin, Referer and cookies contains a name of the client, as the recording or the signatures have it, without words such as SDK, client and Python at its ends. "so named" counts those of them that were named correctly. An automated browser leaves a mark if it differs from every recorded person with the same browser and version: the word headless, another TLS hello or HTTP/2 opening, a missing header, another header order, another placeholder in sec-ch-ua. Both counts are independent of the verdict.',
+    '"Brier" and "expected calibration error" measure how well the confidence of verdicts matches their accuracy; 0 is best.',
+    '--folds cross-validates: it splits the clients into N groups and classifies each group with weights fitted to the others, without what was measured on its own clients (fingerprints, and words and headers that are not published). --fit writes weights fitted to all rows, for the setting weights.file.',
   ],
   operands: [{ name: 'FILE', description: 'A corpus in JSON lines', many: true }],
   options: [
@@ -35,16 +35,20 @@ export const evaluate: Action = {
     {
       name: 'signatures',
       value: 'PATH',
-      description: 'Signatures to judge by, in the place of those that come with Gatehouse; repeatable',
+      description: 'Signatures to use instead of the built-in ones; may be repeated',
     },
-    { name: 'weights', value: 'FILE', description: 'Weights of the evidence, in the place of ours' },
+    {
+      name: 'weights',
+      value: 'FILE',
+      description: 'Weights of the evidence to use instead of the built-in ones',
+    },
     { name: 'folds', value: 'N', description: 'Cross-validate by client, in N groups' },
     { name: 'fit', value: 'FILE', description: 'Fit weights to the corpus, and write them to FILE' },
   ],
   examples: [
-    { command: 'evaluate clients.jsonl', description: 'Counts by label, and what was missed' },
-    { command: 'evaluate clients.jsonl --folds 10', description: 'The same, for clients held back' },
-    { command: 'evaluate clients.jsonl --fit weights.json', description: 'New weights' },
+    { command: 'evaluate clients.jsonl', description: 'Counts by label, and misclassified connections' },
+    { command: 'evaluate clients.jsonl --folds 10', description: 'The same, cross-validated' },
+    { command: 'evaluate clients.jsonl --fit weights.json', description: 'Fit new weights' },
   ],
   run,
 }
@@ -52,7 +56,7 @@ export const evaluate: Action = {
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const folds = given.value('folds') === null ? null : Number(given.value('folds'))
   if (folds !== null && !(Number.isInteger(folds) && folds >= 2 && folds <= 1000)) {
-    io.stderr.write('--folds takes a whole number from 2 to 1000\n')
+    io.stderr.write('--folds must be a whole number from 2 to 1000\n')
     return 2
   }
   const signatures = given.values('signatures')

@@ -19,8 +19,8 @@ export const fingerprint: Command = {
   name: 'fingerprint',
   summary: 'Compute fingerprints of hellos, certificates and requests given as JSON lines',
   description: [
-    'Reads one JSON object a line from standard input and answers each with one JSON object a line, in order. ' +
-      'What cannot be read is answered with {"error", "detail"}, and the next line is read; the exit code is then 1.',
+    'Reads one JSON object a line from standard input and prints one JSON object for each, in the same order. For an ' +
+      'invalid line it prints {"error", "detail"} and continues; the exit code is then 1.',
   ],
   subcommands: [
     {
@@ -39,7 +39,7 @@ export const fingerprint: Command = {
     ja4plus({
       name: 'ja4s',
       summary: 'Fingerprint TLS ServerHellos',
-      description: ['Takes what "ja4" takes, of the server\'s side. Answers {"ja4s", "ja4s_r"}.'],
+      description: ['Takes the same input as "ja4", from the server. Answers {"ja4s", "ja4s_r"}.'],
       answer: ja4sAnswer,
     }),
     ja4plus({
@@ -167,7 +167,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
 function parseTransport(input: Readonly<Record<string, unknown>>): Transport {
   const transport = input['transport'] ?? 'tcp'
   if (transport === 'tcp' || transport === 'quic' || transport === 'dtls') return transport
-  throw new InputFault('invalid-input', '"transport" is none of tcp, quic, dtls')
+  throw new InputFault('invalid-input', '"transport" must be one of tcp, quic, dtls')
 }
 
 function parseHex(input: Readonly<Record<string, unknown>>, name: string): Buffer {
@@ -185,7 +185,7 @@ function parseHead(input: Readonly<Record<string, unknown>>): RequestHead {
   const { method, version, headers } = input
   if (typeof method !== 'string') throw new InputFault('invalid-input', '"method" is not a string')
   if (typeof version !== 'string' || !VERSIONS.has(version))
-    throw new InputFault('invalid-input', '"version" is none of "10", "11", "20", "30"')
+    throw new InputFault('invalid-input', '"version" must be one of "10", "11", "20", "30"')
   if (!Array.isArray(headers)) throw new InputFault('invalid-input', '"headers" is not an array')
   const rawHeaders: string[] = []
   for (const [index, header] of headers.entries()) {

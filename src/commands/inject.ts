@@ -8,11 +8,10 @@ import { GRACE_MS, type Running, serve } from '../runtime/serve.ts'
 
 export const inject: Command = {
   name: 'inject',
-  summary: 'Put the data plane into Pods: an admission webhook of Kubernetes',
+  summary: 'Run the Kubernetes admission webhook that adds the proxy to Pods',
   description: [
-    'Answers the API server of Kubernetes, which asks it of each new Pod with the label gatehouse.dev/inject: the Pod gets ' +
-      '"gatehouse proxy" as a native sidecar. Annotations of the Pod say what is special about it.',
-    'Without inject.tls.cert_file it makes its certificate itself, keeps it in a Secret, and tells the API server of it.',
+    'Handles admission reviews of the Kubernetes API server: each new Pod with the label gatehouse.dev/inject gets "gatehouse proxy" as a native sidecar. Annotations of the Pod override its settings.',
+    'Without inject.tls.cert_file it makes its own certificate, keeps it in a Secret, and registers it with the API server.',
   ],
   operands: [],
   options: [
@@ -33,7 +32,7 @@ export const inject: Command = {
     },
   ],
   examples: [
-    { command: 'inject --config /etc/gatehouse/inject.yaml', description: 'As the helm chart starts it' },
+    { command: 'inject --config /etc/gatehouse/inject.yaml', description: 'As the Helm chart starts it' },
   ],
   run: async (given, io) => serveInject(injectSettings(given, io), io),
 }

@@ -10,9 +10,9 @@ export const manage: Command = {
   name: 'manage',
   summary: 'Run the management plane alone, for proxies elsewhere',
   description: [
-    'The API, statistics and webhooks on PostgreSQL, for proxies that are reached by way of NATS (bus.url). Any number ' +
-      'may run on the same database: each answers, and one leads, which makes what proxies judge by.',
-    'SIGHUP loads files anew. SIGTERM and SIGINT let open requests end; a second one ends at once.',
+    'Serves the API, statistics and webhooks on PostgreSQL, for proxies connected through NATS (bus.url). Any number of ' +
+      'managers may share one database: each answers requests, and one of them leads and makes the Snapshots.',
+    'SIGHUP reloads files. SIGTERM and SIGINT let open requests finish; a second signal stops at once.',
   ],
   operands: [],
   options: [
@@ -21,13 +21,13 @@ export const manage: Command = {
       value: 'HOST:PORT',
       description: 'Where it listens (default: 127.0.0.1:9080)',
     },
-    { name: 'data', value: 'DIRECTORY', description: 'The folder for what has to last (default: ./data)' },
-    { name: 'policy', value: 'FILE', description: 'The rules, the same for all managers' },
+    { name: 'data', value: 'DIRECTORY', description: 'The folder for persistent data (default: ./data)' },
+    { name: 'policy', value: 'FILE', description: 'The policy file, the same for all managers' },
     {
       name: 'config',
       value: 'FILE',
       description:
-        'All settings, in YAML or JSON; GATEHOUSE_CONFIG names it too. Flags are stronger, GATEHOUSE_* next',
+        'The configuration in YAML or JSON (or GATEHOUSE_CONFIG). Flags override GATEHOUSE_* variables, which override the file',
     },
   ],
   examples: [{ command: 'manage --config fleet.yaml', description: 'One of several' }],

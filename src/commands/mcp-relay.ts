@@ -50,7 +50,7 @@ export class McpRelay {
 
   async #handle(line: string): Promise<void> {
     const message = messageIn(line)
-    if (message === null) return this.#say(null, PARSE_ERROR, 'this is no message of JSON-RPC')
+    if (message === null) return this.#say(null, PARSE_ERROR, 'this is not a JSON-RPC message')
     // A response, but the server sends no requests: ignore it.
     if (message.method === null) return
     if (message.cancels !== null && this.#cancel(message.cancels)) return

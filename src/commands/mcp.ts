@@ -9,16 +9,16 @@ export const mcp: Action = {
   name: 'mcp',
   summary: 'Speak MCP on standard input and output, for clients on this machine',
   description: [
-    'For clients that start their servers themselves. It hands each message to a Gatehouse that runs, at its address for ' +
-      'MCP, and its answers back: what a tool says and who may use it is found out there, as for anybody else.',
-    'The key is an API key with the scope mcp, as one of access write has, or an access token. It is taken from the file, ' +
-      'else from GATEHOUSE_KEY: on a command line everybody on the machine could read it.',
+    'For clients that start their servers themselves. It forwards each message to the MCP endpoint of a running Gatehouse, ' +
+      'and the answers back. Tools run there, with the permissions of the key.',
+    'The key is an API key with the scope mcp (access write includes it) or an access token. It is read from the file, ' +
+      'otherwise from GATEHOUSE_KEY. A key on the command line would be visible to all users of the machine.',
   ],
   operands: [],
   options: RUNNING_OPTIONS,
   examples: [
-    { command: 'mcp --key-file ~/.gatehouse-key', description: 'To the one on this machine' },
-    { command: 'mcp --url https://gate.example.com', description: 'To another one, with GATEHOUSE_KEY' },
+    { command: 'mcp --key-file ~/.gatehouse-key', description: 'The gateway on this machine' },
+    { command: 'mcp --url https://gate.example.com', description: 'Another gateway, with GATEHOUSE_KEY' },
   ],
   run: runMcp,
 }

@@ -9,17 +9,15 @@ export const migrateTables: Action = {
   name: 'migrate',
   summary: 'Bring the tables of the database up to date',
   description: [
-    'Every start does this by itself where it may. This is for a database whose tables belong to another user than the ' +
-      'one that managers run as, which then need no right to change them: see config/postgres-roles.sql.',
-    'It may run while others do, and several at once: all steps are made, or none, and each once. Those that run go ' +
-      'on with tables that are newer than they are; they cannot be started anew on them.',
+    'Every start of a manager does this by itself if its database user may. Use this command if the tables belong to another user, so that managers need no right to change them: see config/postgres-roles.sql.',
+    'It may run while managers run, and several times at once: all steps are done once, or none. Running managers continue with tables that are newer than they are, but cannot start with them.',
   ],
   operands: [],
   options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [
     {
       command: 'migrate --config fleet.yaml',
-      description: 'Before the new version is started, with GATEHOUSE_STORE_URL of the owner',
+      description: 'Before you start the new version, with GATEHOUSE_STORE_URL of the owner',
     },
   ],
   run: runMigrate,

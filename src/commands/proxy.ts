@@ -8,16 +8,15 @@ export const proxy: Command = {
   name: 'proxy',
   summary: 'Run the data plane alone, as a sidecar or behind another management plane',
   description: [
-    'What "up" does without the management plane, but for the listener that answers probes and scrapers. With one ' +
-      'worker, which is the default, everything is in one process.',
-    'With bus.url it is one of a fleet: managers elsewhere say by NATS what it judges by, and hear what it has seen.',
+    'Like "up" without the management plane; the management port serves only probes and metrics. With one worker, the default, everything runs in one process.',
+    'With bus.url it joins a fleet: it receives the policy and signatures from managers over NATS, and sends them its Sightings.',
   ],
   operands: [],
   options: CONFIG_OPTIONS,
   examples: [
     { command: 'proxy --upstream unix:/run/app.sock', description: 'Beside an app that listens on a socket' },
-    { command: 'proxy --upstream http://localhost:3000 --workers 2', description: 'In two processes' },
-    { command: 'proxy --config sidecar.yaml', description: 'One of a fleet, with bus.url in the file' },
+    { command: 'proxy --upstream http://localhost:3000 --workers 2', description: 'With two workers' },
+    { command: 'proxy --config sidecar.yaml', description: 'A proxy of a fleet, with bus.url in the file' },
   ],
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 'proxy', 1)

@@ -8,24 +8,22 @@ import { type Column, renderTable } from '../terminal/table.ts'
 
 export const rekeySecrets: Action = {
   name: 'rekey',
-  summary: 'Encrypt the secrets in the database with the first of the encryption keys',
+  summary: 'Encrypt the secrets in the database again with the first encryption key',
   description: [
-    'The settings store.encryption_keys hold the keys: the first encrypts, all decrypt. To replace a key: add the new ' +
-      'one behind it for every manager, then put it first, run this, and take the old one out.',
-    'Without keys in the settings they are lines of the file store.key in data.dir; --new-key puts a new one first.',
-    'It may run while managers do, may be stopped, and goes on where it was. A secret that cannot be decrypted stays ' +
-      'as it is, is named, and makes the exit code 1.',
+    'The setting store.encryption_keys lists the keys: the first encrypts, all decrypt. To replace a key: append the new one for every manager, then move it to the front, run this command, and remove the old one.',
+    'Without this setting, the keys are the lines of the file store.key in data.dir; --new-key puts a new key in front.',
+    'It may run while managers run, and continues after an interruption. A secret that cannot be decrypted stays unchanged and is named, and the exit code is 1.',
   ],
   operands: [],
   options: [
-    { name: 'dry-run', description: 'Count what would be encrypted anew, and change nothing' },
-    { name: 'new-key', description: 'First put a new key into the file store.key' },
+    { name: 'dry-run', description: 'Count the secrets that would be encrypted again, and change nothing' },
+    { name: 'new-key', description: 'First add a new key to the file store.key' },
     JSON_OPTION,
     ...STORE_OPTIONS,
   ],
   examples: [
-    { command: 'rekey --config fleet.yaml', description: 'After a new key was put first' },
-    { command: 'rekey --new-key', description: 'With the key that Gatehouse has made for itself' },
+    { command: 'rekey --config fleet.yaml', description: 'After you moved a new key to the front' },
+    { command: 'rekey --new-key', description: 'With a new key in store.key' },
   ],
   run: runRekey,
 }

@@ -15,7 +15,7 @@ const list: Action = {
   operands: [],
   options: [JSON_OPTION, ...RUNNING_OPTIONS],
   examples: [
-    { command: 'tools list --key-file ~/.gatehouse-key', description: 'Their names, and what they do' },
+    { command: 'tools list --key-file ~/.gatehouse-key', description: 'Names and descriptions' },
     { command: 'tools list --json', description: 'With their schemas' },
   ],
   run: runList,
@@ -25,20 +25,20 @@ const call: Action = {
   name: 'call',
   summary: 'Run a tool, and print its answer',
   description: [
-    'ARGUMENTS is an object of JSON, or "-" for one on standard input; without it there are none. The answer is JSON. What ' +
-      'the tool refuses is an answer, too, with exit code 1.',
+    'ARGUMENTS is a JSON object, or "-" to read one from standard input (default: {}). Prints the answer as JSON. If the ' +
+      'tool reports an error, the answer contains it and the exit code is 1.',
   ],
   operands: [
-    { name: 'TOOL', description: 'Its name, as "tools list" has it' },
-    { name: 'ARGUMENTS', description: 'What it is given', optional: true },
+    { name: 'TOOL', description: 'Its name, as "tools list" shows it' },
+    { name: 'ARGUMENTS', description: 'The arguments', optional: true },
   ],
   options: RUNNING_OPTIONS,
   examples: [
     {
       command: `tools call detect_agent '{"user_agent": "GPTBot/1.2"}'`,
-      description: 'Who that is, with GATEHOUSE_KEY',
+      description: 'Classify a User-Agent, with GATEHOUSE_KEY',
     },
-    { command: 'tools call create_task - < task.json', description: 'Larger things' },
+    { command: 'tools call create_task - < task.json', description: 'Arguments from a file' },
   ],
   run: runCall,
 }
@@ -47,8 +47,8 @@ export const tools: Group = {
   name: 'tools',
   summary: 'Run the tools for agents at a running Gatehouse',
   description: [
-    'What MCP and A2A clients call, and /v1/execute runs: it is run there, as for anybody else. The key is an API key with ' +
-      'the scope mcp, or an access token. It is taken from the file, else from GATEHOUSE_KEY.',
+    'The tools that MCP and A2A clients call and /v1/execute runs. They run in that Gatehouse, with the permissions of the ' +
+      'key: an API key with the scope mcp, or an access token. It is read from the file, otherwise from GATEHOUSE_KEY.',
   ],
   subcommands: [list, call],
 }
@@ -79,7 +79,7 @@ async function argumentsIn(text: string | undefined, io: Io): Promise<unknown> {
   try {
     return JSON.parse(given)
   } catch (error) {
-    throw new Fault(USAGE, `ARGUMENTS is no JSON: ${(error as Error).message}`, { cause: error })
+    throw new Fault(USAGE, `ARGUMENTS is not valid JSON: ${(error as Error).message}`, { cause: error })
   }
 }
 

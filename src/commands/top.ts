@@ -14,21 +14,18 @@ export const top: Action = {
   name: 'top',
   summary: 'Watch which agents send requests to a running Gatehouse',
   description: [
-    'On a terminal a table that is drawn anew every second, until q or Ctrl-C; elsewhere one table after the other. With ' +
-      '--json what each second had, a line each. The key is an API key with the scope read, or an access token. It is ' +
-      'taken from the file, else from GATEHOUSE_KEY.',
-    'The numbers are those of all proxies. Where the management plane cannot be reached it says so, and goes on when that ' +
-      'is back.',
+    'On a terminal, shows a table that refreshes every second, until q or Ctrl-C; otherwise prints one table after the other. With --json, prints one line for each second. The key is an API key with the scope read, or an access token. It is read from the file, otherwise from GATEHOUSE_KEY.',
+    'The numbers cover all proxies. If the management plane is unreachable, says so and continues once it is back.',
   ],
   operands: [],
   options: [
-    { name: 'count', value: 'N', description: 'End after so many seconds (default: never)' },
+    { name: 'count', value: 'N', description: 'Stop after this many seconds (default: never)' },
     { name: 'json', description: 'Print JSON, a line for each second' },
     ...RUNNING_OPTIONS,
   ],
   examples: [
-    { command: 'top --key-file ~/.gatehouse-key', description: 'Until q is typed' },
-    { command: 'top --json --count 60 > minute.jsonl', description: 'A minute, for programs' },
+    { command: 'top --key-file ~/.gatehouse-key', description: 'Runs until you type q' },
+    { command: 'top --json --count 60 > minute.jsonl', description: 'One minute, for programs' },
   ],
   run,
 }
@@ -98,7 +95,8 @@ async function lastHour(given: Arguments, io: Io): Promise<TopState['hour']> {
 function countGiven(given: Arguments): number {
   const text = given.value('count')
   if (text === null) return Number.POSITIVE_INFINITY
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Fault(USAGE, `--count takes a number from 1 on, not "${text}"`)
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new Fault(USAGE, `--count must be a number from 1 on, not "${text}"`)
   return Number(text)
 }
 

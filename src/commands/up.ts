@@ -8,18 +8,15 @@ export const up: Command = {
   name: 'up',
   summary: 'Run the gateway: proxy workers and the management plane',
   description: [
-    'Takes TLS connections, says of each request who is at the door, and forwards it to the upstream. Proxy workers ' +
-      'run in processes of their own; this one watches over them and serves health and metrics.',
-    'Without --cert and --key it makes a development CA and a certificate for this machine, kept in the data folder. ' +
-      'Every option is also a variable (GATEHOUSE_PROXY_LISTEN) and a setting of the configuration file.',
-    'SIGHUP loads certificates and policy anew, as a change of their files does. SIGTERM and SIGINT let open requests ' +
-      'end; a second one ends at once.',
+    'Terminates TLS, identifies the agent behind each request, applies the policy, and forwards to the upstream. Proxy workers run as separate processes; this process supervises them and serves the management port.',
+    'Without --cert and --key it makes a development CA and a certificate for this machine, and keeps them in the data folder. Every option is also a variable (GATEHOUSE_PROXY_LISTEN) and a setting of the configuration file.',
+    'Reloads certificates and policy when their files change, and on SIGHUP. SIGTERM and SIGINT let open requests finish; a second signal stops at once.',
   ],
   operands: [],
   options: CONFIG_OPTIONS,
   examples: [
     { command: 'up --upstream http://localhost:3000', description: 'In front of an app, for development' },
-    { command: 'up --config /etc/gatehouse.yaml', description: 'With everything from a file' },
+    { command: 'up --config /etc/gatehouse.yaml', description: 'All settings from a file' },
   ],
   run: async (given, io) => {
     const { settings, warnings } = await startupSettings(given, io, 'up')

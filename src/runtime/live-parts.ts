@@ -64,7 +64,8 @@ export class CertificatePart implements ReloadPart<readonly KeyPair[]> {
     const nowMs = Date.now()
     const { pairs, warnings } = await loadKeyPairs(await this.#currentSources(), nowMs)
     for (const pair of pairs) this.#refuseStale(pair, nowMs)
-    for (const warning of warnings) this.#log.warn('a certificate will disappoint', { warning })
+    for (const warning of warnings)
+      this.#log.warn('a certificate will cause trouble for clients', { warning })
     this.#inUse = pairs
     return pairs
   }

@@ -25,7 +25,7 @@ export function addBuildInfo(
   metrics: Metrics,
   { version, configHash }: { readonly version: string; readonly configHash: string },
 ): void {
-  metrics.gauge('build_info', 'Which program this is.', 'first', () => [
+  metrics.gauge('build_info', 'The version of the program.', 'first', () => [
     { labels: { version, node: process.versions.node }, value: 1 },
   ])
   const hash = 'The first 48 bits of the SHA-256 of the settings in force, without secrets.'

@@ -278,18 +278,18 @@ export class Manager {
 }
 
 function addBusMetrics(metrics: Metrics, bus: JetStreamManageBus): void {
-  metrics.gauge('bus_up', '1 while NATS can be reached.', 'first', () => [
+  metrics.gauge('bus_up', '1 while NATS is reachable.', 'first', () => [
     { labels: {}, value: Number(bus.connection.isUp) },
   ])
-  metrics.counter('bus_reconnects_total', 'Connections to NATS made after the first.', () => [
+  metrics.counter('bus_reconnects_total', 'Reconnections to NATS.', () => [
     { labels: {}, value: bus.connection.reconnects },
   ])
-  metrics.counter('bus_batches_total', 'Batches of Sightings, by what came of them.', () => [
+  metrics.counter('bus_batches_total', 'Batches of Sightings, by outcome.', () => [
     { labels: { outcome: 'stored' }, value: bus.counts.taken },
     { labels: { outcome: 'returned' }, value: bus.counts.returned },
     { labels: { outcome: 'unreadable' }, value: bus.counts.unreadable },
   ])
-  metrics.counter('snapshots_announced_total', 'Snapshots that this process has announced.', () => [
+  metrics.counter('snapshots_announced_total', 'Snapshots announced by this process.', () => [
     { labels: {}, value: bus.published },
   ])
   metrics.gauge('snapshot_made_timestamp_seconds', 'When the newest Snapshot was made.', 'first', () => {

@@ -133,7 +133,7 @@ export interface ReloadStatus {
 export function addReloadMetrics(metrics: Metrics, statuses: () => readonly ReloadStatus[]): void {
   const each = (value: (status: ReloadStatus) => number) => (): Sample[] =>
     statuses().map((status) => ({ labels: { what: status.what }, value: value(status) }))
-  metrics.counter('reload_total', 'Files loaded anew since the start, by outcome.', () =>
+  metrics.counter('reload_total', 'Reloads of files since the start, by outcome.', () =>
     statuses().flatMap(({ what, loaded, failed }) => [
       { labels: { what, outcome: 'loaded' }, value: loaded },
       { labels: { what, outcome: 'failed' }, value: failed },
@@ -141,7 +141,7 @@ export function addReloadMetrics(metrics: Metrics, statuses: () => readonly Relo
   )
   metrics.gauge(
     'reload_current',
-    '0 while the files are bad and an older state is in use.',
+    '0 while the files are invalid and an older state is in use.',
     'first',
     each(({ isCurrent }) => Number(isCurrent)),
   )

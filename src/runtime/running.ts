@@ -11,9 +11,9 @@ export const RUNNING_OPTIONS: readonly Option[] = [
   {
     name: 'url',
     value: 'URL',
-    description: 'Where its management port is; GATEHOUSE_URL names it too',
+    description: 'The URL of its management port (or GATEHOUSE_URL)',
   },
-  { name: 'key-file', value: 'FILE', description: 'Whose first line is the key' },
+  { name: 'key-file', value: 'FILE', description: 'A file with the key in its first line' },
 ]
 
 /** Without a trailing slash. */
@@ -21,7 +21,7 @@ export function urlGiven(given: Arguments, io: Io): URL {
   const text = given.value('url') ?? io.env[CLIENT_VARIABLES.url] ?? DEFAULT_URL
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.search !== '' || url.username !== '')
-    throw new Fault(USAGE, `--url takes http://HOST:PORT or https://HOST, not "${text}"`)
+    throw new Fault(USAGE, `--url must be http://HOST:PORT or https://HOST, not "${text}"`)
   url.pathname = url.pathname.replace(/\/$/, '')
   return url
 }

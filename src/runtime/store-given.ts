@@ -14,9 +14,9 @@ export const STORE_OPTIONS: readonly Option[] = [
   {
     name: 'config',
     value: 'FILE',
-    description: "The gateway's settings; GATEHOUSE_CONFIG names them too. GATEHOUSE_* are stronger",
+    description: "The gateway's configuration (or GATEHOUSE_CONFIG). GATEHOUSE_* variables override it",
   },
-  { name: 'data', value: 'DIRECTORY', description: 'The folder for what has to last (default: ./data)' },
+  { name: 'data', value: 'DIRECTORY', description: 'The folder for persistent data (default: ./data)' },
 ]
 
 export function placeGiven(given: Arguments, io: Io): StorePlace {
@@ -49,7 +49,10 @@ export async function withStore<Result>(
       'this store is in the memory of a gateway, and only its API gets there',
     )
   if (!mayMake && file !== null && !existsSync(file))
-    throw new Fault('STORE_UNAVAILABLE', `there is no database ${file}; --data or --config says where it is`)
+    throw new Fault(
+      'STORE_UNAVAILABLE',
+      `there is no database ${file}; name its folder with --data or --config`,
+    )
   const store = await Store.open(storeUrl, storeLogin)
   try {
     return await work(store)

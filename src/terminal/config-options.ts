@@ -8,7 +8,7 @@ export const CONFIG_OPTIONS: readonly Option[] = [
     name: 'upstream',
     value: 'URL',
     description:
-      'What is behind the gate: http://HOST:PORT, https://, h2c://, h2://, unix:/PATH; may be repeated',
+      'The app behind the gateway: http://HOST:PORT, https://, h2c://, h2://, unix:/PATH; may be repeated',
   },
   {
     name: 'listen',
@@ -18,13 +18,13 @@ export const CONFIG_OPTIONS: readonly Option[] = [
   {
     name: 'manage',
     value: 'HOST:PORT',
-    description: 'Where health and metrics are (default: 127.0.0.1:9080)',
+    description: 'The management port: dashboard, API, health and metrics (default: 127.0.0.1:9080)',
   },
-  { name: 'data', value: 'DIRECTORY', description: 'The folder for what has to last (default: ./data)' },
+  { name: 'data', value: 'DIRECTORY', description: 'The folder for persistent data (default: ./data)' },
   { name: 'cert', value: 'FILE', description: 'The certificate: PEM with its chain, DER, or PKCS#12' },
-  { name: 'key', value: 'FILE', description: 'Its private key, where that is in a file of its own' },
-  { name: 'workers', value: 'N', description: 'Processes that serve' },
-  { name: 'policy', value: 'FILE', description: 'The rules' },
+  { name: 'key', value: 'FILE', description: 'Its private key, if it is in another file' },
+  { name: 'workers', value: 'N', description: 'The number of worker processes' },
+  { name: 'policy', value: 'FILE', description: 'The policy file' },
   {
     name: 'log-format',
     value: 'FORMAT',
@@ -34,7 +34,7 @@ export const CONFIG_OPTIONS: readonly Option[] = [
     name: 'config',
     value: 'FILE',
     description:
-      'All settings, in YAML or JSON; GATEHOUSE_CONFIG names it too. Flags are stronger, GATEHOUSE_* next',
+      'The configuration in YAML or JSON (or GATEHOUSE_CONFIG). Flags override GATEHOUSE_* variables, which override the file',
   },
 ]
 

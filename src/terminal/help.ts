@@ -7,7 +7,7 @@ import { type Io, paint } from './io.ts'
 export function programHelp(entries: readonly CommandEntry[], guide: Guide, io: Io): string {
   return page([
     usage('gatehouse COMMAND [OPTION…]', io),
-    paragraph('The gate in front of a web application that knows which AI agent is at the door.', io),
+    paragraph('A reverse proxy that recognises AI agents, and decides what each of them may do.', io),
     section('Commands', entries.map(namedRow), io),
     section(
       'Topics',

@@ -162,7 +162,7 @@ test('analyze: compressed files, and standard input in any pieces', async (t) =>
   }
 })
 
-test('analyze: what is not all there gives what could be read, then says so', async (t) => {
+test('analyze: prints what could be read of a truncated capture, then an error', async (t) => {
   const whole = pcap(FRAMES)
   const [header, ...parts] = pcapParts(FRAMES) as [Buffer, ...Buffer[]]
   const read = TALK.frames.length
@@ -196,7 +196,7 @@ test('analyze: what is not all there gives what could be read, then says so', as
   }
 })
 
-test('analyze: what is no capture is said to be none, and nothing else', async (t) => {
+test('analyze: reports a file that is not a capture, and prints nothing else', async (t) => {
   const folder = folderFor(t)
   const nones: readonly (readonly [file: string, reason: string])[] = [
     [join(folder, 'missing'), 'no such file'],
@@ -220,7 +220,7 @@ test('analyze: used wrongly', async (t) => {
     [[], 'FILE is missing'],
     [['--jsn', file], 'unknown option --jsn (did you mean "--json"?)'],
     [['--keylog', '--json', file], '--keylog needs a value: FILE'],
-    [['--follow', file, file], '--follow takes one FILE'],
+    [['--follow', file, file], '--follow needs exactly one FILE'],
   ] as const) {
     assert.deepEqual(await analyze(given), {
       exitCode: 2,
@@ -344,7 +344,7 @@ test('analyze: started in a shell', async (t) => {
   )
   const file = save(t, pcap(many.flat()))
 
-  t.test('a reader that goes away early is no failure', async () => {
+  t.test('a reader that closes early is not a failure', async () => {
     const { status, stdout, stderr } = bash(
       'set -o pipefail; gatehouse analyze --json "$1" | head -n 1',
       file,

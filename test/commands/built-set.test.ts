@@ -32,7 +32,7 @@ test('what the build has made is what would be made of the files', async (t) => 
   )
 })
 
-test('there is none in a checkout, and none of another byte order', async (t) => {
+test('is missing in a checkout and for another byte order', async (t) => {
   assert.equal(await builtSet(), null)
   const folder = mkdtempSync(join(tmpdir(), 'built-set-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
@@ -40,7 +40,7 @@ test('there is none in a checkout, and none of another byte order', async (t) =>
   assert.equal(await setIn(folder), null)
 })
 
-test('who has anything of his own is not served with it', async () => {
+test('is not used if the operator has signatures of their own', async () => {
   assert.ok(isBuiltinAlone(BUILTIN_ALONE))
   const own = [
     { feeds: [Buffer.alloc(1)] },

@@ -96,7 +96,7 @@ test('against another policy, in words', async (t) => {
   assert.ok(!/[\x00-\x09\x0b-\x1f\x7f-\x9f]/.test(out), out)
 })
 
-test('who had proven who he is, and how, is known in hindsight', async (t) => {
+test('Sightings tell which agent was proven, and how', async (t) => {
   const { at, replay } = workbench(t)
   const signed = { verdict: 'agent', verified: 'web-bot-auth', signer: 'https://a.test', key: 'k' }
   const file = at(

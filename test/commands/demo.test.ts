@@ -10,7 +10,7 @@ import { type Test, test } from 'tap'
 import { seenIn, seenText } from '../../src/commands/demo/seen.ts'
 import { GATEHOUSE, missing } from '../e2e/programs.ts'
 
-test('the demo shows who comes in, and leaves nothing behind', async (t) => {
+test('the demo shows its clients, and leaves nothing behind', async (t) => {
   const demo = await started(t)
   await demo.says(/^node: automation, /m)
   await demo.says(/^pretender: agent, .*but spoofed browser/m)
@@ -47,7 +47,7 @@ test('clients whose demo was killed end by themselves', async (t) => {
   assert.doesNotMatch(demo.running(), /client-process/)
 })
 
-test('whoever ends it while it starts has nothing left, either', async (t) => {
+test('leaves nothing behind if it is stopped while it starts', async (t) => {
   for (const ms of [200, 700, 1_200, 1_800, 2_500]) {
     const demo = run(t, [])
     await wait(ms)
@@ -58,7 +58,7 @@ test('whoever ends it while it starts has nothing left, either', async (t) => {
   }
 })
 
-test('a port that is taken is said to be so, and nothing is left', async (t) => {
+test('reports a port that is in use, and leaves nothing behind', async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -66,8 +66,8 @@ test('a port that is taken is said to be so, and nothing is left', async (t) => 
   for (const [argv, said, code] of [
     [['--listen', String(port)], new RegExp(`port ${port}: another program`), 1],
     [['--manage', String(port)], new RegExp(`port ${port}`), 1],
-    [['--listen', '99999'], /--listen takes a port/, 2],
-    [['--manage', 'x'], /--manage takes a port/, 2],
+    [['--listen', '99999'], /--listen must be a port/, 2],
+    [['--manage', 'x'], /--manage must be a port/, 2],
   ] as const) {
     const demo = run(t, argv)
     const [exitCode] = await once(demo.child, 'exit')

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { endWith, GATEHOUSE, plainEnvironment } from '../e2e/programs.ts'
 
-/** `gatehouse sign directory --serve` with the keys of a file; `place`: where it says to be. */
+/** `gatehouse sign directory --serve` with the keys of a file; `place`: the address that it prints. */
 export async function serveDirectory(
   t: Test,
   folder: string,

@@ -35,7 +35,7 @@ test('where all is well nothing is bad, and nothing is changed', async (t) => {
   await (await Store.open(`sqlite:${join(folder, 'gatehouse.db')}`)).close()
   const before = readFileSync(join(folder, 'gatehouse.db'))
   const again = await doctor(['--upstream', upstream], 0)
-  assert.match(said(again, 'database'), /up to date.*\n.*is whole/)
+  assert.match(said(again, 'database'), /up to date.*\n.*is intact/)
   assert.deepEqual(readFileSync(join(folder, 'gatehouse.db')), before)
 })
 
@@ -58,11 +58,11 @@ test('whatever is bad is named, with what to do', async (t) => {
     1,
   )
   for (const [about, what] of [
-    [`proxy.listen 127.0.0.1:${taken}`, /taken by another program/],
-    ['manage.listen', /no address of this machine/],
-    ['upstream http://127.0.0.1:1', /nobody listens/],
-    ['upstream http://nowhere.invalid', /name is not known/],
-    ['upstream unix:/nowhere', /no such socket/],
+    [`proxy.listen 127.0.0.1:${taken}`, /in use by another program/],
+    ['manage.listen', /not an address of this machine/],
+    ['upstream http://127.0.0.1:1', /no server listens there/],
+    ['upstream http://nowhere.invalid', /the DNS knows no such name/],
+    ['upstream unix:/nowhere', /this socket does not exist/],
     ['database', /./],
   ] as const) {
     const found = findings.find((each) => each.about.startsWith(about) && each.state === 'bad')
@@ -71,7 +71,7 @@ test('whatever is bad is named, with what to do', async (t) => {
   }
 })
 
-test('what works, and will disappoint', async (t) => {
+test('warns about what works now and will cause trouble', async (t) => {
   const { folder, doctor } = bench(t)
   const late = await app(t, (_, response) => {
     response.setHeader('Date', new Date(Date.now() - 90_000).toUTCString()).end()
@@ -115,21 +115,21 @@ test('doctor: a database from before the first release is reported with what to 
   assert.match(said(findings, 'database'), /before the first release \(0001-keys\)/)
 })
 
-test('engines that do not answer, and a folder that is none', async (t) => {
+test('engines that do not answer, and a data folder that is a file', async (t) => {
   const { folder, doctor } = bench(t)
   writeFileSync(join(folder, 'file'), '')
   const env = {
-    GATEHOUSE_STORE_URL: 'postgres://somebody@127.0.0.1:1/gatehouse',
+    GATEHOUSE_STORE_URL: 'postgres://gatehouse@127.0.0.1:1/gatehouse',
     GATEHOUSE_STORE_PASSWORD: PASSWORD,
     GATEHOUSE_STORE_ENCRYPTION_KEY: 'k'.repeat(43),
     GATEHOUSE_BUS_URL: 'nats://127.0.0.1:1',
     GATEHOUSE_BUS_PASSWORD: PASSWORD,
-    GATEHOUSE_BUS_USER: 'somebody',
+    GATEHOUSE_BUS_USER: 'gatehouse',
   }
   const findings = await doctor(['--role', 'manage', '--data', join(folder, 'file', 'data')], 1, env)
   assert.match(said(findings, 'database'), /cannot be reached \(ECONNREFUSED/)
   assert.match(said(findings, 'bus'), /cannot be reached/)
-  assert.match(said(findings, 'data.dir'), /is no folder/)
+  assert.match(said(findings, 'data.dir'), /is not a folder/)
   assert.ok(!JSON.stringify(findings).includes(PASSWORD))
   assert.ok(!findings.some(({ about }) => about.startsWith('proxy.')))
 })
@@ -140,7 +140,7 @@ test('a gateway that runs says itself how it is', async (t) => {
   const answers = { status: 'not-ready', reasons: ['no signatures yet'] }
   const health = await app(t, (_, response) => void response.writeHead(503).end(JSON.stringify(answers)))
   const findings = await doctor(['--upstream', upstream, '--manage', health.slice('http://'.length)], 1)
-  assert.match(said(findings, 'manage.listen'), /taken, by the gateway that runs/)
+  assert.match(said(findings, 'manage.listen'), /in use, probably by the gateway/)
   assert.match(said(findings, 'the gateway that runs'), /not ready: no signatures yet/)
 })
 
@@ -150,7 +150,7 @@ test('a configuration that cannot be read is said as check says it, and people g
   const { exitCode, out } = await run(['--config', join(folder, 'gatehouse.yaml')])
   assert.equal(exitCode, 1)
   assert.match(out, /^✗ .*gatehouse\.yaml:1:\d+: .*lisen\b[\s\S]*?\(did you mean "listen"\?\)/m)
-  assert.match(out, /^– the rest: is looked at when/m)
+  assert.match(out, /^– the rest: is checked once/m)
   assert.match(out, /\n\d+ good, \d+ to look at, \d+ bad\n$/)
   for (const line of out.split('\n')) assert.ok(line.length <= 80 || !line.trim().includes(' '), line)
 })
@@ -215,7 +215,7 @@ function bench(t: Test) {
   return { folder, run, doctor }
 }
 
-/** All that is said of it. */
+/** Everything that is reported about it. */
 function said(findings: readonly Finding[], about: string): string {
   const found = findings.filter((each) => each.about.startsWith(about))
   return found.map(({ what }) => what).join('\n')
@@ -232,4 +232,4 @@ async function listening(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-const PASSWORD = 'never-to-be-shown-to-anybody'
+const PASSWORD = 'never-to-be-shown-to-any-reader'

@@ -28,7 +28,7 @@ const ACME = `- id: acme
 const SHARE = '[0-9.]+ %'
 const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
 
-test('one JSON object, with what each label was held for', async () => {
+test('one JSON object, with the verdicts for each label', async () => {
   const { code, json, err } = await evaluated([RECORDED])
   assert.deepEqual([code, err], [0, ''])
   const lines = readFileSync(RECORDED, 'utf8').trimEnd().split('\n')
@@ -217,7 +217,7 @@ test('--folds holds back the order of headers that was measured on a client itse
   assert.ok(!found(held).some(({ client }) => client === 'acme'))
 })
 
-test('where JA4+ is turned off, nobody is judged by it', async (t) => {
+test('JA4+ is not used for verdicts if it is turned off', async (t) => {
   const operands = [
     '--signatures',
     written(t, 'acme.yaml', measured()),

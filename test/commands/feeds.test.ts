@@ -13,7 +13,7 @@ import { run, start } from './gateway-process.ts'
 const ca = await testCa()
 const leaf = await testLeaf(ca, ['localhost'])
 const key = parseFeedPrivateKey(makeFeedPrivateKey())
-const TOKEN = 'never-to-be-shown-to-anybody'
+const TOKEN = 'never-to-be-shown-to-any-reader'
 
 test('a gateway fetches a feed, takes a rollback, and starts again while the server is down', async (t) => {
   const folder = temporaryFolder(t)

@@ -72,7 +72,7 @@ test('transport is TCP where nothing is said, and hex may be in capitals', async
   )
 })
 
-/** Lines that cannot be answered, and the error each gets; what is not JSON stands as it is. */
+/** Lines that cannot be answered, and the error each gets; text that is not JSON is sent unchanged. */
 const REFUSED: readonly (readonly [kind: string, error: string, line: string | object])[] = [
   ['ja4', 'not-json', '{"handshake_hex": "01'],
   ['ja4', 'not-json', 'hello'],
@@ -140,7 +140,7 @@ for (const kind of ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const) {
   })
 }
 
-test('blank lines are none, a line may end as on Windows, and the last one need not end', async () => {
+test('ignores blank lines, and accepts CRLF and a last line without an end', async () => {
   const line = JSON.stringify({ handshake_hex: HELLO_HEX })
   const { exitCode, answers } = await fingerprint('ja4', `\n${line}\r\n \n\r\n${line}`)
   assert.equal(exitCode, 0)

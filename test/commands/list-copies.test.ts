@@ -32,7 +32,7 @@ test('a copy is of these bytes and no others, and is used for them', async (t) =
   assert.deepEqual(await names(folder, told), ['one'])
   own('b.yaml', list('one').replace('id: a', 'id: b'))
   const [both] = await read([folder], copies)
-  assert.equal(both.length, 2, 'what is not read any more is not kept')
+  assert.equal(both.length, 2, 'copies of files that are no longer read are dropped')
 })
 
 test('a damaged copy costs nothing but time', async (t) => {

@@ -37,7 +37,7 @@ test('clients that start their servers themselves: every SDK, both protocols', a
     assert.ok((await client.listTools()).tools.length >= 10)
     const { structuredContent } = await client.callTool({ name: 'detect_agent', arguments: asked })
     assert.deepEqual(withoutId(structuredContent), withoutId(direct.body.result))
-    // Whose name is no plain text of a header.
+    // A name that cannot stand in a header.
     const odd = client.callTool({ name: 'détection', arguments: {} })
     await assert.rejects(odd, { code: -32602, message: /unknown tool/ })
     const { contents } = await client.readResource({ uri: 'gatehouse://openapi' })
@@ -62,7 +62,7 @@ test('clients that start their servers themselves: every SDK, both protocols', a
   await listening.close()
 })
 
-test('what goes wrong on the way is an error for who has asked', async (t) => {
+test('the client that asked gets an error if the relay fails', async (t) => {
   const manage = await TestManagement.start(t)
   const relayed = async (lines: readonly unknown[], argv: readonly string[] = [], key = manage.adminKey) => {
     const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
@@ -100,8 +100,8 @@ test('what goes wrong on the way is an error for who has asked', async (t) => {
   const reader = await manage.key({ name: 'r', scopes: ['mcp'] })
   const refused = await relayed([modern('resources/read', { uri: 'gatehouse://policy' }, 6)], [], reader)
   assert.deepEqual([refused.said[0].id, refused.said[0].error.data.code], [6, 'insufficient_scope'])
-  const nobody = await relayed([modern('tools/list', {}, 8)], ['--url', 'http://127.0.0.1:1'])
-  assert.match(nobody.said[0].error.message, /127\.0\.0\.1:1\/mcp cannot be reached/)
+  const unreachable = await relayed([modern('tools/list', {}, 8)], ['--url', 'http://127.0.0.1:1'])
+  assert.match(unreachable.said[0].error.message, /127\.0\.0\.1:1\/mcp cannot be reached/)
   const silent = await relayed(
     [{ jsonrpc: '2.0', method: 'notifications/initialized' }],
     ['--url', 'http://127.0.0.1:1'],
@@ -139,7 +139,7 @@ test('the key: from a file, else from the variable, and never from the command l
   }
 })
 
-test('who only listens keeps nobody from ending', async (t) => {
+test('a client that only listens does not delay the end', async (t) => {
   const manage = await TestManagement.start(t)
   const stdin = new PassThrough()
   const io = memoryIo('', { stdin, env: { GATEHOUSE_KEY: manage.adminKey } })

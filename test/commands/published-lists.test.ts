@@ -25,7 +25,7 @@ test('a list that was fetched is that of all who have its URL', async () => {
   assert.equal(refreshed[1], list[1], 'it stands with one of them')
 })
 
-test('where nobody has one yet, all who have its URL get it, and of no other URL anybody', async () => {
+test('a new list goes to all agents with its URL, and to no others', async () => {
   const list = agents({
     bot: { ranges_url: URL },
     image: { ranges_url: URL },
@@ -52,13 +52,13 @@ test('the newer one wins, and of the same day the one that was fetched', async (
   }
 })
 
-test('a list that is said to lack addresses still calls nobody a liar', async () => {
+test('a partial list is never evidence against a claim', async () => {
   const list = agents({ bot: { ranges_url: URL, ranges: { ...OWN, partial: true } } })
   const [bot] = withFetchedRanges(list, [fetched(['198.51.100.0/24'], '2026-11-20')])
   assert.equal(bot!.verification.ranges!.isPartial, true)
 })
 
-test('what is in use is read from a set: each URL once, with its newest list, named after who has it', async (t) => {
+test('reads the lists in use from a set: each URL once, with its newest list and its agent', async (t) => {
   const list = agents({
     image: { ranges_url: URL },
     bot: { ranges_url: URL, ranges: OWN },

@@ -26,7 +26,7 @@ test('what stays shows after the hold time, and goes when it was away for as lon
   assert.deepEqual([at(20_000, []), at(25_000, []), at(40_000, [])], [[STORE], [], []])
 })
 
-test('what is there at the start shows at once', async (t) => {
+test('reasons at the start show at once', async (t) => {
   const { at } = steady(t, [STORE])
   assert.deepEqual([at(1, [STORE]), at(2, []), at(5_002, [])], [[STORE], [STORE], []])
 })

@@ -155,8 +155,8 @@ test('it stops by itself after so many seconds', async (t) => {
 
 const WRONG: readonly (readonly [argv: readonly string[], said: RegExp, exitCode: number])[] = [
   [[], /--out is missing/, 2],
-  [['--out', 'a.jsonl', '--requests', '0'], /--requests takes a whole number/, 2],
-  [['--out', 'a.jsonl', '--seconds', 'soon'], /--seconds takes a whole number/, 2],
+  [['--out', 'a.jsonl', '--requests', '0'], /--requests must be a whole number/, 2],
+  [['--out', 'a.jsonl', '--seconds', 'soon'], /--seconds must be a whole number/, 2],
   [['--out', 'no/such/folder/a.jsonl'], /cannot be written \(ENOENT\)/, 1],
   [['--out', 'a.jsonl', '--listen', 'nowhere'], /listen/, 1],
 ]
@@ -221,7 +221,7 @@ test('a corpus is read line by line: bad lines are told with their number, and r
   ])
 })
 
-test('a corpus is read no further when whoever is told of a bad line throws', async () => {
+test('stops reading a corpus if the callback for a bad line throws', async () => {
   const rows = readCorpus(Readable.from([Buffer.from('[]\n{"id":"2"}')]), (_, fault) => {
     throw fault
   })

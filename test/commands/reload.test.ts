@@ -52,7 +52,7 @@ test('a large file is noticed when it changes, too', async (t) => {
   assert.notEqual(reloader.status.hash, hash)
   utimesSync(file, 1, 1)
   await reloader.check(false)
-  assert.equal(used.length, 2, 'another time is no other file')
+  assert.equal(used.length, 2, 'a new time is not a new file')
 })
 
 test('the hash in use is of all bytes of its files, also of those that are read in pieces', async (t) => {
@@ -92,7 +92,7 @@ test('a bad file leaves the old one in use, and is said once', async (t) => {
     [false, 1, hash],
   )
   await reloader.check(true)
-  assert.equal(lines().length, 2, 'who asks is told again')
+  assert.equal(lines().length, 2, 'a requested reload reports again')
   unlinkSync(file)
   await reloader.check(false)
   assert.equal(reloader.status.failed, 3)
@@ -125,7 +125,7 @@ test('what fails for no fault of the files is tried again at the next look, and 
   assert.equal(reloader.status.isCurrent, true)
 })
 
-test('a first load that is no good is thrown', async (t) => {
+test('throws if the first load fails', async (t) => {
   await assert.rejects(part(t, 'bad'), { code: 'TEST_INVALID' })
 })
 

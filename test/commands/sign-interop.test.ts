@@ -146,7 +146,7 @@ async function messageSigVerifier(algorithm: Algorithm, jwk: JsonWebKey): Promis
   const { kid: _kid, alg: _alg, use: _use, ...bare } = jwk
   const key = await webcrypto.subtle.importKey('jwk', bare as never, WEB_CRYPTO[algorithm], false, ['verify'])
   if (algorithm !== 'ecdsa-p256-sha256') return messageSig.verifier(key as never)
-  // It makes the base of such a signature, and leaves the check to whoever has one.
+  // It makes the base of such a signature, and leaves the check to the caller.
   const how = { name: 'ECDSA', hash: 'SHA-256' }
   return {
     algorithm,

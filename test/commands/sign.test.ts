@@ -112,11 +112,14 @@ test('what is asked wrongly is said, and nothing is signed', async (t) => {
     [[], /--key is missing/],
     [['--key', file], /--agent is missing/],
     [['--key', 'none.jwk', '--agent', 'https://a.example'], /none\.jwk: no such file/],
-    [['--key', file, '--agent', 'https://a.example', '-H', 'nothing'], /--header takes NAME: VALUE/],
-    [['--key', file, '--agent', 'https://a.example', '-H', 'a: b\r\nc: d'], /--header takes/],
-    [['--key', file, '--agent', 'https://a.example', '--method', 'A B'], /--method is no method/],
-    [['--key', file, '--agent', 'https://a.example', '--created', 'soon'], /--created takes/],
-    [['--key', file, '--agent', 'https://a.example', '--expires', 'late'], /--expires takes/],
+    [['--key', file, '--agent', 'https://a.example', '-H', 'nothing'], /--header must be NAME: VALUE/],
+    [['--key', file, '--agent', 'https://a.example', '-H', 'a: b\r\nc: d'], /--header must be/],
+    [
+      ['--key', file, '--agent', 'https://a.example', '--method', 'A B'],
+      /--method is not a valid HTTP method/,
+    ],
+    [['--key', file, '--agent', 'https://a.example', '--created', 'soon'], /--created must be/],
+    [['--key', file, '--agent', 'https://a.example', '--expires', 'late'], /--expires must be/],
     [['--key', file, '--agent', 'https://a.example', '--cover', 'date'], /the request has no "date"/],
   ]
   for (const [options, said] of table) {
@@ -126,7 +129,7 @@ test('what is asked wrongly is said, and nothing is signed', async (t) => {
     assert.match(err, said)
   }
   const { err } = await run('request', 'ftp://a.example', '--key', file, '--agent', 'https://a.example')
-  assert.match(err, /URL takes http/)
+  assert.match(err, /URL must be http/)
 })
 
 test('a request is sent, and what is answered is shown, in characters that do nothing to a terminal', async (t) => {
@@ -147,7 +150,7 @@ test('a request is sent, and what is answered is shown, in characters that do no
   assert.ok(!sent.out.includes('\u0085'))
   const request = { method: 'GET', base: url.slice(0, -1), target: '/', rawHeaders: await asked.promise }
   assert.equal(readBotSignature(request, RULES, Date.now()).kind, 'signature')
-  const nobody = await run(
+  const unreachable = await run(
     'request',
     'http://127.0.0.1:9/',
     '--key',
@@ -156,7 +159,7 @@ test('a request is sent, and what is answered is shown, in characters that do no
     'https://a.example',
     '--send',
   )
-  assert.deepEqual([nobody.code, /ECONNREFUSED/.test(nobody.err)], [1, true])
+  assert.deepEqual([unreachable.code, /ECONNREFUSED/.test(unreachable.err)], [1, true])
 })
 
 test('a directory is served, signed for the host that is asked, by the keys that the file has by then', async (t) => {

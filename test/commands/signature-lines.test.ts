@@ -68,7 +68,7 @@ test('every line is checked, and each problem has its line', async (t) => {
   const { at, signatures } = workbench(t)
   const own = at('a.yaml', '- {id: taken, name: T, kind: tool}')
   const file = at('long.jsonl', [
-    ...['{"id": ', '7', '{"id": "taken", "name": "N", "kind": "tool"}', of('nobody', 1)],
+    ...['{"id": ', '7', '{"id": "taken", "name": "N", "kind": "tool"}', of('unknown', 1)],
     ...[
       { software: 'taken', ja4: 't13', ...SOURCE },
       { software: 7, ja4: JA4(1), ...SOURCE },
@@ -83,10 +83,10 @@ test('every line is checked, and each problem has its line', async (t) => {
   const { exitCode, err } = await signatures('validate', own, file)
   assert.equal(exitCode, 1)
   assert.deepEqual(err.trimEnd().split('\n'), [
-    `${file}:1: is no JSON`,
+    `${file}:1: is not valid JSON`,
     `${file}:2: is 7; expected a mapping`,
     `${file}:3: "taken" is taken: it stands at ${own}:1:4`,
-    `${file}:4: no software has the id "nobody": it stands above its fingerprints, or in another file`,
+    `${file}:4: no software has the id "unknown": it stands above its fingerprints, or in another file`,
     `${file}:5: ja4: "t13" is not a valid ja4`,
     `${file}:6: has the \`software\` 7; expected an id`,
     `${file}:7: is not a fingerprint; put it into the \`signatures\` of its software`,
@@ -103,7 +103,7 @@ test('reading ends after a hundred problems, and where a file is too large or no
   const { at, folder, signatures } = workbench(t)
   const bad = at('bad.jsonl', Array(1000).fill('no'))
   const { err } = await signatures('validate', bad)
-  assert.match(err, /bad\.jsonl:100: is no JSON\n.*bad\.jsonl: is read no further: 100 problems\n/)
+  assert.match(err, /bad\.jsonl:100: is not valid JSON\n.*bad\.jsonl: is read no further: 100 problems\n/)
   assert.doesNotMatch(err, /:101:/)
   const large = at('large.jsonl', [])
   truncateSync(large, 1024 ** 4)
@@ -170,7 +170,7 @@ test('what is exported as a long list says the same, and is imported', async (t)
   )
 })
 
-test('a set with a long list is made by another process after the first, and fits what was there', async (t) => {
+test('a set with a long list is made by another process after the first, and fits the first one', async (t) => {
   const { at, folder } = workbench(t)
   const compiler = new SignatureCompiler(join(folder, 'snapshots'))
   const file = at('long.jsonl', [MINE, of('mine', 1)])
@@ -186,13 +186,13 @@ test('a set with a long list is made by another process after the first, and fit
   writeFileSync(file, 'no\n')
   await assert.rejects(compiler.make(sources), {
     code: 'SIGNATURES_INVALID',
-    message: `${file}:1: is no JSON`,
+    message: `${file}:1: is not valid JSON`,
   })
   at('long.jsonl', [MINE, ...Array.from({ length: 5000 }, (_, i) => of('mine', i))])
   assert.equal(await compiler.make(sources), second)
 })
 
-test('what nobody waits for any more is given up, and leaves no process', async (t) => {
+test('abandoned work leaves no process', async (t) => {
   const { at, folder } = workbench(t)
   for (const isUnderWay of [false, true]) {
     const compiler = new SignatureCompiler(join(folder, 'snapshots'))

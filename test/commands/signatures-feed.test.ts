@@ -69,7 +69,7 @@ test('with two keys, an expiry and a file of its own', async (t) => {
   assert.deepEqual(readdirSync(folder).sort(), ['a.yaml', 'acme.json', 'k', 'l'])
 })
 
-test('what is not to be published is not', async (t) => {
+test('refuses to publish invalid signatures', async (t) => {
   const { at, run } = bench(t)
   await run('feed-key', at('k'))
   writeFileSync(at('a.yaml'), CURL)
@@ -83,10 +83,10 @@ test('what is not to be published is not', async (t) => {
   for (const [more, exitCode, expected] of [
     [{ '--sign': null }, 2, /--sign is missing/],
     [{ '--name': null }, 2, /--name is missing/],
-    [{ '--name': 'a@b' }, 2, /--name takes/],
-    [{ '--version': '0' }, 2, /--version takes/],
-    [{ '--version': '1.5' }, 2, /--version takes/],
-    [{ '--expires': '0' }, 2, /--expires takes/],
+    [{ '--name': 'a@b' }, 2, /--name must have/],
+    [{ '--version': '0' }, 2, /--version must be/],
+    [{ '--version': '1.5' }, 2, /--version must be/],
+    [{ '--expires': '0' }, 2, /--expires must be/],
     [{ '--expires': 'soon' }, 1, /expires: is "soon"; expected a time/],
     [{ '--sign': at('a.yaml') }, 1, /a\.yaml holds no private key/],
     [{ '--sign': at('none') }, 1, /none cannot be read \(ENOENT\)/],
@@ -100,7 +100,7 @@ test('what is not to be published is not', async (t) => {
   assert.deepEqual([bad.exitCode, bad.out], [1, ''])
   assert.match(bad.err, /bad\.yaml:1:3: software "x": needs `name`/)
   chmodSync(at('k'), 0o644)
-  assert.match((await sign({})).err, /warning: everybody on this machine can read .*k$/m)
+  assert.match((await sign({})).err, /warning: every user on this machine can read .*k$/m)
 })
 
 test('back by one version, further, and forward again', async (t) => {
@@ -130,7 +130,7 @@ test('a rollback that cannot be', async (t) => {
   for (const [args, exitCode, expected] of [
     [['acmee'], 1, /no feed of the configuration is called "acmee" \(did you mean "acme"\?\)/],
     [['acme', '--to', '9'], 1, /version 9 of acme is not here; kept: 2, 1/],
-    [['acme', '--to', 'x'], 2, /--to takes the number/],
+    [['acme', '--to', 'x'], 2, /--to must be the number/],
     [['acme', '--to', '1', '--unpin'], 2, /leave one out/],
   ] as const) {
     const said = await run('rollback', ...args, ...config)
@@ -140,12 +140,12 @@ test('a rollback that cannot be', async (t) => {
   writeFileSync(file(1), 'tampered')
   const tampered = await run('rollback', 'acme', '--to', '1', ...config)
   assert.deepEqual([tampered.exitCode, tampered.out], [1, ''])
-  assert.match(tampered.err, /no JSON/)
+  assert.match(tampered.err, /is not JSON/)
   assert.match((await run('rollback', 'acme', ...config)).err, /no older version/)
-  assert.deepEqual(await versions(), ['2 in use', '1 no good'])
+  assert.deepEqual(await versions(), ['2 in use', '1 invalid'])
   const table = await run('feeds', ...config)
   assert.match(table.out, /^FEED +VERSION +MADE/)
-  assert.match(table.out, /^acme +1 +the envelope is no JSON/m)
+  assert.match(table.out, /^acme +1 +the envelope is not JSON in U/m)
 })
 
 /** The subcommands at work, and a folder for files. */

@@ -138,7 +138,9 @@ test('a file without an end, or far too large, is refused before it fills memory
   }
 })
 
-test('a file that nobody may read', { skip: process.getuid?.() === 0 && 'root may read it' }, async (t) => {
+test('a file without read permission', {
+  skip: process.getuid?.() === 0 && 'root may read it',
+}, async (t) => {
   const { at, signatures } = workbench(t)
   const file = at('a.yaml', TOOLS)
   chmodSync(file, 0)
@@ -159,12 +161,12 @@ test('files: sorted, each once, and what is missing as well, for it may come', a
   assert.deepEqual(await loadSoftware([folder]), [])
 })
 
-test('list: where nobody is like this, it says so, and a program gets nothing', async (t) => {
+test('list: says that no software matches, and prints an empty list as JSON', async (t) => {
   const { at, signatures } = workbench(t)
   const file = at('t.yaml', TOOLS)
-  const said = await signatures('list', file, '--q', 'nobody')
+  const said = await signatures('list', file, '--q', 'no-such-name')
   assert.deepEqual([said.exitCode, said.out, said.err], [0, '', 'No software is like this.\n'])
-  const json = await signatures('list', file, '--q', 'nobody', '--json')
+  const json = await signatures('list', file, '--q', 'no-such-name', '--json')
   assert.deepEqual([json.exitCode, json.out, json.err], [0, '', ''])
 })
 
@@ -199,7 +201,7 @@ test('list: what is asked for, as JSON', async (t) => {
   assert.deepEqual(await ids('--q', 'openai'), ['gptbot'])
   assert.deepEqual(await ids('--q', 'CHROMIUM'), ['chrome'])
   assert.deepEqual(await ids('--q', 'of itself', '--kind', 'tool'), ['node'])
-  assert.deepEqual(await ids('--q', 'nobody'), [])
+  assert.deepEqual(await ids('--q', 'no-such-name'), [])
   const { out } = await signatures('list', '--json', '--q', 'gptbot', file)
   assert.deepEqual(JSON.parse(out), {
     ...{
@@ -292,7 +294,7 @@ test('explain: a software', async (t) => {
   )
 })
 
-test('list and explain: what somebody has decided', async (t) => {
+test('list and explain: decisive signatures', async (t) => {
   const { at, folder, signatures } = workbench(t)
   const agent = '- {id: a, name: A, kind: agent, category: custom, signatures: ['
   const decided = `{ja4: ${JA4}, decisive: true, source: lab, date: 2026-11-20, observations: 3}`
@@ -328,11 +330,11 @@ test('explain: an address', async (t) => {
   for (const address of ['192.0.3.0', '2001:db9::'])
     assert.equal(
       (await signatures('explain', '--from', file, address)).out,
-      'This address is published for:\nnobody that is known\n',
+      'Agents that publish this address:\nno known software\n',
     )
 })
 
-test('explain: a fingerprint: who has it, in what shares, and who has a part', async (t) => {
+test('explain: the owners of a fingerprint, their shares, and the owners of its parts', async (t) => {
   const { at, signatures } = workbench(t)
   const file = at('e.yaml', EXPLAINED)
   const explain = async (text: string) => {
@@ -360,7 +362,7 @@ test('explain: a fingerprint: who has it, in what shares, and who has a part', a
   assert.match(ja4h.whole.join(), /^a .*ge11nn05enus_974ebe531c03_\*_\*$/)
 })
 
-test('explain: an id that nobody has', async (t) => {
+test('explain: an unknown id', async (t) => {
   const { at, signatures } = workbench(t)
   const file = at('e.yaml', EXPLAINED)
   const explain = async (text: string) => (await signatures('explain', '--from', file, text)).out
@@ -387,9 +389,9 @@ test('explain: a User-Agent', async (t) => {
   assert.match(await explain('C'), /names C \(c, tool\)\.\n.*\nc +tool +c +all of it /)
   assert.match(
     await explain('c/1'),
-    /names nobody that is known\.\nIts first product has the name of C \(c\)\.\nNo pattern is in it\.\n$/,
+    /names no known software\.\nIts first product has the name of C \(c\)\.\nIt matches no pattern\.\n$/,
   )
-  assert.match(await explain('c1/1'), /names nobody that is known\.\nNo pattern is in it\.\n$/)
+  assert.match(await explain('c1/1'), /names no known software\.\nIt matches no pattern\.\n$/)
   assert.match(await explain('Somebot/1'), /calls itself a bot/)
   assert.equal((await signatures('explain')).exitCode, 2)
 })
@@ -459,7 +461,7 @@ No software has these names as its id, or alone as an alias; nothing is added fo
     software.get(id)!.signatures.filter(({ source }) => source === 'rows.jsonl')
   const said = (id: string) =>
     measured(id).map(({ source: _source, ...signature }) => JSON.stringify(Object.values(signature)))
-  // The last: whether it decides, which nobody has said of what was measured.
+  // The last column: whether it is decisive, which measured ones are not.
   assert.deepEqual(said('curl'), [
     `["ja4","${HELLO_JA4}","2026-11-22",2,false]`,
     `["stable","${HELLO_STABLE}","2026-11-22",2,false]`,
@@ -563,7 +565,7 @@ test('import: what cannot be imported into, or from', async (t) => {
   const file = at('own/tools.yaml', '- {id: curl, name: cURL}\n')
   const errors = async (...argv: string[]) => (await signatures('import', ...argv)).err
   assert.match(await errors('--into', own, corpus), /tools\.yaml:1:3: software "curl": needs `kind`/)
-  assert.match(await errors('--into', file, corpus), /tools\.yaml: is no folder/)
+  assert.match(await errors('--into', file, corpus), /tools\.yaml: is not a folder/)
   assert.match(await errors('--into', '/there/is/none', corpus), /\/there\/is\/none: no such file/)
   assert.match(
     await errors('--into', at('x/a.yaml', '') && join(folder, 'x'), folder),
@@ -580,7 +582,7 @@ test('import: what cannot be imported into, or from', async (t) => {
 
   const others = at('others/tools.yaml', '- {id: other, name: Other, kind: tool}\n')
   for (const [text, from] of [
-    // Nothing, written out: what would stand behind it is no YAML.
+    // An explicit null: a list behind it would not be valid YAML.
     ['~\n', others],
     // An anchor at a key moves what is added to a column in which it is a part of the description.
     ['- &x id: curl\n  name: cURL\n  kind: tool\n  description: |\n   a\n', corpus],
@@ -659,7 +661,7 @@ test('import: a link is followed, and files end in whatever they end', async (t)
   const target = at('real/tools.yaml', '# CRLF\r\n- id: curl\r\n  name: cURL # the name\r\n  kind: tool')
   mkdirSync(join(folder, 'own'))
   symlinkSync('../real/tools.yaml', join(folder, 'own/tools.yaml'))
-  at('own/empty.yaml', '# nobody\n')
+  at('own/empty.yaml', '# none\n')
   at('own/none.yaml', '[]\n')
   at('own/flow.yaml', '[{id: f, name: F, kind: tool}]\n')
   const newcomer = (id: string) => `- {id: ${id}, name: N, kind: tool}\n`
@@ -674,7 +676,7 @@ test('import: a link is followed, and files end in whatever they end', async (t)
   )
   assert.equal(text.split('\n').filter((line) => line.endsWith('\r')).length, 7)
   assert.equal(readFileSync(join(folder, 'own/tools.yaml'), 'utf8'), text)
-  assert.match(readFileSync(join(folder, 'own/empty.yaml'), 'utf8'), /^# nobody\n- id: new-empty\n/)
+  assert.match(readFileSync(join(folder, 'own/empty.yaml'), 'utf8'), /^# none\n- id: new-empty\n/)
   assert.match(
     readFileSync(join(folder, 'own/flow.yaml'), 'utf8'),
     /^\[\{id: f, .*\}, \{ id: new-flow, .*\}\]\n$/,
@@ -697,7 +699,7 @@ test('import: JA4H is left out where JA4+ is turned off', async (t) => {
 })
 
 test('import: the shared corpus, where it is there', {
-  skip: !existsSync('../shared/corpus/clients.jsonl') && 'there is none beside the project',
+  skip: !existsSync('../shared/corpus/clients.jsonl') && 'the corpus is not beside the project',
 }, async (t) => {
   const { folder, at, signatures } = workbench(t)
   const tools = at('own/tools.yaml', TOOLS)

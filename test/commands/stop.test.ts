@@ -43,7 +43,7 @@ test('with a database that says nothing any more it ends', async (t) => {
   assertCalm(gateway.said())
 })
 
-test('told to stop while it starts, it ends, and so does all that it has started', async (t) => {
+test('stops while it starts, with every process that it started', async (t) => {
   const silent = createServer()
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')
@@ -92,7 +92,7 @@ test('told to stop before its workers run, it ends with all of them, and none co
   while (processesIn(folder).length > 0) await wait(50)
 })
 
-/** Lines that ask for somebody's attention, from when it was told to stop. */
+/** Warnings and errors after the signal to stop. */
 function complaintsAtTheEnd(said: string): readonly string[] {
   const lines = said.slice(said.indexOf('"message":"stop')).split('\n').slice(1)
   return lines.filter((line) => line !== '' && !line.includes('"level":"info"'))

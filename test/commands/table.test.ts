@@ -29,7 +29,7 @@ test('the widest flexible column gives way first, until the table fits', async (
   ])
 })
 
-test('no width cuts what is not flexible, and Infinity cuts nothing', async () => {
+test('only flexible columns are cut, and with Infinity none', async () => {
   assert.ok(renderTable(columns, rows, 1).every((line, index) => index === 0 || line.includes('t13d1516h2')))
   assert.deepEqual(renderTable(columns, rows, Number.POSITIVE_INFINITY), renderTable(columns, rows, 80))
 })

@@ -35,7 +35,7 @@ test('tools at a Gatehouse that runs', async (t) => {
   })
 
   t.test('refuse: an answer, and exit code 1', async () => {
-    const { code, out, err } = await run(['call', 'get_agent', '{"agent_id": "nobody-at-all"}'], { env })
+    const { code, out, err } = await run(['call', 'get_agent', '{"agent_id": "no-such-agent"}'], { env })
     assert.deepEqual([code, JSON.parse(out).code, err], [1, 'not_found', ''])
   })
 
@@ -54,10 +54,10 @@ test('tools at a Gatehouse that runs', async (t) => {
   const wrong = [
     [['call', 'detect_agent', '{"ja4": "x"}'], 1, /\n {2}\/arguments\/ja4: /],
     [['call', 'detect_agnet', GPTBOT], 1, /unknown tool.*detect_agent.*\(not_found\)/],
-    [['call', 'detect_agent', '{'], 2, /ARGUMENTS is no JSON/],
+    [['call', 'detect_agent', '{'], 2, /ARGUMENTS is not valid JSON/],
     [['call', 'detect_agent', '"text"'], 1, /\/arguments/],
     [['call'], 2, /TOOL is missing/],
-    [['list', '--url', 'file:///etc'], 2, /--url takes http/],
+    [['list', '--url', 'file:///etc'], 2, /--url must be http/],
     [['list', '--url', 'http://127.0.0.1:1'], 1, /does not answer: .*ECONNREFUSED|does not answer: bad port/],
   ] as const
   for (const [argv, expected, words] of wrong)
@@ -79,7 +79,7 @@ test('no key, a wrong one, and one that cannot be', async (t) => {
   assert.doesNotMatch(err, /guessed/)
 })
 
-test('what answers and is no Gatehouse, or leads elsewhere', async (t) => {
+test('a server that is not Gatehouse, or redirects', async (t) => {
   const server = createServer(({ url }, response) => {
     if (url!.startsWith('/moved')) response.writeHead(302, { location: '/v1/tools' }).end()
     else if (url!.startsWith('/html')) response.end('<h1>hello</h1>')

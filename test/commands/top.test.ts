@@ -31,13 +31,13 @@ test('what each second had, for programs, and a table for people', async (t) => 
   assert.match(table.out, /\nAGENT +CATEGORY +A SECOND +MINUTE +HOUR +BLOCKED\n(?:.*\n)*gptbot +/)
 })
 
-test('whoever is refused, or asks nobody, is told so', async (t) => {
+test('reports a refused key and an unreachable server', async (t) => {
   const { top } = await bench(t)
   for (const [argv, env, said] of [
-    [['--count', '0'], {}, /--count takes a number from 1 on, not "0"/],
+    [['--count', '0'], {}, /--count must be a number from 1 on, not "0"/],
     [[], { GATEHOUSE_KEY: 'ghk_nobody' }, /invalid API key \(invalid_token\)/],
     [['--url', 'http://127.0.0.1:2'], {}, /127\.0\.0\.1:2\/v1\/stats.* does not answer: .*ECONNREFUSED/],
-    [['--url', 'ftp://x'], {}, /--url takes http/],
+    [['--url', 'ftp://x'], {}, /--url must be http/],
   ] as const) {
     const { exitCode, err } = await top(argv, env)
     assert.ok(exitCode > 0)

@@ -102,7 +102,11 @@ test('SIGTERM: first not ready, still serving, then requests under way end, then
   await untilAsync(async () => (await gateway.manage('/health/ready'))[0] === 503)
   assert.deepEqual((await gateway.manage('/health/ready'))[1], { status: 'not-ready', reasons: [DRAINING] })
   assert.equal((await gateway.manage('/health/live'))[0], 200)
-  assert.equal((await ask(gateway.port)).body, 'ok', 'who has not heard of it yet is served')
+  assert.equal(
+    (await ask(gateway.port)).body,
+    'ok',
+    'clients that connect before load balancers notice are served',
+  )
   await untilAsync(() =>
     ask(gateway.port).then(
       () => false,
@@ -293,7 +297,7 @@ test('what keeps it from starting is said in one line or more, with what to do, 
   )
 })
 
-test('at a terminal it says where it is and whom to trust', async () => {
+test('shows its addresses and its CA on a terminal', async () => {
   const io = memoryIo('', { isTerminal: true })
   const upstreams = [{ name: 'default', urls: ['http://localhost:3000'] }]
   const settings = {
@@ -495,7 +499,7 @@ function childCommands(pid: number): ReadonlyMap<number, string> {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ') // nobody has to collect an orphan here
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ') // no process has to collect an orphan here
   } catch {
     return false
   }

@@ -22,18 +22,21 @@ test('who a user is elsewhere, on the command line', async (t) => {
     runWith('', { GATEHOUSE_STORE_URL: storeUrl, ...env }, 'users', ...argv, '--data', data)
   const id = (await run({}, 'create', 'anna@x', '--access', 'read', '--without-password')).out.trim()
   const bound = await run(there, 'openid', '--subject', '248289761001', 'anna@x')
-  assert.deepEqual([bound.code, bound.err], [0, `${id}: anna@x: 248289761001 at https://id.example/\n`])
+  assert.deepEqual(
+    [bound.code, bound.err],
+    [0, `${id}: anna@x: linked to 248289761001 at https://id.example/\n`],
+  )
   const [shown] = JSON.parse((await run({}, 'list', '--json')).out)
   assert.deepEqual(shown.openid, { issuer: 'https://id.example/', subject: '248289761001' })
   await run({}, 'create', 'ben@x', '--access', 'read', '--without-password')
   const taken = await run(there, 'openid', '--subject', '248289761001', 'ben@x')
   assert.match(taken.err, /another user is 248289761001 there/)
   const off = await run({}, 'openid', '--off', 'anna@x')
-  assert.deepEqual([off.code, off.err], [0, `${id}: anna@x: nobody elsewhere, and signed out\n`])
+  assert.deepEqual([off.code, off.err], [0, `${id}: anna@x: link removed, and signed out\n`])
   for (const [env, argv, said] of [
     [{}, ['--subject', 'x', 'anna@x'], /auth\.openid\.issuer is not set/],
-    [there, ['anna@x'], /takes --subject or --off/],
-    [there, ['--off', '--subject', 'x', 'anna@x'], /takes --subject or --off/],
+    [there, ['anna@x'], /give either --subject or --off/],
+    [there, ['--off', '--subject', 'x', 'anna@x'], /give either --subject or --off/],
     [there, ['--subject', 'é', 'anna@x'], /255 characters of ASCII/],
     [there, ['--subject', 'x', 'eve@x'], /there is no user eve@x/],
   ] as const) {
@@ -101,7 +104,7 @@ for (const kind of KINDS)
       assert.equal((await run('', 'change', id, ...wrong)).code, 2)
 
     for (const code of [0, 1]) assert.equal((await run('', 'delete', id)).code, code)
-    for (const name of ['usr_x', 'nobody@example.com', 'a\u0000b'])
+    for (const name of ['usr_x', 'unknown@example.com', 'a\u0000b'])
       for (const argv of [['delete'], ['codes'], ['password'], ['change', '--disable']]) {
         const { code, err } = await run(PASSWORD, ...argv, name)
         assert.equal(code, 1)
@@ -127,7 +130,7 @@ for (const kind of KINDS)
 test('what is wrong is said, without the password, and no database made for it', async (t) => {
   const folder = temporaryFolder(t)
   for (const [stdin, exitCode, words, ...argv] of [
-    [PASSWORD, 2, 'EMAIL takes', 'anna', '--access', 'read'],
+    [PASSWORD, 2, 'EMAIL must be', 'anna', '--access', 'read'],
     [PASSWORD, 2, 'EMAIL is missing'],
     [PASSWORD, 2, '--access or --scopes', 'a@b'],
     [PASSWORD, 2, 'did you mean "read"', 'a@b', '--scopes', 'raed'],
@@ -199,7 +202,7 @@ async function runWith(stdin: string, env: Record<string, string>, ...argv: read
 }
 
 const PASSWORD = 'a phrase of some words'
-/** Types the password, twice, when it is asked for, and prints all that the terminal shows. */
+/** Types the password, twice, when it is asked for, and prints everything that the terminal shows. */
 const ON_TERMINAL = `
 import os, pty, sys
 child, terminal = pty.fork()

@@ -128,7 +128,7 @@ test('what comes to a port is explained there, and answered with that', async (t
   assert.deepEqual(await once(child, 'exit'), [0, null])
 })
 
-test('what is no request is said to be none, whatever it is', async (t) => {
+test('reports input that is not a request', async (t) => {
   const { signed, directory } = await agent(t)
   for (const text of [
     '',

@@ -31,7 +31,7 @@ export function wordsIn<Word extends string>(
     if (known === undefined)
       throw new Fault(
         USAGE,
-        `${option} takes ${choices.join(', ')}, not "${word}"${didYouMean(word, choices)}`,
+        `${option} must be one of ${choices.join(', ')}, not "${word}"${didYouMean(word, choices)}`,
       )
     words.add(known)
   }
@@ -47,7 +47,7 @@ export function nameIn(given: Arguments): string {
 export function optionalNameIn(given: Arguments): string | null {
   const name = given.value('name')
   if (name !== null && !NAME.test(name))
-    throw new Fault(USAGE, '--name takes 1 to 100 characters, no control characters')
+    throw new Fault(USAGE, '--name must have 1 to 100 characters, no control characters')
   return name
 }
 

@@ -27,16 +27,16 @@ const create: Action = {
   name: 'create',
   summary: 'Create an OAuth client, and print its secret',
   description: [
-    'The secret is all that stands on stdout; the id and what it may do are said on stderr. It is shown here only: what ' +
-      'is kept of it is a hash. A client that proves itself with a key of its own, or not at all, has none.',
+    'Prints the secret on stdout; the id and the scopes go to stderr. The secret is shown only once: Gatehouse stores a ' +
+      'hash of it. A client that authenticates with its own key (--jwks), or a public client, has no secret.',
   ],
   operands: [],
   options: [
-    { name: 'name', value: 'NAME', description: 'What it is, in words; up to 100 characters' },
+    { name: 'name', value: 'NAME', description: 'A name for people to read; up to 100 characters' },
     {
       name: 'scopes',
       value: 'SCOPES',
-      description: `What it may ask for, with commas between them: ${SCOPES.join(', ')}`,
+      description: `The scopes it may request, separated by commas: ${SCOPES.join(', ')}`,
     },
     {
       name: 'grants',
@@ -46,30 +46,33 @@ const create: Action = {
     {
       name: 'redirect-uri',
       value: 'URI',
-      description: 'Where codes go, character for character; may be repeated',
+      description: 'An exact redirect URI; may be repeated',
     },
     {
       name: 'auth-method',
       value: 'METHOD',
-      description: 'How it says who it is (default: client_secret_basic, with --jwks private_key_jwt)',
+      description: 'How it authenticates (default: client_secret_basic, with --jwks private_key_jwt)',
       choices: AUTH_METHODS,
     },
     { name: 'jwks', value: 'FILE', description: 'Its public keys: a JWK Set' },
     {
       name: 'plan',
       value: 'PLAN',
-      description: 'How much it may ask for (default: standard; of administrators, unlimited)',
+      description: 'Its rate limit (default: standard; for administrators, unlimited)',
       choices: PLANS,
     },
     JSON_OPTION,
     ...STORE_OPTIONS,
   ],
   examples: [
-    { command: 'clients create --name ci --scopes read,detect', description: 'One that asks for itself' },
+    {
+      command: 'clients create --name ci --scopes read,detect',
+      description: 'A client that acts for itself',
+    },
     {
       command:
         'clients create --name app --scopes read --grants authorization_code,refresh_token --redirect-uri https://app.example/callback',
-      description: 'One that asks people',
+      description: 'A client that acts for users',
     },
   ],
   run: runCreate,
@@ -89,14 +92,14 @@ const remove: Action = {
   summary: 'Delete an OAuth client and revoke its tokens within a second',
   operands: [{ name: 'ID', description: 'Its id, as "clients list" shows it: cli_…' }],
   options: STORE_OPTIONS,
-  examples: [{ command: 'clients delete cli_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
+  examples: [{ command: 'clients delete cli_x7c1Jq0aT5b2Lw9k', description: 'Permanently' }],
   run: runDelete,
 }
 
 export const clients: Group = {
   name: 'clients',
   summary: 'Create, list and delete OAuth clients',
-  description: ['On the database of a gateway, whether it runs or not.'],
+  description: ['Works on the database of a gateway, whether the gateway runs or not.'],
   subcommands: [create, list, remove],
 }
 

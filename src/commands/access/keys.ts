@@ -17,35 +17,35 @@ const create: Action = {
   name: 'create',
   summary: 'Create an API key, and print it',
   description: [
-    'The key is all that stands on stdout, so that it can be piped; what it may do is said on stderr. It is shown here ' +
-      'only: what is kept of it is a hash.',
-    'The gateway may be running, and knows the key at once. Where it has not run yet, its database is made: run this ' +
-      'as the user that the gateway runs as.',
+    'Prints only the key on stdout, so that it can be piped; its scopes go to stderr. The key is shown only once: ' +
+      'Gatehouse stores a hash of it.',
+    'A running gateway accepts the key at once. If the gateway has never run, this creates its database: run it as the ' +
+      'same user as the gateway.',
   ],
   operands: [],
   options: [
-    { name: 'name', value: 'NAME', description: 'What it is for, in words; up to 100 characters' },
+    { name: 'name', value: 'NAME', description: 'A name for people to read; up to 100 characters' },
     {
       name: 'access',
       value: 'ACCESS',
-      description: 'What it may do',
+      description: 'Its permissions',
       choices: Object.keys(ACCESS),
     },
     {
       name: 'scopes',
       value: 'SCOPES',
-      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+      description: `Instead of --access, separated by commas: ${SCOPES.join(', ')}`,
     },
     {
       name: 'plan',
       value: 'PLAN',
-      description: 'How much it may ask for (default: standard; of administrators, unlimited)',
+      description: 'Its rate limit (default: standard; for administrators, unlimited)',
       choices: PLANS,
     },
     {
       name: 'expires',
       value: 'WHEN',
-      description: 'When it ends, 30d or 2027-01-31T12:00:00Z (default: never)',
+      description: 'When it expires: 30d or 2027-01-31T12:00:00Z (default: never)',
     },
     JSON_OPTION,
     ...STORE_OPTIONS,
@@ -54,7 +54,7 @@ const create: Action = {
     { command: 'keys create --name admin --access admin', description: 'The first key' },
     {
       command: 'keys create --name ci --access read --expires 90d --config /etc/gatehouse.yaml',
-      description: 'One that ends by itself',
+      description: 'A key that expires',
     },
   ],
   run: runCreate,
@@ -74,14 +74,14 @@ const revoke: Action = {
   summary: 'Revoke an API key, everywhere within a second',
   operands: [{ name: 'ID', description: 'Its id, as "keys list" shows it: key_…' }],
   options: STORE_OPTIONS,
-  examples: [{ command: 'keys revoke key_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
+  examples: [{ command: 'keys revoke key_x7c1Jq0aT5b2Lw9k', description: 'Permanently' }],
   run: runRevoke,
 }
 
 export const keys: Group = {
   name: 'keys',
   summary: 'Create, list and revoke API keys',
-  description: ['On the database of a gateway, whether it runs or not.'],
+  description: ['Works on the database of a gateway, whether the gateway runs or not.'],
   subcommands: [create, list, revoke],
 }
 
@@ -149,7 +149,7 @@ function expiryMs(text: string | null, nowMs: number): number | null {
   if (text === null) return null
   const durationMs = parseDurationMs(text)
   const atMs = durationMs !== null ? nowMs + durationMs : TIME.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(atMs)) throw new Fault(USAGE, '--expires takes 30d or 2027-01-31T12:00:00Z')
+  if (Number.isNaN(atMs)) throw new Fault(USAGE, '--expires must be like 30d or 2027-01-31T12:00:00Z')
   if (atMs <= nowMs) throw new Fault(USAGE, '--expires is over already')
   return atMs
 }

@@ -18,18 +18,18 @@ const add: Action = {
   name: 'add',
   summary: 'Trust an agent or a key, with these scopes',
   description: [
-    'WHOM is the URL of an Agent Identity Document, or of an origin with a key directory; or a file of JSON: a public ' +
-      'key (a JWK, of a GNAP client), or an Agent Identity Document that is kept here instead of being fetched.',
-    'Each has one entry. The gateway may be running, and knows it within a second.',
+    'AGENT is the URL of an Agent Identity Document, or of an origin with a key directory. Or it is a JSON file: the ' +
+      'public key (JWK) of a GNAP client, or an Agent Identity Document to store here instead of fetching it.',
+    'Each agent or key has one entry. A running gateway applies it within a second.',
   ],
-  operands: [{ name: 'WHOM', description: 'https://…, or a FILE' }],
+  operands: [{ name: 'AGENT', description: 'https://…, or a FILE' }],
   options: [
-    { name: 'scopes', value: 'SCOPES', description: `With commas between them: ${SCOPES.join(', ')}` },
-    { name: 'name', value: 'NAME', description: 'Who it is, in words; up to 100 characters' },
+    { name: 'scopes', value: 'SCOPES', description: `Separated by commas: ${SCOPES.join(', ')}` },
+    { name: 'name', value: 'NAME', description: 'A name for people to read; up to 100 characters' },
     {
       name: 'plan',
       value: 'PLAN',
-      description: 'How much it may ask for',
+      description: 'Its rate limit',
       choices: PLANS,
       default: 'standard',
     },
@@ -48,7 +48,7 @@ const add: Action = {
 
 const list: Action = {
   name: 'list',
-  summary: 'List the agents and keys that are trusted',
+  summary: 'List the trusted agents and keys',
   operands: [],
   options: [JSON_OPTION, ...STORE_OPTIONS],
   examples: [{ command: 'trust list', description: 'Newest first' }],
@@ -60,14 +60,14 @@ const remove: Action = {
   summary: 'Stop trusting an agent or a key, everywhere within a second',
   operands: [{ name: 'ID', description: 'Its id, as "trust list" shows it: trs_…' }],
   options: STORE_OPTIONS,
-  examples: [{ command: 'trust remove trs_x7c1Jq0aT5b2Lw9k', description: 'For good' }],
+  examples: [{ command: 'trust remove trs_x7c1Jq0aT5b2Lw9k', description: 'Permanently' }],
   run: runRemove,
 }
 
 export const trust: Group = {
   name: 'trust',
   summary: 'Manage which Agent Identities and keys may use the API',
-  description: ['On the database of a gateway, whether it runs or not.'],
+  description: ['Works on the database of a gateway, whether the gateway runs or not.'],
   subcommands: [add, list, remove],
 }
 
@@ -89,7 +89,7 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
   return printRecords(given, io, {
     columns: [
       { title: 'ID' },
-      { title: 'WHOM', flexible: true },
+      { title: 'AGENT OR KEY', flexible: true },
       { title: 'NAME', flexible: true },
       { title: 'SCOPES', flexible: true },
       { title: 'PLAN' },
@@ -98,9 +98,9 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
     page: (store, page) => store.trust.list(page),
     shown: shownTrust,
     row: (each) => {
-      const whom = 'thumbprint' in each ? each.thumbprint : each.agent_id
+      const subject = 'thumbprint' in each ? each.thumbprint : each.agent_id
       const created = each.created_at?.slice(0, 16) ?? ''
-      return [each.id, whom, each.name ?? '', each.scopes.join(','), knownPlan(each.plan), created]
+      return [each.id, subject, each.name ?? '', each.scopes.join(','), knownPlan(each.plan), created]
     },
   })
 }
@@ -113,7 +113,7 @@ async function runRemove(given: Arguments, io: Io): Promise<ExitCode> {
       throw new Fault('TRUST_UNKNOWN', `there is no entry ${id}`)
     return found
   })
-  io.stderr.write(`${id}: ${visible(subject)}: trusted no more\n`)
+  io.stderr.write(`${id}: ${visible(subject)}: no longer trusted\n`)
   return 0
 }
 
@@ -122,10 +122,10 @@ function termsIn(given: Arguments): TrustTerms {
   return { name, scopes, plan: given.value('plan') as Plan }
 }
 
-async function subjectIn(whom: string): Promise<TrustSubject> {
-  if (/^\w+:\/\//.test(whom)) return { agent_id: whom }
-  const text = await readFile(whom, 'utf8').catch((error: unknown) => {
-    throw new Fault('UNREADABLE', `${whom}: ${unreadable(error).message}`, { cause: error })
+async function subjectIn(agent: string): Promise<TrustSubject> {
+  if (/^\w+:\/\//.test(agent)) return { agent_id: agent }
+  const text = await readFile(agent, 'utf8').catch((error: unknown) => {
+    throw new Fault('UNREADABLE', `${agent}: ${unreadable(error).message}`, { cause: error })
   })
   let value: unknown
   try {
@@ -134,12 +134,12 @@ async function subjectIn(whom: string): Promise<TrustSubject> {
     value = null
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Fault('TRUST_REFUSED', `${whom} holds no JSON object`)
+    throw new Fault('TRUST_REFUSED', `${agent} does not contain a JSON object`)
   const members = value as Readonly<Record<string, unknown>>
   return 'kty' in members ? { jwk: members } : { document: members }
 }
 
 function shownTrust({ id, kind, subject, name, scopes, plan, createdAtMs }: TrustRecord) {
-  const whom = kind === 'key' ? { thumbprint: subject } : { agent_id: subject }
-  return { id, ...whom, name, scopes, plan, created_at: timeText(createdAtMs) }
+  const shown = kind === 'key' ? { thumbprint: subject } : { agent_id: subject }
+  return { id, ...shown, name, scopes, plan, created_at: timeText(createdAtMs) }
 }

@@ -32,26 +32,29 @@ import { visible } from '../../terminal/table.ts'
 
 const USER = { name: 'USER', description: 'Their email address, or their id as "users list" shows it: usr_…' }
 const PASSWORD_WORDS =
-  'The password is asked for on the terminal, and not shown; or it is the first line of standard input. It has 12 ' +
-  'characters or more, and what is kept of it is a hash.'
+  'Asks for the password on the terminal without showing it, or reads it from the first line of standard input. It needs ' +
+  'at least 12 characters. Only a hash is stored.'
 
 const create: Action = {
   name: 'create',
   summary: 'Create a user, and ask for their password',
   description: [
     PASSWORD_WORDS,
-    'What they let clients do is never more than what they may do themselves. Where the gateway has not run yet, its ' +
-      'database is made: run this as the user that the gateway runs as.',
+    'A user can authorize clients only for their own permissions. If the gateway has never run, this creates its ' +
+      'database: run it as the same user as the gateway.',
   ],
-  operands: [{ name: 'EMAIL', description: 'What they sign in with' }],
+  operands: [{ name: 'EMAIL', description: 'The email address for sign-in' }],
   options: [
-    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    { name: 'access', value: 'ACCESS', description: 'Their permissions', choices: Object.keys(ACCESS) },
     {
       name: 'scopes',
       value: 'SCOPES',
-      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+      description: `Instead of --access, separated by commas: ${SCOPES.join(', ')}`,
     },
-    { name: 'without-password', description: 'Ask for none: they cannot sign in here before one is set' },
+    {
+      name: 'without-password',
+      description: 'Set no password; the user cannot sign in with one until it is set',
+    },
     JSON_OPTION,
     ...STORE_OPTIONS,
   ],
@@ -59,7 +62,7 @@ const create: Action = {
     { command: 'users create anna@example.com --access admin', description: 'Asks for the password' },
     {
       command: 'users create ben@example.com --scopes read,detect < password.txt',
-      description: 'Takes it from a file',
+      description: 'Reads it from a file',
     },
   ],
   run: runCreate,
@@ -76,26 +79,25 @@ const list: Action = {
 
 const change: Action = {
   name: 'change',
-  summary: 'Change what a user may do, or whether they may sign in',
+  summary: 'Change the permissions of a user, or disable sign-in',
   description: [
-    'Within a second it is so in every browser and for what they have let clients do. Who is disabled is signed out ' +
-      'everywhere, and keeps password and codes.',
+    'The change takes effect within a second, in every browser and for all clients that the user authorized. A disabled user is signed out everywhere, and keeps their password and codes.',
   ],
   operands: [USER],
   options: [
-    { name: 'access', value: 'ACCESS', description: 'What they may do', choices: Object.keys(ACCESS) },
+    { name: 'access', value: 'ACCESS', description: 'Their permissions', choices: Object.keys(ACCESS) },
     {
       name: 'scopes',
       value: 'SCOPES',
-      description: `In place of --access, with commas between them: ${SCOPES.join(', ')}`,
+      description: `Instead of --access, separated by commas: ${SCOPES.join(', ')}`,
     },
-    { name: 'disable', description: 'They cannot sign in any more' },
-    { name: 'enable', description: 'They can sign in again' },
+    { name: 'disable', description: 'Disable sign-in' },
+    { name: 'enable', description: 'Enable sign-in' },
     ...STORE_OPTIONS,
   ],
   examples: [
-    { command: 'users change anna@example.com --scopes read', description: 'Takes the others away' },
-    { command: 'users change anna@example.com --disable', description: 'Until --enable' },
+    { command: 'users change anna@example.com --scopes read', description: 'Only this scope' },
+    { command: 'users change anna@example.com --disable', description: 'Disable until --enable' },
   ],
   run: runChange,
 }
@@ -105,7 +107,7 @@ const remove: Action = {
   summary: 'Delete a user and sign them out everywhere within a second',
   operands: [USER],
   options: STORE_OPTIONS,
-  examples: [{ command: 'users delete anna@example.com', description: 'For good' }],
+  examples: [{ command: 'users delete anna@example.com', description: 'Permanently' }],
   run: runDelete,
 }
 
@@ -123,11 +125,11 @@ const codes: Action = {
   name: 'codes',
   summary: 'Require one-time codes of an authenticator app from a user, beside the password',
   description: [
-    'What the app needs stands on stdout, and after it ten recovery codes, each of which opens once: for the user, on a ' +
-      'way that nobody else reads. They are shown here only, and take the place of those before.',
+    'Prints the setup key for the app on stdout, then ten recovery codes that work once each. Give them to the user in ' +
+      'private. They are shown only once, and replace earlier ones.',
   ],
   operands: [USER],
-  options: [{ name: 'off', description: 'Ask for none any more' }, ...STORE_OPTIONS],
+  options: [{ name: 'off', description: 'Stop requiring codes' }, ...STORE_OPTIONS],
   examples: [
     {
       command: 'users codes anna@example.com',
@@ -142,21 +144,21 @@ const openid: Action = {
   name: 'openid',
   summary: 'Link a user to an account at the OpenID provider, or unlink it',
   description: [
-    'It is found out by itself where the provider says that their email address is verified. Of who could not sign in from ' +
-      'there "failSignIn" in the audit log has the subject. Who was somebody else there is signed out everywhere.',
+    'The link is made at sign-in if the provider reports the email address as verified. After a failed sign-in, ' +
+      '"failSignIn" in the audit log shows the subject. Changing the link signs the user out everywhere.',
   ],
   operands: [USER],
   options: [
-    { name: 'subject', value: 'SUBJECT', description: 'What the provider calls them for good (sub)' },
-    { name: 'off', description: 'Nobody, before they sign in from there again' },
+    { name: 'subject', value: 'SUBJECT', description: 'Their permanent id at the provider (sub)' },
+    { name: 'off', description: 'Remove the link, until they sign in from there again' },
     ...STORE_OPTIONS,
   ],
   examples: [
     {
       command: 'users openid --subject 248289761001 anna@example.com',
-      description: 'Takes auth.openid.issuer',
+      description: 'Link them at auth.openid.issuer',
     },
-    { command: 'users openid --off anna@example.com', description: 'They have another account there' },
+    { command: 'users openid --off anna@example.com', description: 'They changed to another account there' },
   ],
   run: runOpenid,
 }
@@ -164,7 +166,7 @@ const openid: Action = {
 export const users: Group = {
   name: 'users',
   summary: 'Create, list, change and delete users, and set their passwords',
-  description: ['On the database of a gateway, whether it runs or not.'],
+  description: ['Works on the database of a gateway, whether the gateway runs or not.'],
   subcommands: [create, list, change, remove, password, codes, openid],
 }
 
@@ -249,9 +251,9 @@ async function runCodes(given: Arguments, io: Io): Promise<ExitCode> {
 
 async function runOpenid(given: Arguments, io: Io): Promise<ExitCode> {
   const [subject, isOff] = [given.value('subject'), given.flag('off')]
-  if ((subject === null) !== isOff) throw new Fault(USAGE, 'it takes --subject or --off')
+  if ((subject === null) !== isOff) throw new Fault(USAGE, 'give either --subject or --off')
   if (subject !== null && !OPENID_SUBJECT.test(subject))
-    throw new Fault(USAGE, '--subject takes 1 to 255 characters of ASCII')
+    throw new Fault(USAGE, '--subject must have 1 to 255 characters of ASCII')
   const issuer = configGiven(given, io).auth.openid?.issuer
   if (subject !== null && issuer === undefined)
     throw new Fault('OPENID_NOT_SET', 'there is no provider: auth.openid.issuer is not set')
@@ -260,7 +262,9 @@ async function runOpenid(given: Arguments, io: Io): Promise<ExitCode> {
     if (await setOpenid(store, user, { issuer: issuer!, subject }, COMMAND_LINE, Date.now())) return true
     throw new Fault('OPENID_TAKEN', `another user is ${visible(subject)} there`)
   })
-  const what = isOff ? 'nobody elsewhere, and signed out' : `${visible(subject!)} at ${visible(issuer!)}`
+  const what = isOff
+    ? 'link removed, and signed out'
+    : `linked to ${visible(subject!)} at ${visible(issuer!)}`
   io.stderr.write(`${id}: ${visible(email)}: ${what}\n`)
   return 0
 }
@@ -297,7 +301,7 @@ async function withUser(
 
 async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
   const email = emailIn(given.operands[0]!)
-  if (email === null) throw new Fault(USAGE, 'EMAIL takes an email address')
+  if (email === null) throw new Fault(USAGE, 'EMAIL must be an email address')
   const scopes = accessIn(given)
   return { email, scopes, password: given.flag('without-password') ? null : await newPassword(io) }
 }

@@ -10,13 +10,10 @@ import { Demo } from './running-demo.ts'
 
 export const demo: Action = {
   name: 'demo',
-  summary: 'See everything at work: an app, the gate in front of it, clients, and the dashboard',
+  summary: 'Run a demo: an app, the gateway in front of it, clients, and the dashboard',
   description: [
-    'Starts a small app, a gateway in front of it with a certificate made for development, and a few clients: programs that ' +
-      'are really there, each of which can be started and stopped by a key. Prints where the app and the dashboard are, ' +
-      'with a link that signs in, and what to type to try it.',
-    'Everything listens on this machine alone. What it writes is in a folder of its own, and is removed at the end, ' +
-      'however that comes: q, Ctrl-C, or a signal.',
+    'Starts a small app, a gateway in front of it with a development certificate, and a few clients: real programs, each started and stopped by a key. Prints the addresses of the app and the dashboard, a link that signs in, and commands to try.',
+    'Everything listens on this machine only. Its data is in a temporary folder, which is removed at the end: after q, Ctrl-C, or a signal.',
   ],
   operands: [],
   options: [
@@ -30,11 +27,11 @@ export const demo: Action = {
       value: 'PORT',
       description: 'Where the dashboard is (default: 9080, or the next one that is free)',
     },
-    { name: 'no-clients', description: 'Start none of the clients' },
+    { name: 'no-clients', description: 'Start no clients' },
   ],
   examples: [
-    { command: 'demo', description: 'Until q is typed' },
-    { command: 'demo --no-clients', description: 'To send requests oneself' },
+    { command: 'demo', description: 'Runs until you type q' },
+    { command: 'demo --no-clients', description: 'To send your own requests' },
   ],
   run,
 }

@@ -148,7 +148,7 @@ export class Demo implements Running {
     const text = seenText(seen)
     // Without a board, print a client's first request and each change in its verdict.
     if (state === undefined || before === null || seenText(before) !== text)
-      this.#io.stdout.write(`${name ?? 'somebody else'}: ${text}\n`)
+      this.#io.stdout.write(`${name ?? 'another client'}: ${text}\n`)
   }
 
   #draw(): void {
@@ -224,7 +224,7 @@ class ClientState implements BoardRow {
 async function placeAt(option: string, asked: string | null, usual: number): Promise<string> {
   if (asked !== null) {
     if (!/^\d{1,5}$/.test(asked) || Number(asked) > 65_535)
-      throw new Fault(USAGE, `${option} takes a port of this machine, not "${asked}"`)
+      throw new Fault(USAGE, `${option} must be a port of this machine, not "${asked}"`)
     return `127.0.0.1:${asked}`
   }
   for (let port = usual; port < usual + TRIED; port++) if (await isFree(port)) return `127.0.0.1:${port}`

@@ -21,17 +21,17 @@ export const doctor: Action = {
   name: 'doctor',
   summary: 'Check everything that a gateway needs, and say what to do',
   description: [
-    'Takes the flags of "up" and reads the same file and the same variables. Looks at the configuration and the files it ' +
-      'names, the ports, certificates and how long they are good, the clock, the data folder and the room in it, the ' +
-      'database, NATS, the upstreams, and what the system allows a process. Nothing is changed: a database is opened as ' +
-      'it is, and what is asked of an upstream is HEAD /.',
-    'The gateway may be running: its ports are then its own. Exit code 1 where something is bad; what is a warning ' +
-      'works, and will disappoint.',
+    'Takes the same flags, variables and configuration file as "up". Checks the configuration and the files it names, ' +
+      'the ports, certificates and their expiry, the clock, the data folder and its free space, the database, NATS, the ' +
+      'upstreams, and the limits of the process. Changes nothing: a database is opened as it is, and an upstream gets ' +
+      'one HEAD request for /.',
+    'Also works while the gateway runs and uses its ports. Exit code 1 if something is bad. A warning works now and will ' +
+      'cause trouble later.',
   ],
   operands: [],
   options: [
     ...CONFIG_OPTIONS,
-    { name: 'role', value: 'ROLE', description: 'What is to run here', choices: ROLES, default: 'up' },
+    { name: 'role', value: 'ROLE', description: 'What runs here', choices: ROLES, default: 'up' },
     { name: 'json', description: 'Print JSON' },
   ],
   examples: [
@@ -47,7 +47,7 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const report = await configReport(given, io, role)
   const findings = [...lookAtMachine(role), ...ofConfiguration(report)]
   if (report.parsed !== null) findings.push(...(await lookAtAll(report.parsed.config, role)))
-  else findings.push(skipped('the rest', 'is looked at when the configuration can be read'))
+  else findings.push(skipped('the rest', 'is checked once the configuration is valid'))
   if (given.flag('json')) io.stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`)
   else print(findings, io)
   return findings.some(({ state }) => state === 'bad') ? 1 : 0
@@ -72,12 +72,14 @@ async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly Fi
 
 function ofConfiguration({ problems, warnings }: ConfigReport): readonly Finding[] {
   const found = [
-    ...problems.map(({ where, what }) => bad(where, what, 'correct it: config/README.md has every setting')),
+    ...problems.map(({ where, what }) =>
+      bad(where, what, 'correct it: config/README.md lists every setting'),
+    ),
     ...warnings.map(({ where, what }) => warning(where, what, 'see config/README.md, or leave it as it is')),
   ]
   return problems.length > 0
     ? found
-    : [good('configuration', 'can be read, and what it names is there'), ...found]
+    : [good('configuration', 'is valid, and so are the files it names'), ...found]
 }
 
 function print(findings: readonly Finding[], io: Io): void {

@@ -65,14 +65,14 @@ export function clockFinding(about: string, saidMs: number, beforeMs: number, af
   const offMs = saidMs < beforeMs ? beforeMs - saidMs : Math.max(0, saidMs - afterMs)
   if (offMs <= CLOCKS_APART_MS) return good(about, 'its clock agrees with this one')
   const what = `its clock and this one are ${Math.round(offMs / 1_000)} s apart`
-  return warning(about, what, 'have both kept right (NTP): tokens, signatures and statistics go by them')
+  return warning(about, what, 'synchronize both (NTP): tokens, signatures and statistics depend on them')
 }
 
 async function ofPages(about: string, db: Queries): Promise<Finding> {
   const { rows } = await sql<{ quick_check: string }>`pragma quick_check(1)`.execute(db)
   const said = rows[0]?.quick_check ?? 'ok'
   return said === 'ok'
-    ? good(about, 'is whole')
+    ? good(about, 'is intact')
     : bad(about, `is damaged: ${said}`, 'stop the gateway, and restore a backup: gatehouse restore FILE')
 }
 
@@ -88,27 +88,23 @@ export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<r
     const up = new Promise<boolean>((resolve) => connection!.onUp(() => resolve(true)))
     if (!(await Promise.race([up, wait(CONNECT_MS, false)])))
       return [
-        bad(
-          about,
-          `cannot be reached: ${why}`,
-          'start it, and look at bus.url, its user and its certificates',
-        ),
+        bad(about, `cannot be reached: ${why}`, 'start it, and check bus.url, its user and its certificates'),
       ]
     const missing = await missingStreams(connection.client, streamNames(settings.name))
-    if (missing.length === 0) return [good(about, 'can be reached, and has all that is kept in it')]
-    const what = `can be reached; not there yet: ${missing.join(', ')}`
+    if (missing.length === 0) return [good(about, 'is reachable, and all streams exist')]
+    const what = `is reachable; missing streams: ${missing.join(', ')}`
     return [
       role === 'manage'
-        ? good(about, `${what}, which the first manager makes`)
+        ? good(about, `${what}, which the first manager creates`)
         : warning(about, what, 'start a manager first'),
     ]
   } catch (error) {
-    const what = `can be reached, and refuses: ${(error as Error).message}`
+    const what = `is reachable, and refuses: ${(error as Error).message}`
     return [
       bad(
         about,
         what,
-        'JetStream has to be on (nats-server -js), and this user allowed to use it: see config/guide/fleet.md',
+        'enable JetStream (nats-server -js) and allow it for this user: see config/guide/fleet.md',
       ),
     ]
   } finally {

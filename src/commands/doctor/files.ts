@@ -43,7 +43,7 @@ export async function lookAtDataFolder({ data }: Pick<StartupConfig, 'data'>): P
     await rm(probe)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const why = code === 'ENOTDIR' || code === 'EEXIST' ? 'is no folder' : `cannot be written (${code})`
+    const why = code === 'ENOTDIR' || code === 'EEXIST' ? 'is not a folder' : `cannot be written (${code})`
     return [
       bad(about, why, `run the gateway and this as the same user, who owns it: chown -R USER ${folder}`),
     ]

@@ -17,7 +17,7 @@ export async function lookAtFirstSnapshot({
   const found = ofFile === null ? [] : [ofFile]
   if (kept !== null) return [...found, good(ABOUT, `is on disk since ${kept.mtime.toISOString()}`)]
   if (ofFile?.state === 'good') return [ofFile, good(ABOUT, 'comes from bus.bootstrap_file')]
-  const none = 'there is none in data.dir'
+  const none = 'is missing in data.dir'
   return [
     ...found,
     bus.firstSnapshot === 'wait'

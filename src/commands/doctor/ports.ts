@@ -23,24 +23,24 @@ export async function lookAtPorts(
 async function lookAtPort(name: string, { host, port }: ListenPlace, isRunning: boolean): Promise<Finding> {
   const about = `${name} ${host}:${port}`
   const code = await listenFailure({ host, port })
-  if (code === null) return good(about, 'can be had')
+  if (code === null) return good(about, 'is free')
   if (code === 'EADDRINUSE')
     return isRunning
-      ? skipped(about, 'is taken, by the gateway that runs here as it seems')
-      : bad(about, 'is taken by another program', `ss -ltnp 'sport = :${port}' says by which; or set ${name}`)
+      ? skipped(about, 'is in use, probably by the gateway that runs here')
+      : bad(about, 'is in use by another program', `ss -ltnp 'sport = :${port}' shows which; or set ${name}`)
   if (code === 'EACCES')
     return bad(
       about,
-      'may not be had by this user',
-      `take a port from 1024 on and lead ${port} there, or give the process CAP_NET_BIND_SERVICE`,
+      'is not allowed for this user',
+      `use a port from 1024 on and forward ${port} to it, or give the process CAP_NET_BIND_SERVICE`,
     )
   if (code === 'EADDRNOTAVAIL')
     return bad(
       about,
-      'is no address of this machine',
+      'is not an address of this machine',
       `set ${name} to one that "ip address" shows, or 0.0.0.0`,
     )
-  return bad(about, `cannot be had (${code})`, `set ${name} to HOST:PORT of this machine`)
+  return bad(about, `cannot be opened (${code})`, `set ${name} to HOST:PORT of this machine`)
 }
 
 /** The health report of a running gateway; `null`: no gateway answers. */

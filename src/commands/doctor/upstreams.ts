@@ -37,11 +37,11 @@ async function lookAt(address: UpstreamAddress): Promise<readonly Finding[]> {
 
 function notReached(about: string, { code = '', message }: NodeJS.ErrnoException): Finding {
   if (code === 'ECONNREFUSED')
-    return bad(about, 'nobody listens there', 'start the app, or correct proxy.upstreams')
+    return bad(about, 'no server listens there', 'start the app, or correct proxy.upstreams')
   if (code === 'ENOENT')
-    return bad(about, 'there is no such socket', 'start the app, or correct proxy.upstreams')
+    return bad(about, 'this socket does not exist', 'start the app, or correct proxy.upstreams')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return bad(about, 'this name is not known', 'correct it, or look at the DNS of this machine')
+    return bad(about, 'the DNS knows no such name', 'correct it, or look at the DNS of this machine')
   if (code === 'ETIMEDOUT')
     return bad(about, 'does not answer', 'look at its firewall, and at the routes to it')
   if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code))

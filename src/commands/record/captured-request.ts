@@ -35,7 +35,7 @@ function ofHttp(bytes: Buffer, base: string | null): CapturedRequest {
     }
     const [, name, value] = HEADER.exec(each) ?? []
     if (name === undefined || value === undefined)
-      throw invalid(`has a line that is no header: ${each.slice(0, 40)}`)
+      throw invalid(`has an invalid header line: ${each.slice(0, 40)}`)
     rawHeaders.push(name, value)
   }
   // Kept as sent: the URL class would normalize it.
@@ -74,14 +74,14 @@ function ofJson(text: string, base: string | null): CapturedRequest {
   try {
     value = JSON.parse(text)
   } catch {
-    throw invalid('is no JSON')
+    throw invalid('is not valid JSON')
   }
   const { method = 'GET', url, target, headers, body } = value as Readonly<Record<string, unknown>>
   if (typeof method !== 'string' || !/^[!#$%&'*+.^_`|~\w-]{1,64}$/.test(method))
     throw invalid('has no method')
   const rawHeaders = headersIn(headers)
   const whole = typeof url === 'string' ? URL.parse(url) : null
-  if (url !== undefined && whole === null) throw invalid('has a url that is none')
+  if (url !== undefined && whole === null) throw invalid('has an invalid url')
   if (whole === null && typeof target !== 'string') throw invalid('has neither url nor target')
   return {
     method,

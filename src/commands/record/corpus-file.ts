@@ -37,7 +37,8 @@ function rowIn({ text }: Line, ja4plus: boolean): CorpusRow | Fault | null {
     return parseCorpusRow(JSON.parse(text), ja4plus)
   } catch (error) {
     if (error instanceof Fault) return error
-    if (error instanceof SyntaxError) return new Fault('CORPUS_NOT_JSON', `is no JSON: ${error.message}`)
+    if (error instanceof SyntaxError)
+      return new Fault('CORPUS_NOT_JSON', `is not valid JSON: ${error.message}`)
     throw error
   }
 }

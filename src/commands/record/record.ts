@@ -20,42 +20,38 @@ import { startupFrom } from '../../runtime/startup.ts'
 
 export const record: Command = {
   name: 'record',
-  summary: 'Record what clients send, for signatures and for labelled data',
+  summary: 'Record the connections of clients, for signatures and labelled data',
   description: [
-    'Stands where the gateway would stand and adds a line of JSON to FILE for each connection when it ends: the TLS ' +
-      'hello as it came, what was agreed on, how HTTP/2 was opened, and the headers of each request in the order and ' +
-      'case they were sent. Bodies are never written.',
-    'Credentials are taken out before anything is written: of Authorization, cookies, API keys, and of whatever looks ' +
-      'like a token. The names of cookies and the scheme of an Authorization stay; so do the names in a query.',
-    'Without --upstream a small site answers: pages with links and a form, a JSON API, a chat completion, and MCP at ' +
-      '/mcp. Ctrl-C ends the recording and finishes the file.',
+    'Takes the place of the gateway and appends one line of JSON to FILE at the end of each connection: the raw TLS hello, the negotiated parameters, the opening of HTTP/2, and the headers of each request in the order and case in which they were sent. Never writes bodies.',
+    'Removes credentials before writing: values of Authorization, cookies and API keys, and anything that looks like a token. The names of cookies, the scheme of Authorization, and the names in a query are kept.',
+    'Without --upstream a small site answers: pages with links and a form, a JSON API, a chat completion, and MCP at /mcp. Ctrl-C ends the recording and finishes the file.',
   ],
   operands: [],
   options: [
-    { name: 'out', value: 'FILE', description: 'Where lines are added to; required' },
-    { name: 'client', value: 'NAME', description: 'What is being recorded', default: 'unknown' },
-    { name: 'client-version', value: 'VERSION', description: 'Its version' },
+    { name: 'out', value: 'FILE', description: 'The file to append to; required' },
+    { name: 'client', value: 'NAME', description: 'The client that is recorded', default: 'unknown' },
+    { name: 'client-version', value: 'VERSION', description: 'The version of the client' },
     {
       name: 'label',
       value: 'LABEL',
       description: `What kind it is: ${KNOWN_LABELS.join(', ')}, or your own`,
       default: 'unknown',
     },
-    { name: 'situation', value: 'TEXT', description: 'What it does, like "first visit"' },
-    { name: 'requests', value: 'N', description: 'Stop after so many requests' },
-    { name: 'seconds', value: 'N', description: 'Stop after so long' },
-    { name: 'keep-queries', description: 'Write the values in queries, too' },
+    { name: 'situation', value: 'TEXT', description: 'What the client does, like "first visit"' },
+    { name: 'requests', value: 'N', description: 'Stop after this many requests' },
+    { name: 'seconds', value: 'N', description: 'Stop after this many seconds' },
+    { name: 'keep-queries', description: 'Also write the values in queries' },
     { name: 'listen', value: 'HOST:PORT', description: 'Where clients connect', default: '127.0.0.1:8443' },
     ...CONFIG_OPTIONS.filter(({ name }) => ['upstream', 'data', 'cert', 'key'].includes(name)),
   ],
   examples: [
     {
       command: 'record --out curl.jsonl --client curl --label http-library --requests 1',
-      description: 'One request of curl, made in another terminal',
+      description: 'One request of curl from another terminal',
     },
     {
       command: 'record --out app.jsonl --upstream http://localhost:3000 --seconds 600',
-      description: 'Ten minutes of what comes to an app',
+      description: 'Ten minutes of an app’s traffic',
     },
   ],
   run: async (given, io) => {
@@ -173,7 +169,7 @@ function countOf(given: Arguments, option: string): number | null {
   const value = given.value(option)
   if (value === null) return null
   if (/^[1-9]\d{0,6}$/.test(value)) return Number(value)
-  throw new Fault(USAGE, `--${option} takes a whole number from 1 to 9999999, not "${value}"`)
+  throw new Fault(USAGE, `--${option} must be a whole number from 1 to 9999999, not "${value}"`)
 }
 
 /** Appends to an existing file; only its owner can read it. */

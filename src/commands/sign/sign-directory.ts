@@ -16,17 +16,15 @@ export const signDirectory: Action = {
   name: 'directory',
   summary: 'Print a key directory, or serve it',
   description: [
-    `The public halves of the keys in the file, as others fetch them from ${DIRECTORY}. With --serve, over HTTP, with its ` +
-      'answers signed for the host that is asked, until it is interrupted: a gateway takes it from there with ' +
-      'fetch.allow_private_addresses. The file is read for each request.',
+    'The public keys of the file, in the form that others fetch from /.well-known/http-message-signatures-directory. With --serve, serves them over HTTP until interrupted, with responses signed for the requested host; a gateway fetches them from there with fetch.allow_private_addresses. The file is read again for each request.',
   ],
   operands: [],
   options: [
     { name: 'key', value: 'FILE', description: 'The keys, as "sign key" makes them' },
-    { name: 'serve', value: 'HOST:PORT', description: 'Serve it there' },
+    { name: 'serve', value: 'HOST:PORT', description: 'Serve it at this address' },
   ],
   examples: [
-    { command: 'sign directory --key agent.jwk', description: 'To be put where the agent is' },
+    { command: 'sign directory --key agent.jwk', description: 'To publish at the agent’s URL' },
     { command: 'sign directory --key agent.jwk --serve 127.0.0.1:7000', description: 'For tests' },
   ],
   run,

@@ -6,27 +6,25 @@ import { makeKeyFile, replaceKeyFile, signingKeysIn } from '../../runtime/signin
 
 export const signKey: Action = {
   name: 'key',
-  summary: 'Make a key to sign with, in a file of its own',
+  summary: 'Make a signing key in a new file',
   description: [
-    'FILE is a JWK Set with the private key, for its owner alone. The thumbprint, by which others know the key, is ' +
-      'printed. With --add the file has a key already: the new one signs from now on, and the others stay in the directory ' +
-      'until they are taken out of the file.',
+    'FILE is a JWK Set with the private key, readable only by its owner. Prints the thumbprint, which identifies the key. With --add, puts a new key in front of those in an existing file: the new key signs from now on, and the others stay in the directory until you remove them from the file.',
   ],
-  operands: [{ name: 'FILE', description: 'Where it is kept; never one that is there, but for --add' }],
+  operands: [{ name: 'FILE', description: 'The file to write; an existing one only with --add' }],
   options: [
     {
       name: 'algorithm',
       value: 'NAME',
-      description: 'What it signs with',
+      description: 'The signature algorithm',
       choices: SIGNING_ALGORITHMS,
       default: 'ed25519',
     },
-    { name: 'add', description: 'Put it in front of those that are in the file' },
+    { name: 'add', description: 'Add it in front of the keys in the file' },
     JSON_OPTION,
   ],
   examples: [
     { command: 'sign key agent.jwk', description: 'Ed25519' },
-    { command: 'sign key --add signing.jwk', description: 'To change to another key' },
+    { command: 'sign key --add signing.jwk', description: 'Rotate to another key' },
   ],
   run,
 }

@@ -18,23 +18,23 @@ export const signOne: Action = {
   name: 'request',
   summary: 'Sign a request as an agent does, and print it or send it',
   description: [
-    'Without --as, the headers are printed that make the request a signed one. What is covered is @authority and ' +
-      'Signature-Agent, and what --cover adds: @method, @target-uri, @path, @query, content-digest (which is made of the ' +
-      'body), or a header of the request; a member of one is "name;key=member".',
-    'For tests of what must not be taken: --created in the past or the future, --no-expires, --nonce used twice, ' +
-      '--authority of another host, --tag and --algorithm that are others.',
+    'Without --as, prints the headers that sign the request. The signature covers @authority, Signature-Agent, and what ' +
+      '--cover adds: @method, @target-uri, @path, @query, content-digest (computed from the body), or a header of the ' +
+      'request; "name;key=member" covers one member of a header.',
+    'To test that a server rejects bad signatures: --created in the past or the future, --no-expires, the same --nonce ' +
+      'twice, --authority of another host, another --tag or --algorithm.',
   ],
-  operands: [{ name: 'URL', description: 'What is asked for' }],
+  operands: [{ name: 'URL', description: 'The URL to request' }],
   options: [
     {
       name: 'key',
       value: 'FILE',
-      description: 'The key, as "sign key" makes it; the first of several signs',
+      description: 'The key file, as "sign key" makes it; of several keys, the first signs',
     },
     {
       name: 'agent',
       value: 'URL',
-      description: 'Who signs: where the directory is, like https://agent.example',
+      description: 'The origin of the signer, which has the key directory, like https://agent.example',
     },
     { name: 'method', value: 'NAME', description: 'The method', default: 'GET' },
     {
@@ -43,45 +43,49 @@ export const signOne: Action = {
       value: 'NAME: VALUE',
       description: 'A header of the request; may be repeated',
     },
-    { name: 'body', value: 'FILE', description: 'What is sent; its digest is made with it' },
-    { name: 'cover', value: 'COMPONENT', description: 'What else is signed; may be repeated' },
+    { name: 'body', value: 'FILE', description: 'The body to send; adds its Content-Digest' },
+    { name: 'cover', value: 'COMPONENT', description: 'Another component to sign; may be repeated' },
     {
       name: 'form',
       value: 'FORM',
-      description: 'Of Signature-Agent: that of the current draft, or of older ones',
+      description: 'The form of Signature-Agent: of the current draft, or of older ones',
       choices: ['dictionary', 'string'],
       default: 'dictionary',
     },
     {
       name: 'created',
       value: 'WHEN',
-      description: 'When it was made: seconds since 1970, or from now, like --created=-10m',
+      description: 'The creation time: seconds since 1970, or relative to now, like --created=-10m',
     },
-    { name: 'expires', value: 'DURATION', description: 'For how long it is good', default: '5m' },
-    { name: 'no-expires', description: 'It does not say when it ends' },
-    { name: 'nonce', value: 'TEXT', description: 'In place of one by chance' },
-    { name: 'no-nonce', description: 'It has none' },
-    { name: 'tag', value: 'TEXT', description: 'What it is for', default: 'web-bot-auth' },
-    { name: 'authority', value: 'HOST', description: 'Sign it for another host than that of the URL' },
+    { name: 'expires', value: 'DURATION', description: 'How long it is valid', default: '5m' },
+    { name: 'no-expires', description: 'Leave out the expiry' },
+    { name: 'nonce', value: 'TEXT', description: 'A nonce instead of a random one' },
+    { name: 'no-nonce', description: 'Leave out the nonce' },
+    { name: 'tag', value: 'TEXT', description: 'The tag', default: 'web-bot-auth' },
+    { name: 'authority', value: 'HOST', description: 'Sign for another host than the one in the URL' },
     {
       name: 'as',
       value: 'FORM',
-      description: 'What is printed',
+      description: 'The output format',
       choices: ['headers', 'json', 'curl'],
       default: 'headers',
     },
     { name: 'send', description: 'Send it, and print the answer: exit code 1 for 400 and above' },
-    { name: 'ca', value: 'FILE', description: "Of --send: trusted instead of the system's; PEM" },
+    {
+      name: 'ca',
+      value: 'FILE',
+      description: 'With --send: trust this CA (PEM) instead of those of the system',
+    },
   ],
   examples: [
     {
       command: 'sign request https://localhost:8443/ --key agent.jwk --agent http://127.0.0.1:7000',
-      description: 'The headers',
+      description: 'Print the headers',
     },
     {
       command:
         'sign request https://localhost:8443/ --key agent.jwk --agent http://127.0.0.1:7000 --send --ca data/dev-ca/ca.pem',
-      description: 'Sent to a gateway on this machine',
+      description: 'Send it to a gateway on this machine',
     },
   ],
   run,
@@ -106,9 +110,10 @@ async function signed(given: Arguments): Promise<Made> {
   const [file, agent] = [needed(given, 'key'), needed(given, 'agent')]
   const [key] = await signingKeysIn(file)
   const url = URL.parse(given.operands[0]!)
-  if (url === null || !/^https?:$/.test(url.protocol)) throw new Fault(USAGE, 'URL takes http:// or https://')
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new Fault(USAGE, 'URL must be http:// or https://')
   const method = needed(given, 'method')
-  if (!TOKEN.test(method)) throw new Fault(USAGE, '--method is no method')
+  if (!TOKEN.test(method)) throw new Fault(USAGE, '--method is not a valid HTTP method')
   const body = await bodyIn(given.value('body'))
   const own = given.values('header').flatMap(headerIn)
   const digest = body === null ? [] : ['Content-Digest', contentDigestOf(body)]
@@ -142,7 +147,7 @@ function needed(given: Arguments, name: string): string {
 
 function headerIn(line: string): readonly string[] {
   const [, name, value] = HEADER.exec(line) ?? []
-  if (name === undefined || value === undefined) throw new Fault(USAGE, '--header takes NAME: VALUE')
+  if (name === undefined || value === undefined) throw new Fault(USAGE, '--header must be NAME: VALUE')
   return [name, value]
 }
 
@@ -159,13 +164,13 @@ function createdIn(when: string | null): number {
   if (/^\d{1,12}$/.test(when)) return Number(when)
   const [, sign, duration] = /^([+-])(.+)$/.exec(when) ?? []
   const ms = duration === undefined ? null : parseDurationMs(duration)
-  if (ms === null) throw new Fault(USAGE, '--created takes seconds since 1970, or -10m, +1h')
+  if (ms === null) throw new Fault(USAGE, '--created must be seconds since 1970, or -10m, +1h')
   return nowS + (sign === '-' ? -1 : 1) * Math.round(ms / 1000)
 }
 
 function lifeIn(text: string): number {
   const ms = parseDurationMs(text)
-  if (ms === null) throw new Fault(USAGE, '--expires takes a duration, like 5m')
+  if (ms === null) throw new Fault(USAGE, '--expires must be a duration, like 5m')
   return Math.round(ms / 1000)
 }
 

@@ -7,8 +7,7 @@ export const sign: Group = {
   name: 'sign',
   summary: 'Act as an agent that signs its requests (Web Bot Auth): keys, directory, requests',
   description: [
-    'To try out how signed requests are taken, and to make the keys that a gateway signs with itself (settings "signing"). ' +
-      'The agent is where its keys are: a URL, at which "sign directory --serve" can show them.',
+    'For trying out signed requests, and for making the keys that a gateway signs with (settings "signing"). An agent is identified by the URL of its key directory, which "sign directory --serve" can serve.',
   ],
   subcommands: [signKey, signDirectory, signOne],
 }

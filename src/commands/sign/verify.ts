@@ -27,44 +27,47 @@ import { unreadable } from '../../terminal/unreadable.ts'
 
 export const verify: Action = {
   name: 'verify',
-  summary: 'Explain whether a signed request (Web Bot Auth) is proven, step by step',
+  summary: 'Verify a signed request (Web Bot Auth), and explain each step',
   description: [
-    'FILE is the request as it was sent in HTTP/1, or JSON: {method, url, headers}, as "sign request --as json" prints ' +
-      'it; "-" is standard input. With --listen each request that comes there is explained, and answered with that, until ' +
-      'it is interrupted.',
-    'The keys are fetched from the directory of whoever the request says to be signed by, with the guards of the gateway, ' +
-      'or taken from --directory. Exit code 0: it is proven. What only a gateway knows is not looked at: whether the host ' +
-      'is one it serves, and whether the signature was used before.',
+    'FILE is the request as sent in HTTP/1, or JSON: {method, url, headers}, as "sign request --as json" prints it; "-" ' +
+      'is standard input. With --listen, answers each request that arrives there with its explanation, until interrupted.',
+    'Fetches the keys from the directory of the claimed signer, with the same protections as the gateway, or reads them ' +
+      'from --directory. Exit code 0: the signature is valid. Does not check what only a gateway knows: whether it serves ' +
+      'the host, and whether the signature was used before.',
   ],
   operands: [{ name: 'FILE', description: 'The request', optional: true }],
   options: [
     {
       name: 'url',
       value: 'URL',
-      description: 'Where it was sent to, like https://gate.example; else what it says',
+      description: 'The server it was sent to, like https://gate.example (default: from the request)',
     },
     {
       name: 'directory',
       value: 'FILE',
-      description: 'The key directory, in place of the one that is fetched',
+      description: 'A key directory to use instead of fetching one',
     },
     {
       name: 'allow-private',
-      description: 'Directories may be at private addresses, and http://, as in tests',
+      description: 'Allow directories at private addresses and http://, for tests',
     },
-    { name: 'at', value: 'TIME', description: 'As of then: seconds since 1970, or 2026-11-21T12:00:00Z' },
-    { name: 'listen', value: 'HOST:PORT', description: 'Explain what comes there, over HTTP' },
-    { name: 'base', description: 'Show what was signed, too' },
+    {
+      name: 'at',
+      value: 'TIME',
+      description: 'Verify as of this time: seconds since 1970, or 2026-11-21T12:00:00Z',
+    },
+    { name: 'listen', value: 'HOST:PORT', description: 'Listen there for HTTP requests and explain them' },
+    { name: 'base', description: 'Also show the signature base' },
     JSON_OPTION,
   ],
   examples: [
-    { command: 'verify request.http --url https://gate.example', description: 'One that was kept' },
+    { command: 'verify request.http --url https://gate.example', description: 'A saved request' },
     {
       command:
         'sign request https://a.example/ --key k.jwk --agent https://b.example --as json | gatehouse verify -',
-      description: 'One that was just made',
+      description: 'A request signed just now',
     },
-    { command: 'verify --listen 127.0.0.1:8000 --allow-private', description: 'What an agent sends' },
+    { command: 'verify --listen 127.0.0.1:8000 --allow-private', description: 'Requests of an agent' },
   ],
   run,
 }
@@ -162,7 +165,7 @@ async function reading(file: string): Promise<FindKeys> {
   try {
     value = JSON.parse(bytes.toString('utf8'))
   } catch {
-    throw new Fault('DIRECTORY_UNREADABLE', `${file} is no JSON`)
+    throw new Fault('DIRECTORY_UNREADABLE', `${file} is not valid JSON`)
   }
   // The caller supplies the keys, so keys from specifications are allowed.
   const keys = readKeySet(value, { allowPrivate: true })
@@ -179,14 +182,14 @@ function baseIn(text: string | null): string | null {
   if (text === null) return null
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol))
-    throw new Fault(USAGE, '--url takes http:// or https://')
+    throw new Fault(USAGE, '--url must be http:// or https://')
   return url.origin
 }
 
 function timeIn(text: string | null): number | null {
   if (text === null) return null
   const ms = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : TIME.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(ms)) throw new Fault(USAGE, '--at takes seconds since 1970, or 2026-11-21T12:00:00Z')
+  if (Number.isNaN(ms)) throw new Fault(USAGE, '--at must be seconds since 1970, or 2026-11-21T12:00:00Z')
   return ms
 }
 

@@ -23,27 +23,30 @@ export const explainSignatures: Action = {
   name: 'explain',
   summary: 'Show what is known about a software, a fingerprint, an address or a User-Agent',
   description: [
-    'Of the id or an alias of a software: everything, with where and when each signature was measured. Of a JA4, ' +
-      'stable key, JA4S, JA4H, JA4X or HTTP/2 fingerprint: who has it, in what shares, and who has parts of it. Of ' +
-      'an address: whom it is published for. Of any other text, taken for a User-Agent: whom it names, and why.',
+    'For the id or an alias of a software: everything about it, with the origin and date of each signature. For a JA4, ' +
+      'stable key, JA4S, JA4H, JA4X or HTTP/2 fingerprint: its owners and their shares, and the owners of its parts. For ' +
+      'an address: the agents that publish it. Any other text is taken as a User-Agent: the software it names, and why.',
   ],
-  operands: [{ name: 'TEXT', description: 'What to explain; several words are one text', many: true }],
+  operands: [{ name: 'TEXT', description: 'What to explain; several words form one text', many: true }],
   options: [
     {
       name: 'from',
       value: 'FILE',
-      description: 'Signatures, a file or folder, instead of those that come with Gatehouse; may be repeated',
+      description: 'A file or folder of signatures instead of the built-in ones; may be repeated',
     },
     JSON_OPTION,
   ],
   examples: [
-    { command: 'signatures explain curl', description: 'All that is known of curl' },
+    { command: 'signatures explain curl', description: 'Everything about curl' },
     {
       command: 'signatures explain t13d5212h1_b262b3658495_8e6e362c5eac',
-      description: 'Who has this JA4, or a part of it',
+      description: 'The owners of this JA4, or of a part of it',
     },
-    { command: 'signatures explain 66.249.66.1', description: 'Whose address it is' },
-    { command: 'signatures explain "Mozilla/5.0 (compatible; GPTBot/1.3)"', description: 'Whom it names' },
+    { command: 'signatures explain 66.249.66.1', description: 'The agents with this address' },
+    {
+      command: 'signatures explain "Mozilla/5.0 (compatible; GPTBot/1.3)"',
+      description: 'The agent it names',
+    },
   ],
   run,
 }
@@ -169,7 +172,7 @@ function addressPart(list: readonly Software[], address: Address): Part {
       return [software.id, range!, published.date, published.source]
     })
   const titles = ['ID', 'RANGE', 'MEASURED', 'SOURCE']
-  return { said: ['This address is published for:'], facts: [], titles, rows, none: NOBODY }
+  return { said: ['Agents that publish this address:'], facts: [], titles, rows, none: NO_OWNER }
 }
 
 function listsOf(list: readonly Software[]): AddressLists {
@@ -212,18 +215,18 @@ function fingerprintParts(list: readonly Software[], wanted: FingerprintPattern)
     })
   return [
     {
-      said: [`As ${TITLES[wanted.type]}, this is of:`],
+      said: [`As ${TITLES[wanted.type]}, this belongs to:`],
       facts: [],
       titles: ['ID', 'KIND', '>SHARE', '>SEEN', 'MEASURED', 'SOURCE', 'PATTERN'],
       rows,
-      none: NOBODY,
+      none: NO_OWNER,
     },
     {
-      said: ['Parts of it are of:'],
+      said: ['Parts of it belong to:'],
       facts: [],
       titles: ['ID', 'KIND', 'PARTS', '>SEEN', 'MEASURED', 'PATTERN'],
       rows: parts,
-      none: NOBODY,
+      none: NO_OWNER,
     },
   ]
 }
@@ -277,7 +280,7 @@ function userAgentPart(list: readonly Software[], text: string): Part {
     facts: [],
     titles: ['ID', 'KIND', 'PATTERN', 'STANDS AT', 'GIVES WAY', 'MEASURED'],
     rows,
-    none: 'No pattern is in it.',
+    none: 'It matches no pattern.',
   }
 }
 
@@ -330,17 +333,17 @@ function byId(a: Compared, b: Compared): number {
 }
 
 const FACT_COLUMNS = 15
-const NOBODY = 'nobody that is known'
+const NO_OWNER = 'no known software'
 const GIVES_WAY = [null, 'to what is built on it', 'to all others of its kind'] as const
 const CLAIMS: Readonly<Record<ClaimKind, string>> = {
   agent: 'names an agent',
   tool: 'names a tool',
   browser: 'names a browser',
-  bot: 'names nobody that is known, but calls itself a bot',
-  addressed: 'names nobody that is known, but says where to read of it',
-  'odd-mozilla': 'begins like a browser and names none that is known',
-  'unknown-product': 'names nobody that is known',
-  none: 'says nothing',
+  bot: 'names no known software, but calls itself a bot',
+  addressed: 'names no known software, but links to a description',
+  'odd-mozilla': 'begins like a browser and names no known one',
+  'unknown-product': 'names no known software',
+  none: 'is empty',
 }
 const TITLES: Readonly<Record<FingerprintType, string>> = {
   ja4: 'a JA4',

@@ -16,28 +16,25 @@ export const exportSignatures: Action = {
   name: 'export',
   summary: 'Print all signatures as one document, or as a signed feed',
   description: [
-    'One list of software by id, which "signatures validate" accepts: the same signatures give the same bytes, ' +
-      'however many files they were in.',
-    'As jsonl it is a long list, one fingerprint a line: a gateway reads a million of them without holding them.',
-    'With --sign it is a feed, for a server with https to hand out as it is. Gateways that have it among their feeds ' +
-      'take it when its version is higher than that of the one before. While you change keys, sign with both: ' +
-      '--sign OLD --sign NEW.',
+    'Prints one list of software ordered by id, in the format that "signatures validate" checks. The same signatures give the same bytes, however they are split into files.',
+    'With --format jsonl it prints a long list with one fingerprint a line, which a gateway can read without loading it into memory.',
+    'With --sign it writes a feed, to be served over https. Gateways with this feed in their settings accept it if its version is higher than the last one. To change keys, sign with both: --sign OLD --sign NEW.',
   ],
   operands: [SIGNATURE_FILES],
   options: [
-    { name: 'format', value: 'FORMAT', description: 'The form', choices: FORMATS, default: 'yaml' },
+    { name: 'format', value: 'FORMAT', description: 'The output format', choices: FORMATS, default: 'yaml' },
     ...FEED_OPTIONS,
     {
       name: 'output',
       value: 'FILE',
-      description: 'Write it there, whole or not at all, instead of printing it',
+      description: 'Write to this file, atomically, instead of printing',
     },
   ],
   examples: [
-    { command: 'signatures export > all.yaml', description: 'To carry them elsewhere' },
+    { command: 'signatures export > all.yaml', description: 'All signatures in one file' },
     {
       command: 'signatures export own/ --sign feed.key --name acme --output acme.json',
-      description: 'A feed of your own',
+      description: 'Your own feed',
     },
   ],
   run,

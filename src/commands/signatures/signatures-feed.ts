@@ -21,13 +21,13 @@ import { many } from '../../runtime/signatures/signature-options.ts'
 
 export const feedKey: Action = {
   name: 'feed-key',
-  summary: 'Make a key to sign feeds with, and print its public part',
+  summary: 'Make a key to sign feeds, and print its public part',
   description: [
-    'Writes a private key (Ed25519, PEM) that only its owner can read, never over a file that is there, and prints ' +
-      'what operators put under "public_keys". Whoever has the file can publish in your name.',
+    'Writes a private key (Ed25519, PEM) that only its owner can read, and never overwrites a file. Prints the public ' +
+      'key, which operators put under "public_keys". Anyone with the private key can publish in your name.',
   ],
-  operands: [{ name: 'FILE', description: 'Where the private key is to be' }],
-  options: [{ name: 'public', description: 'Make nothing: print the public part of the key in FILE' }],
+  operands: [{ name: 'FILE', description: 'The file to write the private key to' }],
+  options: [{ name: 'public', description: 'Only print the public key of the existing FILE' }],
   examples: [{ command: 'signatures feed-key feed.key', description: 'Once, before the first feed' }],
   run: runFeedKey,
 }
@@ -39,17 +39,16 @@ export const FEED_OPTIONS: readonly Option[] = [
     value: 'FILE',
     description: 'Make a signed feed, with a private key that "feed-key" made; may be repeated',
   },
-  { name: 'name', value: 'NAME', description: 'Of a feed: what it is called, here and by those who use it' },
+  { name: 'name', value: 'NAME', description: 'Of a feed: its name, which is the same for those who use it' },
   {
     name: 'version',
     value: 'N',
-    description: 'Of a feed: a whole number that rises with each (default: the seconds since 1970)',
+    description: 'Of a feed: a whole number that increases with each version (default: seconds since 1970)',
   },
   {
     name: 'expires',
     value: 'WHEN',
-    description:
-      'Of a feed: when nobody should take it any more, 30d or 2027-01-31T12:00:00Z (default: never)',
+    description: 'Of a feed: when it expires, 30d or 2027-01-31T12:00:00Z (default: never)',
   },
 ]
 
@@ -59,12 +58,12 @@ export const feedVerify: Action = {
   operands: [{ name: 'FILE', description: 'A feed' }],
   options: [
     { name: 'key', value: 'KEY', description: 'A public key, ed25519:…; may be repeated' },
-    { name: 'name', value: 'NAME', description: 'What the feed should be called' },
+    { name: 'name', value: 'NAME', description: 'The expected name of the feed' },
   ],
   examples: [
     {
       command: 'signatures feed-verify acme.json --name acme --key ed25519:…',
-      description: 'Before it is used',
+      description: 'Before you use it',
     },
   ],
   run: runFeedVerify,
@@ -99,8 +98,8 @@ export async function signedFeed(
   const name = needed(given, 'name')
   const version = given.value('version') ?? String(Math.floor(nowMs / 1000))
   if (!NAME.test(name))
-    throw new Fault(USAGE, '--name takes up to 64 letters, digits, and . _ - between them')
-  if (!/^[1-9]\d{0,14}$/.test(version)) throw new Fault(USAGE, '--version takes a whole number from 1')
+    throw new Fault(USAGE, '--name must have at most 64 letters, digits, and . _ - between them')
+  if (!/^[1-9]\d{0,14}$/.test(version)) throw new Fault(USAGE, '--version must be a whole number from 1')
   const expires = expiryOf(given.value('expires'), nowMs)
   const keys = await Promise.all(given.values('sign').map((file) => privateKeyIn(file, io)))
   const created = new Date(nowMs).toISOString()
@@ -149,7 +148,7 @@ function expiryOf(text: string | null, nowMs: number): string | null {
   const durationMs = text === null ? null : parseDurationMs(text)
   if (durationMs === null) return text
   if (durationMs === 0 || durationMs > DURATION_MS_MAX)
-    throw new Fault(USAGE, '--expires takes more than 0 and up to 10 years')
+    throw new Fault(USAGE, '--expires must be more than 0 and at most 10 years')
   return new Date(nowMs + durationMs).toISOString()
 }
 
@@ -157,7 +156,7 @@ async function privateKeyIn(file: string, io: Io): Promise<KeyObject> {
   try {
     const { mode } = await stat(file)
     if ((mode & READABLE_BY_OTHERS) !== 0)
-      io.stderr.write(`warning: everybody on this machine can read ${file}\n`)
+      io.stderr.write(`warning: every user on this machine can read ${file}\n`)
     return parseFeedPrivateKey(await readFile(file, 'utf8'))
   } catch (error) {
     if (error instanceof Fault) throw new Fault(error.code, `${file} ${error.message}`, { cause: error })

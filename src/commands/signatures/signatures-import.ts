@@ -25,14 +25,12 @@ export const importSignatures: Action = {
   name: 'import',
   summary: 'Add measured signatures to their software',
   description: [
-    'Reads recorded connections, one JSON object a line ("client_hello_hex", "requests", "h2" and whose they are in ' +
-      '"client"), or other files of signatures (*.yaml, or *.jsonl as "signatures export" writes it). What is measured is added to the software whose id or alias ' +
-      'the client is: JA4, stable key and HTTP/2 fingerprint of its connections, JA4H of its requests without ' +
-      'cookies, and the header order of the pages a browser asks for. Nothing is made up for clients that nobody ' +
-      'knows: they are listed.',
-    'What has been imported from a source is replaced by what the same source says now, so that importing twice ' +
-      'counts once; nothing is removed. Software that is not known yet goes to a YAML file of the same ' +
-      'name. With anything wrong in any file, nothing is written.',
+    'Reads recorded connections, one JSON object a line ("client_hello_hex", "requests", "h2", and the client\'s id or ' +
+      'alias in "client"), or files of signatures (*.yaml, or *.jsonl as "signatures export" writes it). Adds to the ' +
+      'software of that client: JA4, stable key and HTTP/2 fingerprint of its connections, JA4H of its requests without ' +
+      'cookies, and the header order of the pages that a browser requests. Unknown clients are listed, not added.',
+    'A new import from the same source replaces its earlier counts, so importing twice counts once. Nothing is removed. ' +
+      'Unknown software in a file of signatures goes to a new YAML file. If any file is invalid, nothing is written.',
   ],
   operands: [
     { name: 'FILE', description: 'Recorded connections, or signatures (*.yaml, *.jsonl)', many: true },
@@ -41,19 +39,19 @@ export const importSignatures: Action = {
     {
       name: 'into',
       value: 'DIRECTORY',
-      description: 'The folder of signatures to add to (default: the one that comes with Gatehouse)',
+      description: 'The folder of signatures to add to (default: the built-in one)',
     },
     {
       name: 'source',
       value: 'TEXT',
-      description: 'What connections were measured with, or where (default: the name of FILE)',
+      description: 'How or where the connections were recorded (default: the name of FILE)',
     },
-    { name: 'dry-run', description: 'Say what would change, and write nothing' },
+    { name: 'dry-run', description: 'Print what would change, and write nothing' },
     JSON_OPTION,
   ],
   examples: [
     { command: 'signatures import --dry-run recorded.jsonl', description: 'What it would add' },
-    { command: 'signatures import --into own others.yaml', description: 'Signatures of somebody else' },
+    { command: 'signatures import --into own others.yaml', description: 'Signatures from another source' },
   ],
   run,
 }
@@ -175,7 +173,7 @@ async function checkFolder(folder: string): Promise<void> {
   } catch (error) {
     throw new Fault('UNREADABLE', `${folder}: ${unreadable(error).message}`, { cause: error })
   }
-  throw new Fault('UNREADABLE', `${folder}: is no folder`)
+  throw new Fault('UNREADABLE', `${folder}: is not a folder`)
 }
 
 /** Writes every text to a temporary file before it replaces the first file. */

@@ -15,12 +15,13 @@ export const listFeeds: Action = {
   name: 'feeds',
   summary: 'Show which versions of feeds are stored, and which are in use',
   description: [
-    'Takes the flags of "up". Each version is verified anew; one that is not to be believed is shown with the reason, ' +
-      'and is not used.',
+    'Takes the flags of "up". Verifies each version again; an invalid one is shown with the reason and is not used.',
   ],
   operands: [],
   options: [...CONFIG_OPTIONS, { name: 'json', description: 'One JSON object a line, instead of a table' }],
-  examples: [{ command: 'signatures feeds --config gatehouse.yaml', description: 'Of a configuration' }],
+  examples: [
+    { command: 'signatures feeds --config gatehouse.yaml', description: 'The feeds of a configuration' },
+  ],
   run: runListFeeds,
 }
 
@@ -28,8 +29,7 @@ export const rollback: Action = {
   name: 'rollback',
   summary: 'Go back to an older version of a feed and stay there',
   description: [
-    'Takes the flags of "up". A gateway that runs with the same data folder notices. Newer versions go on to be ' +
-      'fetched and kept, but none above the pinned one is used until --unpin.',
+    'Takes the flags of "up". A running gateway with the same data folder notices the change. Newer versions are still fetched and stored, but not used until --unpin.',
   ],
   operands: [{ name: 'NAME', description: 'The feed' }],
   options: [
@@ -38,8 +38,11 @@ export const rollback: Action = {
     ...CONFIG_OPTIONS,
   ],
   examples: [
-    { command: 'signatures rollback acme --config gatehouse.yaml', description: 'By one version' },
-    { command: 'signatures rollback acme --unpin --config gatehouse.yaml', description: 'Forward again' },
+    { command: 'signatures rollback acme --config gatehouse.yaml', description: 'Back by one version' },
+    {
+      command: 'signatures rollback acme --unpin --config gatehouse.yaml',
+      description: 'Back to the newest version',
+    },
   ],
   run: runRollback,
 }
@@ -71,7 +74,7 @@ interface KeptFeed {
   readonly version: number
   readonly created: string | null
   readonly expires: string | null
-  readonly state: 'in use' | 'pinned' | 'kept' | 'no good'
+  readonly state: 'in use' | 'pinned' | 'kept' | 'invalid'
   readonly problem: string | null
 }
 
@@ -101,7 +104,8 @@ async function keptOf(trust: FeedSettings, store: FeedStore): Promise<readonly K
 async function runRollback(given: Arguments, io: Io): Promise<ExitCode> {
   const [to, isUnpin] = [given.value('to'), given.flag('unpin')]
   if (to !== null && isUnpin) throw new Fault(USAGE, '--to and --unpin say different things; leave one out')
-  if (to !== null && !/^[1-9]\d{0,15}$/.test(to)) throw new Fault(USAGE, '--to takes the number of a version')
+  if (to !== null && !/^[1-9]\d{0,15}$/.test(to))
+    throw new Fault(USAGE, '--to must be the number of a version')
   const { feeds, store } = open(given, io)
   const feed = feedCalled(feeds, given.operands[0]!)
   if (isUnpin) {
@@ -171,4 +175,4 @@ function timeOf(ms: number): string {
   return ms === Number.POSITIVE_INFINITY ? 'never' : new Date(ms).toISOString()
 }
 
-const NOTHING_KNOWN = { created: null, expires: null, state: 'no good' } as const
+const NOTHING_KNOWN = { created: null, expires: null, state: 'invalid' } as const

@@ -16,27 +16,26 @@ import { renderTable, visible } from '../../terminal/table.ts'
 
 export const signatures: Command = {
   name: 'signatures',
-  summary: 'Check, show, explain and extend the signatures that put names to fingerprints',
+  summary: 'Check, show, explain and extend the signatures of known software',
   description: [
-    'Signatures are YAML files: a list of software, each with what it sends and where that was measured. Long lists ' +
-      'are *.jsonl, one signature a line. signatures/README.md has the format.',
+    'Signatures are YAML files: a list of software, each with its fingerprints and header patterns and their origin. Long lists are *.jsonl files with one signature a line. signatures/README.md describes the format.',
   ],
   subcommands: [
     {
       name: 'validate',
-      summary: 'Find everything that is wrong in signature files',
-      description: ['Prints each problem with its file, line and column (exit code 1), or what there is.'],
+      summary: 'Check signature files',
+      description: ['Prints every problem with file, line and column (exit code 1), or else a summary.'],
       operands: [SIGNATURE_FILES],
       options: [JSON_OPTION],
       examples: [
-        { command: 'signatures validate', description: 'Those that come with Gatehouse' },
+        { command: 'signatures validate', description: 'The built-in signatures' },
         { command: 'signatures validate own/', description: 'All files of a folder, as one set' },
       ],
       run: validate,
     },
     {
       name: 'list',
-      summary: 'Show the software that signatures know',
+      summary: 'List the software in signatures',
       operands: [SIGNATURE_FILES],
       options: [
         { name: 'kind', value: 'KIND', description: 'Only this kind', choices: SOFTWARE_KINDS },
@@ -49,7 +48,7 @@ export const signatures: Command = {
         {
           name: 'q',
           value: 'TEXT',
-          description: 'Only what has this in an id, name, alias, vendor or description',
+          description: 'Only software with this text in its id, name, aliases, vendor or description',
         },
         { name: 'json', description: 'One JSON object a line, instead of a table' },
       ],

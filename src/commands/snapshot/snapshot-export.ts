@@ -38,7 +38,7 @@ export const exportSnapshot: Action = {
     {
       name: 'output',
       value: 'FILE',
-      description: 'Where to write it, whole or not at all; without it, standard output',
+      description: 'Write to this file, atomically, instead of standard output',
     },
     { ...JSON_OPTION, description: 'Print what was written as JSON; needs --output' },
     ...STORE_OPTIONS,
@@ -46,7 +46,7 @@ export const exportSnapshot: Action = {
   examples: [
     {
       command: 'snapshot export --config fleet.yaml --output fleet.snapshot',
-      description: 'The newest one of a fleet',
+      description: 'The newest Snapshot of a fleet',
     },
     {
       command: 'snapshot export --from files --config fleet.yaml > fleet.snapshot',

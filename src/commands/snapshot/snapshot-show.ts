@@ -13,8 +13,8 @@ export const showSnapshot: Action = {
   name: 'show',
   summary: 'Check a Snapshot file and show its contents',
   description: [
-    'Does all that a proxy does with bus.bootstrap_file: compares the checksum, compiles the policy, opens the index of ' +
-      'signatures. Exit code 1 and the reason if the file cannot be used.',
+    'Checks the file as a proxy checks bus.bootstrap_file: compares the checksum, compiles the policy, opens the index of ' +
+      'signatures. If the file is unusable, prints the reason and exits with code 1.',
   ],
   operands: [{ name: 'FILE', description: 'Written by "snapshot export"' }],
   options: [{ ...JSON_OPTION, description: 'Print JSON, with the policy' }],

@@ -6,7 +6,7 @@ export const snapshot: Group = {
   name: 'snapshot',
   summary: 'Write the policy and the signatures of a fleet to a file, and show such a file',
   description: [
-    'A Snapshot holds all that a proxy decides by: the policy and the signatures. A proxy that starts with such a file ' +
+    'A Snapshot contains the policy and the signatures that a proxy needs to decide. A proxy that starts with such a file ' +
       '(setting bus.bootstrap_file) enforces the policy of its fleet even if it cannot reach NATS at its first start.',
   ],
   subcommands: [exportSnapshot, showSnapshot],

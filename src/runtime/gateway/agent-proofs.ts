@@ -62,7 +62,7 @@ export class AgentProofs {
 }
 
 function addAsnFileMetrics(metrics: Metrics, part: AsnPart): void {
-  const built = 'When the list of networks in use was made (identity.asn_file).'
+  const built = 'When the list of networks in use was built (identity.asn_file).'
   metrics.gauge('asn_file_built_timestamp_seconds', built, 'first', () => {
     const { inUse } = part
     return inUse === null ? [] : [{ labels: {}, value: inUse.builtAtS }]

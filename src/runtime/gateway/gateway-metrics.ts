@@ -14,7 +14,7 @@ export function addCertificateMetrics(metrics: Metrics, inUse: () => readonly Ke
 
 export function addPoolMetrics(metrics: Metrics, pool: WorkerPool): void {
   addProcessMetrics(metrics)
-  metrics.gauge('workers_listening', 'Workers that take connections.', 'sum', () => [
+  metrics.gauge('workers_listening', 'Workers that accept connections.', 'sum', () => [
     { labels: {}, value: pool.counts.listening },
   ])
   metrics.counter('worker_restarts_total', 'Workers that died and were replaced.', () => [
@@ -33,7 +33,9 @@ export function addSightingFileMetrics(metrics: Metrics, { counts }: SightingFil
   metrics.counter('sightings_written_total', 'Sightings written to sightings.file.', () => [
     { labels: {}, value: counts.written },
   ])
-  metrics.counter('sightings_unwritten_total', 'Sightings that could not be written to it.', () => [
-    { labels: {}, value: counts.dropped },
-  ])
+  metrics.counter(
+    'sightings_unwritten_total',
+    'Sightings that could not be written to sightings.file.',
+    () => [{ labels: {}, value: counts.dropped }],
+  )
 }

@@ -138,7 +138,7 @@ export class InjectServer {
   }
 
   #addMetrics(): void {
-    this.#metrics.gauge('build_info', 'Which program this is.', 'first', () => [
+    this.#metrics.gauge('build_info', 'The version of the program.', 'first', () => [
       { labels: { version: version(), node: process.versions.node }, value: 1 },
     ])
     addReadinessMetrics(this.#metrics, () => this.#unready())

@@ -166,7 +166,7 @@ function parsed(text: string): SignatureLine | string {
   } catch (error) {
     if (error instanceof DocumentFault) return error.problems.map(problemText).join('; ')
     // The parser's own message would quote the line.
-    if (error instanceof SyntaxError) return 'is no JSON'
+    if (error instanceof SyntaxError) return 'is not valid JSON'
     throw error
   }
 }

@@ -3,8 +3,7 @@ import type { Arguments, Operand } from '../../terminal/command.ts'
 /** An operand of all `signatures` subcommands. */
 export const SIGNATURE_FILES: Operand = {
   name: 'FILE',
-  description:
-    'A file of signatures, or a folder of *.yaml and *.jsonl; without one, those that come with Gatehouse',
+  description: 'A file of signatures, or a folder of *.yaml and *.jsonl; default: the built-in ones',
   optional: true,
   many: true,
 }
