@@ -121,7 +121,7 @@ export class CertificateKeeper {
 
   #stepped(step: string): void {
     this.#links.metrics.stepped(step)
-    this.#links.log.info('the certificate was made anew', { step })
+    this.#links.log.info('the certificate was renewed', { step })
   }
 }
 

@@ -28,14 +28,18 @@ export class InjectMetrics {
   }
 
   addTo(metrics: Metrics): void {
-    metrics.counter('inject_reviews_total', 'Reviews of the API server, by what came of them.', () =>
-      this.#reviews.samples(),
+    metrics.counter('inject_reviews_total', 'Admission reviews, by outcome.', () => this.#reviews.samples())
+    metrics.histogram(
+      'inject_review_duration_seconds',
+      'The time from the head of the request to the answer.',
+      this.#durations,
     )
-    metrics.histogram('inject_review_duration_seconds', 'From its head to its answer.', this.#durations)
-    metrics.counter('inject_certificate_looks_total', 'Looks at the self-made certificate, by outcome.', () =>
-      this.#looks.samples(),
+    metrics.counter(
+      'inject_certificate_looks_total',
+      'Checks of the self-made certificate, by outcome.',
+      () => this.#looks.samples(),
     )
-    metrics.counter('inject_certificate_steps_total', 'What this replica has made anew of it.', () =>
+    metrics.counter('inject_certificate_steps_total', 'Renewals of it by this replica.', () =>
       this.#steps.samples(),
     )
     metrics.gauge('inject_certificate_not_after_timestamp_seconds', 'When it expires.', 'min', () =>

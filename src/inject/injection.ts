@@ -82,5 +82,5 @@ function marked({ annotations }: Pod, version: string): PatchOperation {
 }
 
 const LABEL = `${PREFIX}inject`
-const LABEL_PROBLEM = `label ${LABEL} takes enabled or true, and disabled or false`
+const LABEL_PROBLEM = `label ${LABEL} must be enabled, true, disabled or false`
 const NOTHING = { kind: 'nothing', warnings: [] } as const

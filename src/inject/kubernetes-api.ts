@@ -131,7 +131,9 @@ function jsonIn(text: string, status: number): unknown {
     return JSON.parse(text)
   } catch (error) {
     if (status >= 300) return null
-    throw new Fault('KUBERNETES_REFUSED', `an answer with status ${status} is no JSON`, { cause: error })
+    throw new Fault('KUBERNETES_REFUSED', `an answer with status ${status} is not valid JSON`, {
+      cause: error,
+    })
   }
 }
 

@@ -98,7 +98,7 @@ function unknownAnnotations({ annotations }: Pod): string[] {
     if (!key.startsWith(PREFIX) || key === INJECTED) return []
     const name = key.slice(PREFIX.length)
     if (ANNOTATIONS.some((known) => known === name)) return []
-    return [`annotation ${key} is not known${didYouMean(name, ANNOTATIONS)}`]
+    return [`annotation ${key} is unknown${didYouMean(name, ANNOTATIONS)}`]
   })
 }
 

@@ -61,17 +61,17 @@ async function answer(context: WebhookContext, request: IncomingMessage, memory:
     if (error instanceof Fault) return { ...refusal(400, error.message), outcome: 'malformed' }
     // TypeError comes from the decoder, SyntaxError from the parser. The parser's message quotes the input.
     if (error instanceof SyntaxError || isUndecodable(error))
-      return { ...refusal(400, 'the body is no JSON'), outcome: 'malformed' }
+      return { ...refusal(400, 'the body is not valid JSON'), outcome: 'malformed' }
     throw error
   }
 }
 
 function refusalOfHead({ url, method, headers }: IncomingMessage): Answered | null {
   if (url!.split('?', 1)[0] !== PATH) return refusal(404, `there is nothing but ${PATH}`)
-  if (method !== 'POST') return refusal(405, `${PATH} takes POST`, { Allow: 'POST' })
+  if (method !== 'POST') return refusal(405, `${PATH} accepts only POST`, { Allow: 'POST' })
   const [type = ''] = (headers['content-type'] ?? '').split(';', 1)
   if (type.trim().toLowerCase() !== 'application/json' || headers['content-encoding'] !== undefined)
-    return refusal(415, `${PATH} takes application/json`)
+    return refusal(415, `${PATH} accepts only application/json`)
   return null
 }
 

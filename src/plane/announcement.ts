@@ -46,7 +46,7 @@ function parsed(line: string): Record<string, unknown> {
   } catch (error) {
     throw unreadable('has no line of JSON', error)
   }
-  throw unreadable('is no object')
+  throw unreadable('is not an object')
 }
 
 function isCount(value: unknown): value is number {

@@ -131,7 +131,10 @@ export function signFeed(content: FeedContent, privateKeys: readonly KeyObject[]
 export function parseFeedKey(text: string): FeedKey {
   const [, encoded] = KEY.exec(text) ?? []
   if (encoded === undefined)
-    throw new Fault('FEED_KEY_INVALID', `${shown(text)} is no key of a feed: ed25519: and 32 bytes in base64`)
+    throw new Fault(
+      'FEED_KEY_INVALID',
+      `${shown(text)} is not a feed key: expected ed25519: and 32 bytes in base64`,
+    )
   const bytes = Buffer.from(encoded, 'base64')
   const key = createPublicKey({ key: Buffer.concat([SPKI_START, bytes]), format: 'der', type: 'spki' })
   const id = createHash('sha256').update(bytes).digest('hex').slice(0, KEY_ID_LENGTH)
@@ -241,14 +244,14 @@ function json(bytes: Uint8Array, what: string): unknown {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
     // The parser's own message quotes the text.
-    throw malformed(`${what} is no JSON in UTF-8`, { cause: error })
+    throw malformed(`${what} is not JSON in UTF-8`, { cause: error })
   }
 }
 
 /** Either base64 alphabet, as DSSE allows. */
 function base64(value: unknown, name: string): Buffer {
   if (typeof value === 'string' && BASE64.test(value)) return Buffer.from(value, 'base64')
-  throw malformed(`${name} is no base64`)
+  throw malformed(`${name} is not base64`)
 }
 
 function malformed(what: string, options?: ErrorOptions): FeedFault {

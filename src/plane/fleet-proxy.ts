@@ -163,10 +163,10 @@ export class FleetProxy {
 
   addMetrics(metrics: Metrics): void {
     const { connection } = this.#bus
-    metrics.gauge('bus_up', '1 while NATS can be reached.', 'first', () => [
+    metrics.gauge('bus_up', '1 while NATS is reachable.', 'first', () => [
       { labels: {}, value: Number(connection.isUp) },
     ])
-    metrics.counter('bus_reconnects_total', 'Connections to NATS made after the first.', () => [
+    metrics.counter('bus_reconnects_total', 'Reconnections to NATS.', () => [
       { labels: {}, value: connection.reconnects },
     ])
     metrics.gauge('snapshot_refused', '1 while this version cannot use a newer Snapshot.', 'first', () => [
@@ -178,17 +178,13 @@ export class FleetProxy {
     )
     const spool = this.#spool
     if (spool === null) return
-    metrics.gauge('spool_bytes', 'What was seen and waits on disk.', 'first', () => [
+    metrics.gauge('spool_bytes', 'The size of the Sightings that wait on disk.', 'first', () => [
       { labels: {}, value: spool.bytes },
     ])
-    metrics.counter(
-      'spool_sightings_total',
-      'Sightings that had to wait on disk, by what came of them.',
-      () => [
-        { labels: { outcome: 'written' }, value: spool.counts.written },
-        { labels: { outcome: 'sent' }, value: spool.counts.sent },
-      ],
-    )
+    metrics.counter('spool_sightings_total', 'Sightings that waited on disk, by outcome.', () => [
+      { labels: { outcome: 'written' }, value: spool.counts.written },
+      { labels: { outcome: 'sent' }, value: spool.counts.sent },
+    ])
   }
 
   async #bootstrap(path: string): Promise<void> {

@@ -39,7 +39,7 @@ export function readHeartbeat(bytes: Uint8Array): Heartbeat {
   try {
     value = JSON.parse(Buffer.from(bytes).toString('utf8'))
   } catch (error) {
-    throw unreadable('is no JSON', error)
+    throw unreadable('is not valid JSON', error)
   }
   const said = objectIn(value, 'heartbeat')
   if (said['format'] !== FORMAT) throw unreadable('is of another format')
@@ -105,7 +105,7 @@ function orNull<Value>(value: unknown, read: (some: unknown) => Value): Value | 
 function objectIn(value: unknown, name: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>
-  throw unreadable(`has a ${name} that is no object`)
+  throw unreadable(`has a ${name} that is not an object`)
 }
 
 function listIn(value: unknown, name: string, max: number): readonly unknown[] {
@@ -115,17 +115,17 @@ function listIn(value: unknown, name: string, max: number): readonly unknown[] {
 
 function textIn(value: unknown, name: string): string {
   if (typeof value === 'string') return value.slice(0, TEXT_MAX)
-  throw unreadable(`has a ${name} that is no text`)
+  throw unreadable(`has a ${name} that is not text`)
 }
 
 function matching(value: unknown, name: string, pattern: RegExp): string {
   if (typeof value === 'string' && pattern.test(value)) return value
-  throw unreadable(`has a ${name} that is none`)
+  throw unreadable(`has an invalid ${name}`)
 }
 
 function numberIn(value: unknown, name: string): number {
   if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number
-  throw unreadable(`has a ${name} that is no count`)
+  throw unreadable(`has a ${name} that is not a whole number`)
 }
 
 function unreadable(what: string, cause?: unknown): Fault {

@@ -96,7 +96,7 @@ export async function readIndexFile(said: IndexFile, buffer: ArrayBufferLike): P
   }
   try {
     const stats = await file.stat()
-    if (!stats.isFile()) throw unusable(path, 'INDEX_FILE_WRONG', 'is no file')
+    if (!stats.isFile()) throw unusable(path, 'INDEX_FILE_WRONG', 'is not a regular file')
     if (stats.size !== bytes)
       throw unusable(
         path,
@@ -114,7 +114,7 @@ export async function readIndexFile(said: IndexFile, buffer: ArrayBufferLike): P
 
 function checkSize({ path, bytes }: IndexFile): void {
   if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > INDEX_BYTES_MAX)
-    throw unusable(path, 'INDEX_FILE_WRONG', `is said to have ${bytes} bytes; at most ${INDEX_BYTES_MAX}`)
+    throw unusable(path, 'INDEX_FILE_WRONG', `claims ${bytes} bytes; at most ${INDEX_BYTES_MAX}`)
 }
 
 async function readAll(

@@ -36,7 +36,7 @@ export async function unpackSightings(bytes: Uint8Array): Promise<readonly unkno
   } catch (error) {
     throw new Fault('SIGHTINGS_INVALID', 'a batch of Sightings cannot be read', { cause: error })
   }
-  throw new Fault('SIGHTINGS_INVALID', 'a batch of Sightings is no list')
+  throw new Fault('SIGHTINGS_INVALID', 'a batch of Sightings is not a list')
 }
 
 const compress = promisify(zstdCompress)

@@ -78,7 +78,7 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
   const evidence = lists(common.evidence)
   const forged = lists(common.forged)
   const rows: readonly Sighting[] = Array.from({ length: rowCount }, (_, row) => ({
-    ...NOBODY,
+    ...BLANK,
     proxy: at(common.proxy, row),
     address: at(common.address, row),
     host: at(common.host, row),
@@ -226,4 +226,4 @@ function lists({ values, places }: Column<string>): Column<readonly string[]> {
 
 const NONE: readonly string[] = []
 /** Placeholder for own fields, so that all objects have the same shape. */
-const NOBODY: Pick<Sighting, Own> = { id: '' as SightingId, seenAtMs: 0, method: '', path: '' }
+const BLANK: Pick<Sighting, Own> = { id: '' as SightingId, seenAtMs: 0, method: '', path: '' }

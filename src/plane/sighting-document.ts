@@ -7,14 +7,14 @@ export function parseSighting(line: string): Sighting | string {
   try {
     value = JSON.parse(line)
   } catch {
-    return 'is no JSON'
+    return 'is not valid JSON'
   }
   return readSighting(value)
 }
 
 /** Reads a Sighting from an untrusted value; otherwise returns what is wrong with it. */
 export function readSighting(value: unknown): Sighting | string {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is no object'
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not an object'
   const members = value as Record<string, unknown>
   for (const [name, takes] of MEMBERS) {
     const member = Object.hasOwn(members, name) ? members[name] : LATER[name]

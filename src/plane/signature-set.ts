@@ -218,7 +218,7 @@ function jsonIn(piece: string): unknown {
   try {
     return JSON.parse(piece)
   } catch (error) {
-    throw new Fault('SNAPSHOT_INVALID', 'a piece of the signatures is no JSON', { cause: error })
+    throw new Fault('SNAPSHOT_INVALID', 'a piece of the signatures is not valid JSON', { cause: error })
   }
 }
 

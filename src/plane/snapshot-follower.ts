@@ -259,7 +259,7 @@ export class SnapshotFollower {
   #say(error: Error): void {
     if (error.message === this.#failure || this.#stop.signal.aborted) return
     this.#failure = error.message
-    this.#log.warn('a newer Snapshot cannot be had; the one in use stays', { error })
+    this.#log.warn('a newer Snapshot is unavailable; the current one stays in use', { error })
   }
 }
 

@@ -53,12 +53,12 @@ function split(bytes: Buffer): { readonly document: SnapshotDocument; readonly i
   try {
     head = JSON.parse(bytes.toString('utf8', 0, end))
   } catch (error) {
-    throw unreadable('has a head that is no JSON', error)
+    throw unreadable('has a head that is not valid JSON', error)
   }
   const format = typeof head === 'object' && head !== null && 'format' in head ? head.format : undefined
   if (format !== FORMAT)
     throw unreadable(`is of format ${JSON.stringify(format)}, and this version reads ${FORMAT}`)
-  if (!isSnapshotDocument(head)) throw unreadable('is none')
+  if (!isSnapshotDocument(head)) throw unreadable('is not a Snapshot')
   const { number, hash, madeAtMs, policy, signatures } = head
   return { document: { number, hash, madeAtMs, policy, signatures }, index: bytes.subarray(end + 1) }
 }

@@ -43,7 +43,7 @@ export function makeSnapshot(
 
 /** `knowledge` is compiled from the document's signatures. The policy is compiled with its names. */
 export function parseSnapshot(document: unknown, knowledge: Knowledge | null = null): Snapshot {
-  if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is no Snapshot')
+  if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is not a Snapshot')
   const { number, hash, madeAtMs } = document
   const policy = parseAcceptedPolicy(document.policy, null, knowledge?.names ?? null)
   return Object.freeze({ number, hash, madeAtMs, policy, knowledge })

@@ -122,7 +122,7 @@ export function metricsDocument(pages: Readonly<Record<string, string>>): string
       const named = [...labels].map((label) => `\`${label}\``).join(', ')
       return `| \`${name}\` | ${type} | ${named} | ${of.join(', ')} | ${help} |`
     })
-  return `${INTRODUCTION}\n${['| metric | type | labels | of | says |', '|---|---|---|---|---|', ...rows].join('\n')}\n`
+  return `${INTRODUCTION}\n${['| metric | type | labels | commands | meaning |', '|---|---|---|---|---|', ...rows].join('\n')}\n`
 }
 
 export const DOCUMENT = 'config/METRICS.md'

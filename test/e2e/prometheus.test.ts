@@ -13,7 +13,7 @@ import { freePort } from './engines.ts'
 
 const skip = skipped('prometheus') || skipped('promtool') || skipped('curl')
 
-test('Prometheus takes the alerts, and all that the dashboard asks', { skip }, async (t) => {
+test('Prometheus accepts the alerts, and every query of the dashboard', { skip }, async (t) => {
   const folder = temporaryFolder(t)
   await promtool(['check', 'rules', 'helm/alerts.yaml'])
   const { panels } = JSON.parse(readFileSync('helm/dashboards/gatehouse.json', 'utf8')) as Dashboard
@@ -39,14 +39,15 @@ test('an alert fires for an upstream without a healthy target, and for a proxy w
       series: 'gatehouse_upstream_targets_healthy{instance="a",upstream="app"}',
       values: '1 1 0x10',
       labels: { severity: 'critical', instance: 'a', upstream: 'app' },
-      summary: 'a: nothing behind upstream app is healthy',
+      summary: 'a: no target of upstream app is healthy',
     },
     {
       alert: 'GatehouseNoSnapshot',
       series: 'gatehouse_snapshot_source{instance="a",source="none"}',
       values: '0 0 1x10',
       labels: { severity: 'critical', instance: 'a', source: 'none' },
-      summary: 'a: this proxy waits for the first Snapshot of its fleet, and serves nobody',
+      summary:
+        'a: this proxy has no Snapshot of its fleet yet, so its client ports are closed: start a manager, or check that it can reach NATS',
     },
   ]
   const tests = cases.map(({ alert, series, values, labels, summary }) => ({

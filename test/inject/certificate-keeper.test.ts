@@ -68,7 +68,7 @@ test('a Secret that another program has filled is not written to', async (t) => 
   assert.deepEqual([...api.data()], [['password', 'hunter2']])
 })
 
-test('what is ours and cannot be read is made anew', async (t) => {
+test('renews its own certificate if it cannot be read', async (t) => {
   for (const spoil of [
     (data: Record<string, string>) => ({ ...data, 'tls.crt': 'bm9uZQ==' }),
     (data: Record<string, string>) => ({ ...data, 'tls.key': data['ca.key']! }),

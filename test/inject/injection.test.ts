@@ -25,7 +25,7 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
     /^Gatehouse cannot be put into this Pod: annotation gatehouse\.dev\/listen-port is 443; expected a whole number from 1024 to 65535; annotation gatehouse\.dev\/plain-port is "off"; .*annotation gatehouse\.dev\/upstream-scheme is "htpp"; expected http, https, h2c, h2 \(did you mean "http"\?\); annotation gatehouse\.dev\/take-port is "HTTPS"; expected the name of a port; annotation gatehouse\.dev\/config is "My Config"; .*; annotation gatehouse\.dev\/memory is "1GB"; .*; annotation gatehouse\.dev\/cpu is "8"; at most "2" may be asked for$/,
   'host-network-unsaid':
     /annotation gatehouse\.dev\/listen-port and gatehouse\.dev\/manage-port has to say which$/,
-  'label-typo': /label gatehouse\.dev\/inject takes enabled or true, and disabled or false$/,
+  'label-typo': /label gatehouse\.dev\/inject must be enabled, true, disabled or false$/,
   'port-taken':
     /: container web has port 8443, on which the sidecar is to listen: give it another with annotation gatehouse\.dev\/listen-port$/,
   'several-ports': /the containers have 2 TCP ports: annotation gatehouse\.dev\/upstream-port has to say/,
@@ -216,7 +216,7 @@ test("a volume of the app's that is called like ours stays its own", async () =>
 
 test('valid annotations that are probably not meant cause warnings', async () => {
   assert.deepEqual(answerTo(REVIEWS.get('unknown-annotation')!).warnings, [
-    'annotation gatehouse.dev/take-prot is not known (did you mean "take-port"?)',
+    'annotation gatehouse.dev/take-prot is unknown (did you mean "take-port"?)',
     'port "http" of container web keeps its hostPort, which leads past Gatehouse',
   ])
 })

@@ -39,7 +39,7 @@ test('statuses that mean something are answers; the rest are Faults that name wh
   server.intercept = () => ({ status: 301, body: '<html>' })
   await assert.rejects(api.get(SECRET), { message: `GET ${SECRET}: 301 ` }, 'redirects are not followed')
   server.intercept = () => ({ status: 200, body: '<html>' })
-  await assert.rejects(api.get(SECRET), { message: 'an answer with status 200 is no JSON' })
+  await assert.rejects(api.get(SECRET), { message: 'an answer with status 200 is not valid JSON' })
   server.intercept = () => ({ status: 200, body: `"${'x'.repeat(5 * 1024 * 1024)}"` })
   await assert.rejects(api.get(SECRET), { message: /^an answer has more than \d+ bytes$/ })
 })

@@ -61,7 +61,7 @@ test('one key of several is enough, on either side', async () => {
   assert.equal(openFeed(Buffer.from(signed({})), 'vendor', [feedKeyOf(other), ...keys]).version, 1)
 })
 
-test('nobody that is trusted has signed it', async () => {
+test('no trusted key signed it', async () => {
   const text = signFeed(content({}), [other])
   assert.deepEqual(faultOf(text), [
     'signature',
@@ -77,7 +77,7 @@ test('nobody that is trusted has signed it', async () => {
   assert.throws(() => openFeed(Buffer.from(signed({})), 'vendor', []), { code: 'FEED_SIGNATURE' })
 })
 
-test('a signature of this key over something else is none of a feed', async () => {
+test('refuses a signature of this key over something else', async () => {
   const envelope = JSON.parse(signed({}))
   const payload = Buffer.from(envelope.payload, 'base64')
   for (const bytes of [payload, Buffer.from(`DSSEv1 1 x ${payload.length} ${payload}`)]) {
@@ -128,18 +128,18 @@ test('whatever comes, the answer is a FeedFault', async () => {
   fc.assert(fc.property(envelope, (value) => refused(Buffer.from(text(value)))))
 })
 
-test('envelopes that are none', async () => {
+test('invalid envelopes', async () => {
   const envelope = JSON.parse(signed({}))
   const [signature] = envelope.signatures
   const cases: readonly (readonly [unknown, RegExp])[] = [
     [null, /the envelope is empty/],
     [[], /payloadType is empty/],
-    [{ ...envelope, payload: 1 }, /payload is no base64/],
-    [{ ...envelope, payload: '$' }, /payload is no base64/],
+    [{ ...envelope, payload: 1 }, /payload is not base64/],
+    [{ ...envelope, payload: '$' }, /payload is not base64/],
     [{ ...envelope, signatures: {} }, /no signatures/],
     [{ ...envelope, signatures: [] }, /no signatures/],
     [{ ...envelope, signatures: [null] }, /a signature is empty/],
-    [{ ...envelope, signatures: [{}] }, /sig is no base64/],
+    [{ ...envelope, signatures: [{}] }, /sig is not base64/],
     [{ ...envelope, signatures: Array.from({ length: 17 }, () => signature) }, /17 signatures; at most 16/],
   ]
   for (const [value, expected] of cases) {
@@ -213,7 +213,7 @@ test('what may follow what', async () => {
   }
 })
 
-test('what nobody would take is not signed', async () => {
+test('refuses to sign a feed that no gateway would accept', async () => {
   assert.throws(() => signFeed(content({ version: 0 }), [key]), { reason: 'content' })
   assert.throws(() => signFeed(content({ software: [{ id: 'x' }] }), [key]), { reason: 'content' })
   assert.throws(() => signFeed(content({}), []), { reason: 'malformed' })

@@ -1,6 +1,6 @@
 import type { Heartbeat } from '../../src/plane/heartbeat.ts'
 
-/** Of a proxy with all that one can say. */
+/** Of a proxy, with every field. */
 export const HEARTBEAT: Heartbeat = {
   ...{
     id: 'a1-b2',

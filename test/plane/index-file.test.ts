@@ -10,7 +10,7 @@ import { type IndexFile, IndexLoader, readIndexFile, writeIndexFile } from '../.
 
 const VALUE = 't13d1517h2_8daaf6152771_cb7bf5808d99'
 
-test('what is written is what is loaded, in the place of what was there', async (t) => {
+test('loads what was written, instead of the previous file', async (t) => {
   const path = join(t.testdir({ 'signatures.index': 'something older' }), 'signatures.index')
   for (const software of [3, 4]) {
     const said = await writeIndexFile(path, indexOf(software))
@@ -52,7 +52,7 @@ test('the next index is read into the memory of the one before the last', async 
   assert.notEqual(third.close(), second.close())
 })
 
-test('what cannot be written leaves what was there', async (t) => {
+test('a failed write leaves the previous file', async (t) => {
   const folder = t.testdir({ index: { 'a folder': {} } })
   await assert.rejects(
     writeIndexFile(join(folder, 'index'), indexOf(1)),
@@ -99,12 +99,12 @@ test('a file that is not what was said is refused', async (t) => {
   }
 })
 
-test('a folder is no file', async (t) => {
+test('refuses a folder', async (t) => {
   const path = join(t.testdir(), 'index')
   await mkdir(path)
   await assert.rejects(
     new IndexLoader().load({ path, bytes: 1, sha256: '' }),
-    isFault('INDEX_FILE_WRONG', /is no file/),
+    isFault('INDEX_FILE_WRONG', /is not a regular file/),
   )
 })
 

@@ -64,11 +64,11 @@ test('a manager takes nothing for published that another one has overtaken', nee
   await fleet.close()
 })
 
-test('what is announced already is not announced again, and stays to be had whole', needsNats, async () => {
+test('does not announce a Snapshot twice, and keeps it complete', needsNats, async () => {
   const fleet = await newFleet()
   fleet.manage.publish(document(5))
   await until(() => fleet.manage.followed.inUse?.number === 5)
-  // As after an answer that got lost: the same once more, by whoever leads now.
+  // As after an answer that got lost: the same again, from the current leader.
   const other = await fleet.manager()
   other.publish(document(4))
   other.publish(document(5))

@@ -62,7 +62,7 @@ test('a Snapshot that comes again, or late, is not given twice', async () => {
     const document = { number, hash: '', madeAtMs: 0, policy: {} }
     up.send({ kind: 'bus:snapshot', document } as ChannelMessage)
   }
-  up.send({ kind: "somebody else's" })
+  up.send({ kind: 'foreign' })
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(numbers, [3, 4])
 })

@@ -32,13 +32,13 @@ test('whatever is missing or of another type is said', async () => {
     )
 })
 
-test('what is no Sighting at all', async () => {
+test('refuses values that are not Sightings', async () => {
   for (const [line, what] of [
-    ['', 'is no JSON'],
-    ['{"id": "a', 'is no JSON'],
-    ['null', 'is no object'],
-    ['[]', 'is no object'],
-    ['1', 'is no object'],
+    ['', 'is not valid JSON'],
+    ['{"id": "a', 'is not valid JSON'],
+    ['null', 'is not an object'],
+    ['[]', 'is not an object'],
+    ['1', 'is not an object'],
     ['{}', 'has no id'],
     ['{"__proto__": {"id": "a"}}', 'has no id'],
   ] as const)

@@ -46,7 +46,7 @@ test('who appends while it drains is not lost', async (t) => {
   assert.deepEqual(out, numbers(0, 6))
 })
 
-test('where there is no room, whoever brings more keeps it', async (t) => {
+test('a full spool leaves Sightings with the caller', async (t) => {
   const spool = await SightingSpool.open(await temporary(t), 1_500)
   await spool.append([sighting(0)])
   await spool.append([sighting(1)])
@@ -81,7 +81,7 @@ test('what a crash has cut, or the disk has changed, is left out and counted; th
   assert.deepEqual(await readdir(folder), ['notes.txt'])
 })
 
-test('a disk that takes nothing is said to be one', async (t) => {
+test('reports a full disk', async (t) => {
   const folder = await temporary(t)
   const spool = await SightingSpool.open(folder, MANY)
   await rm(folder, { recursive: true })

@@ -23,7 +23,7 @@ import { Address } from '../../src/wire/address-ranges.ts'
 const WEIGHTS = { temperature: 1, bias: { agent: 0, automation: 0, human: 0 }, weights: {} }
 const JA4 = 't13d5212h1_b262b3658495_8e6e362c5eac'
 
-/** As whoever sends a set makes it. */
+/** As the sender of a set makes it. */
 function hashOf({
   weights,
   fingerprints,
@@ -105,7 +105,7 @@ test('a fingerprint that decides travels, and others do not', async (t) => {
   assert.deepEqual(values, [JA4])
 })
 
-test('of who signs, the hellos travel too: those of others are foreign to it', async (t) => {
+test('the set has the hellos of signing agents, so those of others are foreign', async (t) => {
   const source = { source: 'measured here', date: '2026-11-21' }
   const signing = {
     ...{ id: 'one', name: 'One', kind: 'agent', category: 'custom' },
@@ -160,14 +160,14 @@ test('of what a proxy is told, it knows as much as who reads the files', async (
 })
 
 test('who names itself by another name, or as in robots.txt, is known to a proxy, too', async (t) => {
-  const agent = { id: 'one', name: 'One', kind: 'agent', category: 'crawler', vendor: 'Somebody' }
+  const agent = { id: 'one', name: 'One', kind: 'agent', category: 'crawler', vendor: 'Vendor' }
   const list = parseSoftwareList([{ ...agent, aliases: ['Other'], robots_token: 'Third-Bot' }])
   const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
   const told = await new KnowledgeReader().read(structuredClone(set))
   for (const name of ['One', 'Other', 'Third-Bot'])
     assert.equal(told.userAgents.claim(`${name}/1.0`).called?.id, 'one', name)
   const [{ robotsToken, vendor } = assert.fail()] = told.list
-  assert.deepEqual([robotsToken, vendor], ['Third-Bot', 'Somebody'])
+  assert.deepEqual([robotsToken, vendor], ['Third-Bot', 'Vendor'])
 })
 
 test('a proxy is told of published addresses, and new ones are another set', async (t) => {
@@ -329,7 +329,7 @@ test('what cannot be used leaves what is in use', async (t) => {
   assert.equal(used.at(-1)!.number, 4)
 })
 
-test('weights that are none are refused before anything is written', async (t) => {
+test('invalid weights are refused before anything is written', async (t) => {
   const folder = temporaryFolder(t)
   await assert.rejects(new Sets(folder).make(software(1), { temperature: 'warm' }), {
     code: 'WEIGHTS_INVALID',

@@ -200,7 +200,7 @@ async function refused(file: Buffer, how: RegExp): Promise<void> {
   })
 }
 
-/** With all that is said of the package right. */
+/** With a correct description of the package. */
 async function fileOf(whole: Buffer): Promise<Buffer> {
   const packed = await promisify(zstdCompress)(whole)
   const sha256 = createHash('sha256').update(packed).digest('hex')

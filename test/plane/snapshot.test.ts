@@ -23,7 +23,7 @@ test('a policy with problems is never made into one', async () => {
   assert.throws(() => makeSnapshot(1, { rules: [{ name: 'x' }] }, 1), { code: 'POLICY_INVALID' })
 })
 
-test('what is no snapshot is a Fault, whatever it is', async () => {
+test('anything that is not a Snapshot is a Fault', async () => {
   const good = makeSnapshot(1, POLICY, 1)
   const { policy: _, ...without } = good
   const bad = [

@@ -54,7 +54,7 @@ test('what a later version says of software beside what is known here is passed 
   assert.deepEqual((await unpackSnapshot(packed, folder, true)).signatures!.pieces, later.pieces)
 })
 
-test('a policy that asks for what is not known here is refused: without that condition it would be another one', async () => {
+test('refuses a policy with an unknown condition, because without it the policy would differ', async () => {
   const policy = { rules: [{ name: 'new', when: { aura: 'dark' }, action: 'block' }] }
   const document = { number: 2, hash: 'x', madeAtMs: 1, policy, signatures: null }
   assert.throws(() => parseSnapshot(document), { code: 'POLICY_INVALID' })

@@ -37,7 +37,7 @@ export function parseUpstreamUrl(url: string, tlsSettings: UpstreamTls): Upstrea
   const parts = URL_FORM.exec(url)
   const scheme = SCHEMES.get(parts?.[1]?.toLowerCase() ?? '')
   if (parts === null || scheme === undefined) {
-    throw invalid(url, 'it takes http, https, h2c or h2://host:port, or unix:/path')
+    throw invalid(url, 'it must be http, https, h2c or h2://host:port, or unix:/path')
   }
   const host = parts[2]!
   const port = parts[3] === undefined ? scheme.port : Number(parts[3])

@@ -129,64 +129,69 @@ export class WorkerMetrics {
     const help =
       'Requests answered, by verdict, category of the agent (none: not a known agent), action and class of status (none: the client left first).'
     metrics.counter('requests_total', help, () => this.#requests.samples())
-    metrics.histogram('request_duration_seconds', 'From head to the end of the answer.', this.#durations)
-    const detection = `To judge a request and to decide on it; of one request in ${DETECTIONS_TIMED}.`
-    metrics.histogram('detection_duration_seconds', detection, this.#detections)
-    metrics.counter('forged_headers_total', 'Headers of ours that clients sent, and that were removed.', () =>
-      one(this.#forgedHeaders),
+    metrics.histogram(
+      'request_duration_seconds',
+      'The time from the head of the request to the end of the response.',
+      this.#durations,
     )
-    const unknown = 'Requests for a host that proxy.hosts does not name, refused or passed.'
+    const detection = `The time to classify a request and decide, measured for one request in ${DETECTIONS_TIMED}.`
+    metrics.histogram('detection_duration_seconds', detection, this.#detections)
+    metrics.counter(
+      'forged_headers_total',
+      'Headers sent by clients that only Gatehouse may set, and that were removed.',
+      () => one(this.#forgedHeaders),
+    )
+    const unknown = 'Requests for a host that is not in proxy.hosts, refused or passed.'
     metrics.counter('unknown_hosts_total', unknown, () => one(this.#unknownHosts))
     const odd =
       'Header names from clients with a character other than letters, digits and hyphens: dropped, passed on or refused, see proxy.odd_header_names.'
     metrics.counter('odd_header_names_total', odd, () => one(this.#oddHeaderNames))
-    const signatures = 'Signed requests (Web Bot Auth), by what came of it, and why.'
+    const signatures = 'Signed requests (Web Bot Auth), by outcome and reason.'
     metrics.counter('signatures_total', signatures, () => this.#signatures.samples())
-    const failures = 'Rules that were tried and whose expression had no answer: the worse one was taken.'
+    const failures = 'Rule expressions that failed: the stricter result was used.'
     metrics.counter('policy_expression_failures_total', failures, () => one(expressions.failures))
-    const overruns = 'Requests that used up what expressions may take: those not tried by then had no answer.'
+    const overruns = 'Requests that reached the step limit of expressions: the remaining expressions failed.'
     metrics.counter('policy_expression_overruns_total', overruns, () => one(expressions.overruns))
   }
 
   #addConnections(listeners: CountSources['listeners']): void {
     const metrics = this.#metrics
     const stages = ['opening', 'handshakes', 'h1', 'h2', 'upgraded'] as const
-    metrics.gauge('connections_open', 'Connections that are open, by how far they have come.', 'sum', () =>
+    metrics.gauge('connections_open', 'Open connections, by state.', 'sum', () =>
       stages.map((stage) => ({ labels: { stage }, value: total(listeners, ({ counts }) => counts[stage]) })),
     )
-    metrics.gauge('streams_open', 'Requests of HTTP/2 under way.', 'sum', () =>
+    metrics.gauge('streams_open', 'Open HTTP/2 streams.', 'sum', () =>
       one(total(listeners, ({ counts }) => counts.streams)),
     )
-    const handshakes =
-      'TLS handshakes that were done, by version, whether a session went on, and what is spoken.'
+    const handshakes = 'Completed TLS handshakes, by version, session resumption and protocol.'
     metrics.counter('handshakes_total', handshakes, () => this.#secured.samples())
-    const durations = 'From a hello that is read to the end of its handshake.'
+    const durations = 'The time from the ClientHello to the end of the handshake.'
     metrics.histogram('handshake_duration_seconds', durations, this.#handshakeDurations)
-    const help = 'Connections, and requests on them, that came to nothing before they were served.'
+    const help = 'Connections and requests that failed before they were served.'
     metrics.counter('connection_failures_total', help, () => this.#failures.samples())
     const timeouts =
-      'Connections, and streams of HTTP/2, that were ended because a client was silent or did not read, by the setting in proxy.limits.'
+      'Connections and HTTP/2 streams closed because a client sent or read nothing in time, by the setting in proxy.limits.'
     metrics.counter('client_timeouts_total', timeouts, () => this.#timeouts.samples())
-    metrics.counter('handshake_failures_total', 'TLS handshakes that failed, by what TLS says of it.', () =>
+    metrics.counter('handshake_failures_total', 'Failed TLS handshakes, by error.', () =>
       this.#handshakes.samples(),
     )
   }
 
   #addUpstreams(groups: readonly UpstreamGroup[]): void {
     const metrics = this.#metrics
-    const help = 'Requests forwarded, by upstream and what became of them.'
+    const help = 'Forwarded requests, by upstream and outcome.'
     metrics.counter('upstream_requests_total', help, () => groups.flatMap(outcomesOf))
-    const heads = 'From asking an upstream to the head of its answer, whatever had to be tried.'
+    const heads = 'The time from forwarding a request to the head of the response, including retries.'
     metrics.histograms('upstream_head_duration_seconds', heads, () =>
       groups.map(({ name, headDurations }) => ({ labels: { upstream: name }, histogram: headDurations })),
     )
-    metrics.counter('upstream_retries_total', 'Requests sent once more.', () =>
+    metrics.counter('upstream_retries_total', 'Retries of requests.', () =>
       groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.retries })),
     )
     metrics.counter('upstream_connections_total', 'Connections opened to upstreams.', () =>
       groups.map(({ name, counters }) => ({ labels: { upstream: name }, value: counters.connectionsOpened })),
     )
-    metrics.gauge('upstream_connections_open', 'Connections to upstreams that are open.', 'sum', () =>
+    metrics.gauge('upstream_connections_open', 'Open connections to upstreams.', 'sum', () =>
       groups.map(({ name, status }) => ({
         labels: { upstream: name },
         value: total(status, (target) => target.connections),
@@ -194,7 +199,7 @@ export class WorkerMetrics {
     )
     metrics.gauge(
       'upstream_targets_healthy',
-      'Targets that are well, as far as the worst-informed worker knows.',
+      'Healthy targets; if workers disagree, the lowest number.',
       'min',
       () =>
         groups.map(({ name, status }) => ({
@@ -206,10 +211,8 @@ export class WorkerMetrics {
 
   #addSightings({ counts }: CountSources['recorder']): void {
     const outcomes = ['recorded', 'delivered', 'dropped'] as const
-    this.#metrics.counter(
-      'sightings_total',
-      'Sightings recorded, of them delivered, and of them dropped.',
-      () => outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
+    this.#metrics.counter('sightings_total', 'Sightings that were recorded, delivered and dropped.', () =>
+      outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
     )
   }
 
@@ -220,7 +223,7 @@ export class WorkerMetrics {
 
   #addSpans({ counts }: NonNullable<CountSources['spans']>): void {
     const outcomes = ['exported', 'dropped', 'refused'] as const
-    const help = 'Spans of traces that were taken by the collector, that had no room, that it did not want.'
+    const help = 'Trace spans: accepted by the collector, dropped for lack of room, or refused by it.'
     this.#metrics.counter('spans_total', help, () =>
       outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
     )
@@ -232,19 +235,24 @@ export function addProcessMetrics(metrics: Metrics): void {
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   delay.enable()
   let sinceMs = performance.now()
-  metrics.gauge('event_loop_delay_seconds', 'How late work starts, over the last half minute.', 'max', () => {
-    const samples = DELAY_PERCENTILES.map((percentile): Sample => {
-      const lateMs = Math.max(0, delay.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
-      return { labels: { percentile }, value: lateMs / 1000 }
-    })
-    if (performance.now() - sinceMs > DELAY_WINDOW_MS) {
-      delay.reset()
-      sinceMs = performance.now()
-    }
-    return samples
-  })
+  metrics.gauge(
+    'event_loop_delay_seconds',
+    'The delay of the event loop over the last 30 seconds.',
+    'max',
+    () => {
+      const samples = DELAY_PERCENTILES.map((percentile): Sample => {
+        const lateMs = Math.max(0, delay.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
+        return { labels: { percentile }, value: lateMs / 1000 }
+      })
+      if (performance.now() - sinceMs > DELAY_WINDOW_MS) {
+        delay.reset()
+        sinceMs = performance.now()
+      }
+      return samples
+    },
+  )
   metrics.gauge('memory_resident_bytes', 'Memory of all processes.', 'sum', () => one(residentBytes()))
-  metrics.gauge('memory_heap_bytes', 'Of it, JavaScript objects.', 'sum', () =>
+  metrics.gauge('memory_heap_bytes', 'JavaScript heap of all processes.', 'sum', () =>
     one(getHeapStatistics().used_heap_size),
   )
   metrics.counter('cpu_seconds_total', 'Processor time of all processes.', () => {
