@@ -143,7 +143,7 @@ export class ManagementPlane {
 
   addMetrics(metrics: Metrics): void {
     this.#ground.addTo(metrics)
-    metrics.gauge('store_up', '1 while the database of the management plane can be used.', 'first', () => [
+    metrics.gauge('store_up', '1 while the database of the management plane is available.', 'first', () => [
       { labels: {}, value: Number(this.isStoreUp) },
     ])
   }

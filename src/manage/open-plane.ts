@@ -187,7 +187,10 @@ export class OpenPlane {
     return [
       job('read the settings', FOLLOW_MS, () => live.follow()),
       ...(policy.kind === 'file' ? [] : [job('read the policy', FOLLOW_MS, () => policy.follow())]),
-      { ...job('look for what nobody was told of', CATCH_UP_MS, () => links.catchUp?.()), isOnce: true },
+      {
+        ...job('poll for changes whose notification was lost', CATCH_UP_MS, () => links.catchUp?.()),
+        isOnce: true,
+      },
     ]
   }
 

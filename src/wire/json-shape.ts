@@ -38,7 +38,7 @@ function problemIn(value: unknown): ShapeProblem | null {
     }
     for (const [name, member] of Object.entries(at)) {
       // If it were copied by assignment, it would set the prototype of the copy.
-      if (name === '__proto__') return { pointer: `${pointer}/__proto__`, detail: 'is not known' }
+      if (name === '__proto__') return { pointer: `${pointer}/__proto__`, detail: 'is unknown' }
       if (typeof member === 'object')
         waiting.push({
           value: member,

@@ -121,7 +121,7 @@ test('a key says from when to when it is one, in seconds, or in milliseconds as 
     for (const wrong of ['1712793600', -1, null, Number.NaN, 1e300, {}])
       assert.throws(
         () => timesOf({ [member]: wrong }),
-        new AgentDocumentFault(`/keys/0/${member}`, 'takes seconds since 1970'),
+        new AgentDocumentFault(`/keys/0/${member}`, 'must be seconds since 1970'),
       )
 })
 
@@ -138,9 +138,9 @@ const good = { client_id: ID, jwks }
 const withKeys = (...keys: unknown[]) => ({ client_id: ID, jwks: { keys } })
 
 const BAD: readonly (readonly [title: string, document: unknown, pointer: string, detail: RegExp])[] = [
-  ['nothing', null, '', /no object/],
-  ['a text', 'x', '', /no object/],
-  ['a list', [good], '', /no object/],
+  ['nothing', null, '', /is not an object/],
+  ['a text', 'x', '', /is not an object/],
+  ['a list', [good], '', /is not an object/],
   ['nothing in it', {}, '/client_id', /missing/],
   ['no id', { jwks }, '/client_id', /missing/],
   ['the id of another', { ...good, client_id: 'https://other.example/' }, '/client_id', /not the address/],
@@ -148,31 +148,31 @@ const BAD: readonly (readonly [title: string, document: unknown, pointer: string
   ['an id that is near', { ...good, client_id: ID.toUpperCase() }, '/client_id', /not the address/],
   ['a list of ids', { ...good, client_id: [ID] }, '/client_id', /not the address/],
   ['an id that is null', { ...good, client_id: null }, '/client_id', /not the address/],
-  ['a secret', { ...good, client_secret: 'never-shown' }, '/client_secret', /no place/],
-  ['a private key beside', { ...good, private_key: secret }, '/private_key', /no place/],
+  ['a secret', { ...good, client_secret: 'never-shown' }, '/client_secret', /must not be in a public/],
+  ['a private key beside', { ...good, private_key: secret }, '/private_key', /must not be in a public/],
   [
     'a method with a secret',
     { ...good, token_endpoint_auth_method: 'client_secret_post' },
     '/token_endpoint_auth_method',
-    /takes private_key_jwt, none/,
+    /must be one of private_key_jwt, none/,
   ],
   ['no name', { ...good, client_name: '' }, '/client_name', /1 to 100/],
   ['a long name', { ...good, client_name: 'x'.repeat(101) }, '/client_name', /1 to 100/],
   ['a name over two lines', { ...good, name: 'a\nb' }, '/name', /no control/],
-  ['a name that is none', { ...good, client_name: { a: 1 } }, '/client_name', /1 to 100/],
+  ['an invalid name', { ...good, client_name: { a: 1 } }, '/client_name', /1 to 100/],
   ['no keys', { client_id: ID }, '/jwks', /one of jwks, jwks_uri, public_key/],
   ['no keys, and nowhere to send people', { client_id: ID, redirect_uris: [] }, '/jwks', /give one/],
   [
     'one place for people',
     { ...good, redirect_uris: 'https://a.example/' },
     '/redirect_uris',
-    /takes a list/,
+    /must be a list/,
   ],
-  ['a place that is none', { ...good, redirect_uris: ['x', 7] }, '/redirect_uris/1', /takes a URI/],
+  ['an invalid place', { ...good, redirect_uris: ['x', 7] }, '/redirect_uris/1', /must be a URI/],
   ['keys twice', { ...good, public_key: ec.jwk }, '/public_key', /give one/],
   ['keys and their place', { ...good, jwks_uri: ID }, '/jwks_uri', /give one/],
-  ['a set that is none', { ...good, jwks: [] }, '/jwks', /no object/],
-  ['a set without keys', { ...good, jwks: {} }, '/jwks/keys', /takes a list/],
+  ['an invalid set', { ...good, jwks: [] }, '/jwks', /is not an object/],
+  ['a set without keys', { ...good, jwks: {} }, '/jwks/keys', /must be a list/],
   ['an empty set', withKeys(), '/jwks/keys', /no key for signatures/],
   [
     'no key that is known',
@@ -181,7 +181,7 @@ const BAD: readonly (readonly [title: string, document: unknown, pointer: string
     /no key for signatures/,
   ],
   ['too many keys', withKeys(...Array.from({ length: 33 }, () => ec.jwk)), '/jwks/keys', /more than 32/],
-  ['a key that is none', withKeys(ed.jwk, 7), '/jwks/keys/1', /no object/],
+  ['an invalid key', withKeys(ed.jwk, 7), '/jwks/keys/1', /is not an object/],
   ['a private key', withKeys(ed.jwk, secret), '/jwks/keys/1/d', /is private/],
   ['a shared secret', withKeys({ kty: 'oct', k: 'c2VjcmV0' }), '/jwks/keys/0/k', /is private/],
   ['a private key of another kind', withKeys(ed.jwk, { kty: 'X', d: 'x' }), '/jwks/keys/1/d', /is private/],
@@ -198,7 +198,7 @@ const BAD: readonly (readonly [title: string, document: unknown, pointer: string
     '/jwks/keys',
     /two keys of one name/,
   ],
-  ['a kid that is none', withKeys({ ...ed.jwk, kid: 7 }), '/jwks/keys/0/kid', /1 to 256/],
+  ['an invalid kid', withKeys({ ...ed.jwk, kid: 7 }), '/jwks/keys/0/kid', /1 to 256/],
   ['a long kid', withKeys({ ...ed.jwk, kid: 'x'.repeat(257) }), '/jwks/keys/0/kid', /1 to 256/],
   ['a weak key', withKeys(weak), '/jwks/keys/0/n', /not what such a key has/],
   ['an exponent of 3', withKeys(odd), '/jwks/keys/0/e', /not what such a key has/],
@@ -212,12 +212,12 @@ const BAD: readonly (readonly [title: string, document: unknown, pointer: string
     '/jwks/keys/0/x',
     /not what such a key has/,
   ],
-  ['keys at http', { client_id: ID, jwks_uri: 'http://a.example/' }, '/jwks_uri', /takes a URL with https/],
+  ['keys at http', { client_id: ID, jwks_uri: 'http://a.example/' }, '/jwks_uri', /must be a URL with https/],
   [
     'keys on this machine',
     { client_id: ID, jwks_uri: 'file:///etc/keys' },
     '/jwks_uri',
-    /takes a URL with https/,
+    /must be a URL with https/,
   ],
   [
     'keys behind a password',
@@ -225,7 +225,7 @@ const BAD: readonly (readonly [title: string, document: unknown, pointer: string
     '/jwks_uri',
     /a user or a pass/,
   ],
-  ['keys at no place', { client_id: ID, jwks_uri: 7 }, '/jwks_uri', /takes a URL/],
+  ['keys at no place', { client_id: ID, jwks_uri: 7 }, '/jwks_uri', /must be a URL/],
   ['a public key that is private', { agent_id: ID, public_key: secret }, '/public_key/d', /is private/],
   [
     'a public key of no known kind',
@@ -326,8 +326,8 @@ test('an agent has one id', async () => {
   ])
     assert.equal(read(other), `is not written as it should be: ${ID}`, other)
   for (const [text, refused] of [
-    ['openai-python', /takes a URL with https/],
-    ['http://agent.example/', /takes a URL with https/],
+    ['openai-python', /must be a URL with https/],
+    ['http://agent.example/', /must be a URL with https/],
     ['https://user@agent.example/', /user or a password/],
     ['https://agent.example/#a', /fragment/],
     ['https://аgent.example/aid', /is not written as it should be: https:\/\/xn--/],

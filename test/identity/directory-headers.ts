@@ -15,8 +15,8 @@ export interface DirectoryWanted {
 }
 
 /**
- * What whoever serves a key directory adds to his answer: a signature by each of these keys, for the host that he is
- * asked at. Made by a program that is none of ours.
+ * The headers that a server of a key directory adds to its answer: a signature by each of these keys, for the requested
+ * host. Made by an independent program.
  */
 export async function directoryHeaders(
   signers: readonly Signer[],

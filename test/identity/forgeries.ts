@@ -26,7 +26,7 @@ export interface Sent {
   readonly headers: readonly string[]
 }
 
-/** A request that says to be an agent's and is not, or not this one, and what becomes of it. */
+/** A request that falsely claims to be from an agent, and the expected finding. */
 export interface Forgery {
   readonly name: string
   readonly finding: 'failed' | 'unchecked'
@@ -83,7 +83,7 @@ export const FORGERIES: readonly Forgery[] = [
   failed('signed for another host', 'wrong', (scene) =>
     made(scene, { components: coveringAs(scene, 'other.example') }),
   ),
-  failed('signed for another host, and sent with that one', 'other-host', (scene) =>
+  failed('signed for another host, and sent with its name', 'other-host', (scene) =>
     made(scene, { components: coveringAs(scene, 'other.example'), sent: { authority: 'other.example' } }),
   ),
   failed('stale', 'expired', (scene) =>
@@ -99,7 +99,7 @@ export const FORGERIES: readonly Forgery[] = [
   failed('lives too long', 'lives-too-long', (scene) => made(scene, { expires: `${scene.nowS + 86_401}` })),
   failed('no expires', 'no-expires', (scene) => made(scene, { expires: null })),
   failed('no created', 'no-created', (scene) => made(scene, { created: null })),
-  failed('a time that is none', 'malformed', (scene) => made(scene, { created: '"now"' })),
+  failed('an invalid time', 'malformed', (scene) => made(scene, { created: '"now"' })),
   failed('a time below zero', 'malformed', (scene) => made(scene, { created: '-1' })),
   failed('the authority is not covered', 'not-covered', (scene) =>
     made(scene, { components: coveringAs(scene, '').slice(1) }),
@@ -107,10 +107,10 @@ export const FORGERIES: readonly Forgery[] = [
   failed('a part of the query is covered in its place', 'not-covered', (scene) =>
     made(scene, { components: [['"@query-param";name="id"', '7'], ...coveringAs(scene, '').slice(1)] }),
   ),
-  failed('who has signed is not covered', 'no-agent', (scene) =>
+  failed('the signer is not covered', 'no-agent', (scene) =>
     made(scene, { components: coveringAs(scene, scene.authority).slice(0, 1) }),
   ),
-  failed('another member says who has signed than is covered', 'no-agent', (scene) =>
+  failed('another member than the covered one names the signer', 'no-agent', (scene) =>
     made(scene, {
       agent: `sig2="${scene.agent.id}"`,
       components: coveringAs(scene, scene.authority).slice(0, 1),
@@ -119,13 +119,13 @@ export const FORGERIES: readonly Forgery[] = [
   failed('a component that is not in the request', 'no-component', (scene) =>
     made(scene, { components: [...coveringAs(scene, scene.authority), ['"x-gone"', '1']] }),
   ),
-  failed('a component that nobody knows', 'no-component', (scene) =>
+  failed('an unknown component', 'no-component', (scene) =>
     made(scene, { components: [...coveringAs(scene, scene.authority), ['"@magic"', '1']] }),
   ),
   failed('a component of answers', 'no-component', (scene) =>
     made(scene, { components: [...coveringAs(scene, scene.authority), ['"@status"', '200']] }),
   ),
-  failed('a component with a flag that nobody knows', 'no-component', (scene) =>
+  failed('a component with an unknown flag', 'no-component', (scene) =>
     made(scene, { components: [['"@authority";x', scene.authority], ...coveringAs(scene, '')] }),
   ),
   failed('a component given twice', 'malformed', (scene) =>
@@ -152,7 +152,7 @@ export const FORGERIES: readonly Forgery[] = [
   failed('wrong tag', 'other-tag', (scene) => made(scene, { tag: 'gnap' })),
   failed('no tag', 'other-tag', (scene) => made(scene, { tag: null })),
   failed('no keyid', 'no-thumbprint', (scene) => made(scene, { keyid: null })),
-  failed('a keyid that is no thumbprint', 'no-thumbprint', (scene) => made(scene, { keyid: 'my-key' })),
+  failed('a keyid that is not a thumbprint', 'no-thumbprint', (scene) => made(scene, { keyid: 'my-key' })),
   failed('the keyid of another of its keys', 'wrong', (scene) =>
     made(scene, { keyid: scene.agent.p256.key.thumbprint }),
   ),
@@ -162,7 +162,7 @@ export const FORGERIES: readonly Forgery[] = [
       signature: (base) => sign(null, base, scene.stranger.privateKey),
     }),
   ),
-  failed('its keyid, and the key of somebody else', 'wrong', (scene) =>
+  failed('its keyid, and the key of another agent', 'wrong', (scene) =>
     made(scene, { signature: (base) => sign(null, base, scene.stranger.privateKey) }),
   ),
   failed('no address of an agent', 'other-agent', (scene) => made(scene, { agent: 'sig1="an agent"' })),
@@ -199,7 +199,7 @@ export const FORGERIES: readonly Forgery[] = [
   failed('HMAC with the public key, and no word of it', 'wrong', (scene) =>
     made(scene, { signature: (base) => hmacOf(scene, base) }),
   ),
-  failed('an algorithm that is none', 'other-algorithm', (scene) => made(scene, { alg: 'none' })),
+  failed('an unknown algorithm', 'other-algorithm', (scene) => made(scene, { alg: 'none' })),
   failed('an empty signature', 'wrong', (scene) => made(scene, { signature: () => Buffer.alloc(0) })),
   failed('a signature of zeros', 'wrong', (scene) => made(scene, { signature: () => Buffer.alloc(64) })),
   failed('P-256 of zeros', 'wrong', (scene) =>
@@ -269,7 +269,7 @@ export const FORGERIES: readonly Forgery[] = [
     const { headers, ...sent } = made(scene)
     return { ...sent, headers: headers.slice(0, 2) }
   }),
-  failed('a signature that is no byte sequence', 'malformed', (scene) => {
+  failed('a signature that is not a byte sequence', 'malformed', (scene) => {
     const { headers, ...sent } = made(scene)
     return { ...sent, headers: headers.map((text, i) => (i === 5 ? 'sig1="AAAA"' : text)) }
   }),

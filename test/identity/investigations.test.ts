@@ -10,7 +10,7 @@ type PlaceFinding = Finding & { readonly kind: 'place' }
 
 const NOW_MS = 1_795_000_000_000
 
-test('what is asked twice is found out once, and everybody is told what came of it', async () => {
+test('two requests for the same cause one lookup, and both get its result', async () => {
   const { investigations, asked, told, answer } = started()
   const inquiry = keys('https://a.example')
   for (const thumbprint of [null, 'one', 'two']) investigations.ask({ ...inquiry, thumbprint })
@@ -19,10 +19,10 @@ test('what is asked twice is found out once, and everybody is told what came of 
   assert.deepEqual(told, [found('https://a.example')])
   assert.deepEqual(investigations.known(), [found('https://a.example')])
   investigations.ask(inquiry)
-  assert.equal(asked.length, 2, 'what came of it is for others to remember')
+  assert.equal(asked.length, 2, 'the caller remembers the result')
 })
 
-test('of what nothing is known nobody is told, and it may be asked at once', async () => {
+test('an empty result notifies no caller, and may be requested again at once', async () => {
   const { investigations, asked, told, answer } = started()
   investigations.ask(keys('https://a.example'))
   await answer('https://a.example', null)
@@ -39,7 +39,7 @@ test('what is over is known no more', async () => {
   assert.deepEqual(investigations.known(), [])
 })
 
-test('as many strangers and addresses as there may be stand in nobody’s way who is listed', async () => {
+test('strangers and addresses never delay a listed agent', async () => {
   const { investigations, asked, answer } = started()
   for (let number = 0; number < 1_000; number++) {
     investigations.ask(keys(`https://agent${number}.example`))
@@ -59,7 +59,7 @@ test('as many strangers and addresses as there may be stand in nobody’s way wh
   assert.ok(known.length <= 4_001, `${known.length}`)
 })
 
-test('addresses are found out by who can, and nobody is asked where nobody can', async () => {
+test('addresses are looked up only by parts that can', async () => {
   const { investigations, told, asked, answer } = started()
   investigations.ask({ kind: 'place', address: '192.0.2.1' })
   await answer('192.0.2.1', place('192.0.2.1'))
@@ -70,7 +70,7 @@ test('addresses are found out by who can, and nobody is asked where nobody can',
   assert.deepEqual([without.asked, without.told], [[], []])
 })
 
-test('at the end all parts are closed, and nobody is told anything any more', async () => {
+test('closes all parts at the end, and notifies no caller afterwards', async () => {
   const { investigations, told, answer, closed } = started()
   investigations.ask(keys('https://a.example'))
   investigations.close()
@@ -78,7 +78,7 @@ test('at the end all parts are closed, and nobody is told anything any more', as
   assert.deepEqual([told, closed], [[], ['directories', 'places']])
 })
 
-test('it counts what is known, and uses by what came of them', async () => {
+test('counts known entries, and uses by outcome', async () => {
   const { investigations, answer } = started()
   investigations.ask(keys('https://a.example', true))
   await answer('https://a.example')

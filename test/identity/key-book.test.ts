@@ -24,7 +24,7 @@ test('keys are known by their thumbprints, until their time is over', async () =
   )
 })
 
-test('strangers in any number push out strangers, and nobody who is listed', async () => {
+test('strangers evict only strangers, never listed agents', async () => {
   const book = new KeyBook()
   book.list(new Set([AGENT]))
   book.take(found({}))
@@ -37,7 +37,7 @@ test('strangers in any number push out strangers, and nobody who is listed', asy
   assert.equal(book.of(AGENT, NOW_MS), null)
 })
 
-test('where strangers are not asked for, none is known, whoever has told of him before', async () => {
+test('knows no strangers if they are not fetched, also from an earlier set', async () => {
   const book = new KeyBook(false)
   book.list(new Set([AGENT]))
   book.take(found({}))
@@ -61,7 +61,7 @@ test('of strangers not more keys are known than a worker has room for', async ()
   assert.ok(count > 3_000 && count <= 4_096, `${count}`)
 })
 
-test('who waits is called once something has come, one in each turn, and not where he has left', async () => {
+test('waiting callers are called once a key arrives, one in each turn, unless they left', async () => {
   const book = new KeyBook()
   const called: string[] = []
   book.wait(AGENT, () => called.push('a'))

@@ -28,7 +28,7 @@ test('the keys of an agent come from where they are, and those that are for toke
   assert.deepEqual((await find({ agentId: server.url('/me.json') }))?.keys, [two.jwk])
 })
 
-test('whose keys are asked for: of everybody, of those that are listed or set, of nobody', async (t) => {
+test('fetches the keys of every agent, of listed ones, or of none', async (t) => {
   const asked = async (mode: DirectorySettings['mode'], isListed: boolean, isSet: boolean) => {
     const server = await DocumentServer.start(t)
     server.serveJson(DIRECTORY, { keys: [one.jwk] })
@@ -85,7 +85,7 @@ const BAD: readonly (readonly [title: string, answer: Answer, isKept: boolean])[
 ]
 
 for (const [title, answer, isKept] of BAD)
-  test(`a directory ${title} is none, and ${isKept ? 'the one before is kept for an hour' : 'ends the one before'}`, async (t) => {
+  test(`a directory ${title} is invalid, and ${isKept ? 'the one before is kept for an hour' : 'ends the one before'}`, async (t) => {
     const { server, clock, find } = await started(t, { timeoutMs: 500 })
     server.serve(DIRECTORY, answer)
     server.serveJson('/other', { keys: [one.jwk] })
@@ -139,7 +139,7 @@ test('what was had a while ago may be asked for again at once by who misses some
   assert.equal(server.asked.length, 1)
 })
 
-test('who only wants it beforehand waits longer and longer for a server that is down, and nobody else does', async (t) => {
+test('only prefetches back off from a server that is down', async (t) => {
   const { server, clock, find } = await started(t)
   server.serve(DIRECTORY, (_, response) => response.writeHead(503).end())
   const beforehand = async () => (await find({ thumbprint: null, isListed: true }))?.why
@@ -157,7 +157,7 @@ test('who only wants it beforehand waits longer and longer for a server that is 
   )
   const { length } = server.asked
   assert.equal((await find({ isListed: true }))?.why, 'no-directory')
-  assert.equal(server.asked.length, length + 1, 'somebody has signed')
+  assert.equal(server.asked.length, length + 1, 'a request was signed')
   server.serveJson(DIRECTORY, { keys: [one.jwk] })
   clock.nowMs += 10_000
   assert.equal((await find({ isListed: true }))?.why, null)
@@ -226,7 +226,7 @@ test('a flood of invented agents is fetched for within a limit, and those that a
   for (let number = 0; number < 400; number++) if ((await stranger(number)) === null) none++
   assert.deepEqual([none, server.asked.length], [100, 300])
   for (let number = 0; number < 300; number++) assert.equal((await stranger(number))?.why, 'no-directory')
-  assert.equal(server.asked.length, 300, 'what came of them is remembered')
+  assert.equal(server.asked.length, 300, 'the results are remembered')
   const agentId = server.url('/known.json')
   const found = await directories.find({ kind: 'keys', agentId, thumbprint: null, isListed: true })
   assert.deepEqual(found?.keys, [two.jwk])
@@ -234,7 +234,7 @@ test('a flood of invented agents is fetched for within a limit, and those that a
   assert.equal((await stranger(400))?.why, 'no-directory', 'the next minute')
 })
 
-test('what cannot be had is said in one line that nobody sees who does not look for it', async (t) => {
+test('an unavailable directory is reported in one debug line', async (t) => {
   const lines: string[] = []
   const write = (line: string) => void lines.push(line)
   const { find: quietly } = await started(t, { log: createLogTo('info', { write }) })
@@ -243,7 +243,7 @@ test('what cannot be had is said in one line that nobody sees who does not look 
   const { agentId, find } = await started(t, { log: createLogTo('debug', { write }) })
   await find()
   const [{ level, message, agent, why }, another] = lines.map((line) => JSON.parse(line))
-  assert.deepEqual([level, message, agent], ['debug', 'the keys of an agent cannot be had', agentId])
+  assert.deepEqual([level, message, agent], ['debug', 'the keys of an agent are unavailable', agentId])
   assert.equal(why, `${agentId}${DIRECTORY}: it answers 404`)
   assert.equal(another, undefined)
 })

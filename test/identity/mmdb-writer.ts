@@ -17,7 +17,7 @@ export interface MmdbOptions {
   readonly metadata?: Readonly<Record<string, MmdbGiven>>
 }
 
-/** A MaxMind DB of these ranges, none in another: for tests, and made by nobody else's data. */
+/** A MaxMind DB of these ranges, none in another: for tests, without the data of others. */
 export function mmdbOf(
   entries: readonly (readonly [range: string, value: MmdbGiven | Buffer])[],
   options: MmdbOptions = {},

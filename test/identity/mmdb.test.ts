@@ -40,7 +40,7 @@ test('another reader finds the same in the same file, whatever the width of its 
     }
 })
 
-test('what is no address, and no file, is none', async () => {
+test('refuses an invalid address and an invalid file', async () => {
   const mmdb = new Mmdb(mmdbOf(ENTRIES))
   for (const address of ['', 'a.test', '192.0.2', '192.0.2.0/24', '192.0.2.1\n'])
     assert.equal(mmdb.find(address), null)
@@ -62,7 +62,7 @@ test('what is no address, and no file, is none', async () => {
 
 test('values that never end, or go round, come to nothing at once', async () => {
   const ring = pointerTo(0)
-  // Each holds the one before it many times: 30 levels would be more values than anybody can count.
+  // Each holds the one before it many times: 30 levels would be too many values to count.
   const bomb: Buffer[] = [encodeValue('x')]
   const places = [0]
   for (let level = 0; level < 30; level++) {
@@ -88,7 +88,7 @@ test('values that never end, or go round, come to nothing at once', async () => 
   assert.deepEqual(plain(new Mmdb(mmdbOf(data)).find('10.0.1.1')), new Array(20).fill('x'))
 })
 
-test('a long text that is pointed to many times is read of nobody', async () => {
+test('a long text with many pointers to it is not read', async () => {
   const long = encodeValue('x'.repeat(100_000))
   const many = Buffer.concat([control(11, 900), ...new Array<Buffer>(900).fill(pointerTo(0))])
   const mmdb = new Mmdb(

@@ -47,7 +47,7 @@ test('what is known is not asked for again until its time is up, however the add
   assert.deepEqual(await counts(lookups), { confirmed: 2, remembered: 2 })
 })
 
-test('of an address that is not public nobody is asked', async () => {
+test('looks up only public addresses', async () => {
   const { lookups, asked } = looking()
   for (const address of [
     '10.0.0.1',

@@ -38,10 +38,10 @@ test('the forms in which vendors publish addresses are read', async () => {
   for (const [name, body, expected] of forms) assert.deepEqual(rangesIn(bytes(body)), expected, name)
 })
 
-test('what is in no such form is none', async () => {
+test('refuses other formats', async () => {
   const others: readonly unknown[] = [
     '<!doctype html><html>{"creationTime": "x", "prefixes": [{"ipv4Prefix": "192.0.2.0/24"}]}</html>',
-    // A cloud's: whoever rents something there has them.
+    // Of a cloud: all of its customers have them.
     { syncToken: '1', prefixes: [{ ip_prefix: '192.0.2.0/24', region: 'eu', service: 'EC2' }] },
     { prefixes: [{ ipv4Prefix: '192.0.2.0/24', ipv6Prefix: '2001:db8::/32' }] },
     { prefixes: [{ ipv4Prefix: 5 }] },
@@ -86,7 +86,7 @@ test('what is read goes by the rules for lists that come with signatures', async
   )
 })
 
-test('whatever comes is read, or is none; nothing throws but what may', async () => {
+test('reads or refuses any input, and throws nothing unexpected', async () => {
   fc.assert(
     fc.property(fc.oneof(fc.json({ maxDepth: 4 }), fc.string(), fc.uint8Array()), (body) => {
       const found = rangesIn(typeof body === 'string' ? Buffer.from(body) : Buffer.from(body))
@@ -111,7 +111,7 @@ test('a list may lose half of its ranges, and grow as vendors do, at one time', 
     [four(0, 4), four(0, 4), null],
     [four(0, 4), four(0, 2), null],
     [four(0, 4), four(0, 1), /of the 4 ranges before only 1/],
-    // As many, and others: somebody else's.
+    // As many, but other ranges.
     [four(0, 4), four(8, 12), /only 0/],
     [four(0, 4), four(2, 6), null],
     // What was many is one now.

@@ -20,7 +20,7 @@ const NOW_MS = Date.UTC(2026, 10, 22, 12)
 const DAY_MS = 86_400_000
 const FIRST = ['66.0.0.0/24', '66.0.1.0/24', '2a00::/48']
 
-test('a list that nobody has yet is taken, kept and said once', async (t) => {
+test('a new list is accepted, stored and reported once', async (t) => {
   const world = await begin(t)
   world.serve(prefixes(FIRST))
   world.use(null)
@@ -98,7 +98,7 @@ test('whatever is wrong with what comes, nothing is kept, and it is said once', 
     world.close()
     assert.deepEqual([await world.kept(), world.changes()], [null, 0], outcome)
     assert.deepEqual(world.said(), [
-      'a list of published addresses was not taken: what was there before stays in use',
+      'a list of published addresses was rejected: the previous list stays in use',
     ])
     assert.equal(world.lines[0]!['reason'], outcome)
     assert.equal(await world.metric('gatehouse_published_ranges_failing'), 1)
@@ -114,7 +114,7 @@ test('what a server says once it is well again is taken', async (t) => {
   world.serve(prefixes([...FIRST, '66.0.2.0/24']))
   await world.until({ new: 1 })
   assert.equal(await world.metric('gatehouse_published_ranges_failing'), 0)
-  assert.ok(world.said().includes('a list of published addresses can be had again'))
+  assert.ok(world.said().includes('a list of published addresses is available again'))
 })
 
 test('no address of this machine is asked, and no http, unless that is allowed', async (t) => {
@@ -146,7 +146,7 @@ test('what was seen lately is not fetched at once by who starts anew', async (t)
   await late.until({ same: 1 })
 })
 
-test('who is not to fetch anything says how old lists are, and asks nobody', async (t) => {
+test('reports the age of lists without fetching if fetches are off', async (t) => {
   const world = await begin(t, { refreshMs: null })
   world.serve(prefixes(FIRST))
   world.use(FIRST, '2026-11-21')

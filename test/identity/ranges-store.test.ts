@@ -45,7 +45,7 @@ test('it is known when a list was seen last, without its file being another', as
   assert.equal(await store.seenMs(URL), NOW_MS)
   assert.equal(statSync(file).mtimeMs, NOW_MS)
   assert.deepEqual(readFileSync(file), before)
-  await store.saw('https://nobody.example/')
+  await store.saw('https://unknown.example/')
 })
 
 test('files that are no good are said once, and passed over', async (t) => {
@@ -58,12 +58,12 @@ test('files that are no good are said once, and passed over', async (t) => {
   )
   const good = { url: URL, date: '2026-11-22', prefixes: ['192.0.2.0/24'] }
   const bad: readonly (readonly [content: string, why: RegExp])[] = [
-    ['', /no JSON/],
-    ['{"url": "https://bot', /no JSON/],
+    ['', /is not valid JSON/],
+    ['{"url": "https://bot', /is not valid JSON/],
     ['null', /not named after its URL/],
     [JSON.stringify({ ...good, url: 'https://evil.example/' }), /not named after its URL/],
-    [JSON.stringify({ ...good, date: '2027-01-01' }), /yet to come/],
-    [JSON.stringify({ ...good, date: 'soon' }), /yet to come/],
+    [JSON.stringify({ ...good, date: '2027-01-01' }), /invalid or in the future/],
+    [JSON.stringify({ ...good, date: 'soon' }), /invalid or in the future/],
     [JSON.stringify({ ...good, prefixes: 'all' }), /no list/],
     [JSON.stringify({ ...good, prefixes: [5] }), /no list/],
     [JSON.stringify({ ...good, prefixes: ['0.0.0.0/0'] }), /widest/],

@@ -7,7 +7,7 @@ import { ReplayMemory } from '../../src/identity/verify/replay-memory.ts'
 const NOW_MS = Date.UTC(2026, 10, 23, 9)
 const NOW_S = NOW_MS / 1_000
 
-test('what was used once is not used again, whoever has it; without a nonce its first holder may', async () => {
+test('a signature is accepted once from any client; without a nonce, again from its first client', async () => {
   const memory = new ReplayMemory()
   assert.equal(memory.claim(use({ id: 'a' }), NOW_MS), true)
   assert.equal(memory.claim(use({ id: 'a' }), NOW_MS), false)
@@ -31,7 +31,7 @@ test('of a full memory the oldest is forgotten, and what is as old is not taken 
     null,
     'the very one that was forgotten',
   )
-  assert.equal(memory.claim(use({ id: 'new', createdS: NOW_S }), NOW_MS), null, 'nobody can tell')
+  assert.equal(memory.claim(use({ id: 'new', createdS: NOW_S }), NOW_MS), null, 'unknown')
   assert.equal(memory.claim(use({ id: 'new', createdS: NOW_S + 17 }), NOW_MS), true)
   assert.equal(memory.claim(use({ id: 'x', thumbprint: 'other', createdS: NOW_S }), NOW_MS), true)
 })
@@ -80,7 +80,7 @@ for (const limits of [
   { usesMax: 60, usesPerKeyMax: 48, keysMax: 2 },
 ])
   test(`whatever comes in whatever order, of ${limits.usesMax} uses none is taken that an endless memory would not take`, async () => {
-    // One signature has one time, whoever sends it and how often.
+    // A signature has the same time each time it is sent.
     const signature = fc.record({
       key: fc.integer({ min: 0, max: 4 }),
       createdS: fc.integer({ min: -30, max: 30 }),
@@ -119,7 +119,7 @@ for (const limits of [
     )
   })
 
-test('who signs each request when he sends it is taken each time, however many he sends', async () => {
+test('accepts every request of a client that signs each one', async () => {
   const memory = new ReplayMemory(undefined, { usesMax: 300, usesPerKeyMax: 200, keysMax: 4 })
   for (let i = 0; i < 5_000; i++) {
     const createdS = NOW_S + Math.floor(i / 20)

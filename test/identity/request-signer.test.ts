@@ -51,7 +51,7 @@ test('what is signed as an agent, in either form and with each kind of key, is w
   }
 })
 
-test('what is not in the request cannot be signed, and nothing is made up', async () => {
+test('refuses to sign components that the request does not have', async () => {
   const key = makeSigningKey()
   for (const component of ['date', 'signature-agent;key=x', '@nonsense', 'content-digest;tr', '@query-param'])
     assert.throws(

@@ -6,7 +6,7 @@ import { type DnsQuestion, type DnsReply, type DnsRecord, DnsServer, encodeAnswe
 
 const CRAWLER = '203.0.113.7'
 const CRAWLER_V6 = '2001:db8::7'
-const NOBODY: Pick<HostFinding, 'hosts'> = { hosts: [] }
+const NO_HOSTS: Pick<HostFinding, 'hosts'> = { hosts: [] }
 
 test('a name is confirmed that has the address, in one form, and no other', async (t) => {
   const zone: Zone = {
@@ -22,9 +22,9 @@ test('a name is confirmed that has the address, in one form, and no other', asyn
   assert.deepEqual(await dns.find(CRAWLER), { hosts: ['crawl-7.bot.test'], outcome: 'confirmed', ttlS: 300 })
   assert.deepEqual(await dns.find(CRAWLER_V6), { hosts: ['six.bot.test'], outcome: 'confirmed', ttlS: 300 })
   assert.equal(server.questions.at(-1)!.type, 'AAAA')
-  assert.deepEqual(await dns.find('203.0.113.8'), { ...NOBODY, outcome: 'unconfirmed', ttlS: 0 })
-  assert.deepEqual(await dns.find('203.0.113.9'), { ...NOBODY, outcome: 'unconfirmed', ttlS: 0 })
-  assert.deepEqual(await dns.find('203.0.113.10'), { ...NOBODY, outcome: 'no-name', ttlS: 0 })
+  assert.deepEqual(await dns.find('203.0.113.8'), { ...NO_HOSTS, outcome: 'unconfirmed', ttlS: 0 })
+  assert.deepEqual(await dns.find('203.0.113.9'), { ...NO_HOSTS, outcome: 'unconfirmed', ttlS: 0 })
+  assert.deepEqual(await dns.find('203.0.113.10'), { ...NO_HOSTS, outcome: 'no-name', ttlS: 0 })
 })
 
 test('all of its names are told that are confirmed, and no known answer hides one that is lost', async (t) => {
@@ -43,7 +43,7 @@ test('all of its names are told that are confirmed, and no known answer hides on
   assert.deepEqual(await dns.find(CRAWLER), { ...both, outcome: 'failed' })
 })
 
-test('what is no name of a host is asked of nobody', async (t) => {
+test('does not look up invalid host names', async (t) => {
   const names = [
     'a b.test',
     'localhost',
@@ -58,7 +58,7 @@ test('what is no name of a host is asked of nobody', async (t) => {
   const { dns, server } = await served(t, ({ type }) =>
     type === 'PTR' ? ptr(...names.filter((name) => !name.includes('..'))) : a(CRAWLER),
   )
-  assert.deepEqual(await dns.find(CRAWLER), { ...NOBODY, outcome: 'unconfirmed', ttlS: 0 })
+  assert.deepEqual(await dns.find(CRAWLER), { ...NO_HOSTS, outcome: 'unconfirmed', ttlS: 0 })
   assert.deepEqual(
     server.questions.map(({ type }) => type),
     ['PTR'],
@@ -107,7 +107,7 @@ test('aliases lead to a name, and round in circles to none', async (t) => {
     return { records: [{ type: 'CNAME', data: 'ring.bot.test' }] }
   })
   assert.deepEqual((await dns.find(CRAWLER)).hosts, ['chain.bot.test'])
-  assert.deepEqual(await dns.find('203.0.113.8'), { ...NOBODY, outcome: 'unconfirmed', ttlS: 0 })
+  assert.deepEqual(await dns.find('203.0.113.8'), { ...NO_HOSTS, outcome: 'unconfirmed', ttlS: 0 })
 })
 
 test('a server that is silent, broken or refuses is not taken for one that says no', async (t) => {
@@ -124,11 +124,11 @@ test('a server that is silent, broken or refuses is not taken for one that says 
   const { dns } = await served(t, (question) => (question.type === 'PTR' ? reply(question) : a(CRAWLER)))
   for (const [each, outcome] of replies) {
     reply = each
-    assert.deepEqual(await dns.find(CRAWLER), { ...NOBODY, outcome, ttlS: 0 })
+    assert.deepEqual(await dns.find(CRAWLER), { ...NO_HOSTS, outcome, ttlS: 0 })
   }
 })
 
-test('an answer to another question is none', async (t) => {
+test('ignores an answer to another question', async (t) => {
   const { dns } = await served(t, ({ message, type }) => {
     const wrongId = (message.readUInt16BE(0) + 1) & 0xffff
     const wrong = encodeAnswer(message, type === 'PTR' ? ptr('evil.test.example') : a('192.0.2.1'), wrongId)

@@ -52,7 +52,7 @@ test('what is signed rightly, with each kind of key and in each form', async () 
       ed25519.key.thumbprint,
     ],
     ['a label of its own', made(SCENE, { label: 'me' }), ed25519.key.thumbprint],
-    ['a parameter that nobody knows', made(SCENE, { more: ';x-odd="1";y' }), ed25519.key.thumbprint],
+    ['an unknown parameter', made(SCENE, { more: ';x-odd="1";y' }), ed25519.key.thumbprint],
   ] as const) {
     const checked = check(sent)
     assert.ok(checked?.kind === 'use', `${name}: ${JSON.stringify(checked)}`)
@@ -69,7 +69,7 @@ for (const { name, finding, why, make } of FORGERIES)
     assert.ok(SIGNATURE_FAULTS.includes(why), 'it has a text, and a label in metrics')
   })
 
-test('without a nonce it is the use of whoever has it first; where one is required, it fails', async () => {
+test('without a nonce it belongs to its first client; if a nonce is required, it fails', async () => {
   const checked = checker()(made(SCENE, { nonce: null }))
   assert.ok(checked?.kind === 'use')
   assert.equal(checked.use.holder, '192.0.2.7')
@@ -78,14 +78,14 @@ test('without a nonce it is the use of whoever has it first; where one is requir
   assert.deepEqual(whyOf(checker({ needsNonce: true })(made(SCENE, { nonce: '' }))), 'no-nonce')
 })
 
-test('where nobody knows whose the host is, nobody has failed', async () => {
+test('a signature does not fail if the served hosts are unknown', async () => {
   const forOther = FORGERIES.find(({ why }) => why === 'other-host')!
   assert.deepEqual(checker()(forOther.make(SCENE), '192.0.2.7', 'unknown'), {
     ...{ kind: 'finding', finding: { kind: 'unchecked', why: 'unknown-host', agentId: ID } },
   })
 })
 
-test('a signature for something else is nobody’s claim to be an agent', async () => {
+test('a signature for another purpose does not claim to be an agent', async () => {
   const { headers } = made(SCENE, { tag: 'gnap' })
   assert.equal(checker()({ ...made(SCENE), headers: headers.slice(2) }), null)
   const bare = made(SCENE).headers.slice(2)
@@ -134,7 +134,7 @@ test('a key counts in its time only, and one for tokens, or with a shared secret
   assert.equal(whyOf(checker({}, book)(sent)), 'other-algorithm')
 })
 
-test('whoever sends what does not hold is soon not looked at, and who signs well still is', async () => {
+test('stops checking clients that send invalid signatures, and still checks others', async () => {
   const book = bookOfAll()
   const budget = new FailureBudget()
   const check = checker({}, book, budget)
@@ -143,7 +143,7 @@ test('whoever sends what does not hold is soon not looked at, and who signs well
   assert.deepEqual([...new Set(outcomes)], ['wrong', 'too-many'])
   assert.equal(outcomes.filter((why) => why === 'wrong').length, 20)
   assert.equal(check(made(SCENE))?.kind, 'use')
-  // From everywhere: the key of the agent is checked no more but for who has proven it.
+  // From everywhere: the key of the agent is checked only for clients that proved it.
   const everywhere = Array.from({ length: 500 }, (_, i) => whyOf(check(wrong.make(SCENE), `${i}`)))
   assert.equal(everywhere.filter((why) => why === 'wrong').length, 80)
   assert.equal(check(made(SCENE))?.kind, 'use')
@@ -159,8 +159,8 @@ test('who names a key of which too many are wrong is not read, nor soon who name
   assert.equal(whyOf(check(damaged, 'a')), 'malformed')
   for (let i = 0; i < 100; i++) check(wrong.make(SCENE), `${i}`)
   assert.equal(whyOf(check(damaged, 'b')), 'too-many')
-  assert.equal(whyOf(check(damaged)), 'malformed', 'of who has proven it')
-  // Whoever says two keys, or one that nobody has, is read: a thousand in all.
+  assert.equal(whyOf(check(damaged)), 'malformed', 'of a client that proved it')
+  // Reads claims of two keys or of an unknown key: a thousand in all.
   const veiled = made(SCENE, { more: ';x="keyid="' })
   const unknown = FORGERIES.find(({ why }) => why === 'unknown-key')!
   for (let i = 0; i < 998; i++) {
@@ -225,9 +225,9 @@ function flipped(sent: Sent, at: number, flip: number): Sent {
   return { method: newMethod, target: newTarget, authority: newAuthority, headers: newHeaders }
 }
 
-/** All of it but what has no meaning. */
+/** Everything in it that has a meaning. */
 function meaningOf({ method, target, authority, headers }: Sent): string {
-  // The last bits of base64 that make no byte are nobody's.
+  // The last bits of base64 that form no byte are unused.
   const bytes = (text: string) =>
     text.replace(/:([\w+/=]+):/, (_, of) => Buffer.from(of, 'base64').toString('hex'))
   const fields = headers.map((text, i) =>

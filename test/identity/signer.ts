@@ -6,7 +6,7 @@ import {
   type SignatureKey,
 } from '../../src/identity/signature/signature-key.ts'
 
-/** A key pair of a client; the signatures are made by a program that is none of ours. */
+/** A key pair of a client; the signatures are made by an independent program. */
 export interface Signer {
   readonly algorithm: SignatureAlgorithm
   readonly privateKey: KeyObject

@@ -29,7 +29,7 @@ async function read({ agent = `sig1="${AGENT}"`, host = 'gate.example', ...wante
   return readBotSignature(seen, RULES, NOW_S * 1000)
 }
 
-test('who says to have signed, in every form there was', async () => {
+test('the claimed signer, in every form of the drafts', async () => {
   for (const [agent, fields, id] of [
     [`sig1="${AGENT}"`, ['@authority', 'signature-agent;key="sig1"'], AGENT],
     [`other="https://x.example/", sig1="${AGENT}"`, ['@authority', 'signature-agent;key="sig1"'], AGENT],
@@ -52,7 +52,7 @@ test('who says to have signed, in every form there was', async () => {
   }
 })
 
-test('what is refused before anybody is asked for a key', async () => {
+test('what is refused before a key is fetched', async () => {
   const member = 'signature-agent;key="sig1"'
   const cases: readonly (readonly [fault: string, asked: Asked])[] = [
     ['other-tag', { tag: 'gnap' }],

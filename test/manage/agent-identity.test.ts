@@ -406,10 +406,10 @@ test('documents of attackers', async (t) => {
     ],
     ['algorithms that nobody knows', keys({ ...signer.jwk, alg: 'none' }), /no key for signatures/],
     ['too many keys', keys(...Array(33).fill(signer.jwk)), /more than 32 keys/],
-    ['a page', () => text('<html>', { 'content-type': 'text/html' }), /not said to be JSON/],
+    ['a page', () => text('<html>', { 'content-type': 'text/html' }), /its Content-Type is not JSON/],
     ['keys elsewhere that are not there', keysAt(here('/none')), /it answers 404/],
-    ['keys elsewhere that are an identity', keysAt(here('/aid.json')), /keys takes a list of keys/],
-    ['keys in a file', keysAt('file:///etc/passwd'), /jwks_uri takes a URL with https/],
+    ['keys elsewhere that are an identity', keysAt(here('/aid.json')), /keys must be a list of keys/],
+    ['keys in a file', keysAt('file:///etc/passwd'), /jwks_uri must be a URL with https/],
   ]
   for (const [index, [title, answer, message]] of cases.entries()) {
     const path = `/attack/${index}`

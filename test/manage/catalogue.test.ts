@@ -341,7 +341,7 @@ test('lookup: what is no fingerprint is refused with the part that is wrong', as
   await refused(`ja4=${SDK}&ja4=${SDK}`)
   await refused(`ja4=${SDK}&match=fuzzy`)
   const many = Array.from({ length: 51 }, (_, number) => `t13d${1000 + number}h2_000000000000_000000000000`)
-  assert.match((await refused(`ja4=${many.join(',')}`))[0]!, /takes 50 fingerprints/)
+  assert.match((await refused(`ja4=${many.join(',')}`))[0]!, /must have at most 50 fingerprints/)
   assert.equal((await ask(`/v1/fingerprint/lookup?match=partial&ja4=${many.slice(1).join(',')}`)).status, 200)
 })
 

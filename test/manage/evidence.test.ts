@@ -78,7 +78,7 @@ for (const kind of KINDS) {
     assert.deepEqual(await evidenceOf(JA4, 'acme'), [
       {
         kind: 'shared',
-        detail: 'measured of others as well: curl (2), tool-1 (1), tool-2 (1), tool-3 (1) and 1 more',
+        detail: 'also measured on other software: curl (2), tool-1 (1), tool-2 (1), tool-3 (1) and 1 more',
         weight: rounded(-Math.log(1 + 3 + 4 * 2)),
       },
       {

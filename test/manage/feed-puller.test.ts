@@ -90,9 +90,9 @@ test('whatever is wrong with what comes, the last good one stays', async (t) => 
       /not of these bytes/,
     ],
     ['another feed', 'content', body(signed({ name: 'rival', version: 4 })), /this feed is "vendor"/],
-    ['half a document', 'malformed', body(signed({ version: 4 }).slice(0, 200)), /no JSON/],
-    ['a page', 'malformed', body('<!doctype html>'), /no JSON/],
-    ['nothing', 'malformed', body(''), /no JSON/],
+    ['half a document', 'malformed', body(signed({ version: 4 }).slice(0, 200)), /is not JSON in UTF-8/],
+    ['a page', 'malformed', body('<!doctype html>'), /is not JSON in UTF-8/],
+    ['nothing', 'malformed', body(''), /is not JSON in UTF-8/],
     ['expired', 'expired', body(signed({ version: 4, expires: '2026-01-01T00:00:00Z' })), /expired on 2026/],
     ['an error', 'status', (_, response) => response.writeHead(500).end(good), /it answers 500/],
     ['no content', 'status', (_, response) => response.writeHead(204).end(), /it answers 204/],
@@ -138,7 +138,7 @@ test('whatever is wrong with what comes, the last good one stays', async (t) => 
       assert.deepEqual(more, [], 'it is said once')
       serve(body(good))
       await puller.pull()
-      assert.equal(lines().at(-1)!['message'], 'a feed can be had again')
+      assert.equal(lines().at(-1)!['message'], 'a feed is available again')
     })
   }
 })

@@ -109,11 +109,11 @@ const BAD_BODIES: readonly (readonly [title: string, body: string | Buffer, deta
   ['two', '{} {}', 'is not valid JSON: unexpected character at line 1, column 4'],
   ['a brace for a bracket', '[{"a": 1]}', 'is not valid JSON: unexpected character at line 1, column 9'],
   ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'is not UTF-8'],
-  ['a prototype', '{"name": "x", "__proto__": {"access": "admin"}}', 'is not known'],
-  ['a deep prototype', '{"name": [{"__proto__": null}]}', 'is not known'],
+  ['a prototype', '{"name": "x", "__proto__": {"access": "admin"}}', 'is unknown'],
+  ['a deep prototype', '{"name": [{"__proto__": null}]}', 'is unknown'],
   ['a tower', '['.repeat(100_000) + ']'.repeat(100_000), 'is nested deeper than 64 levels'],
-  ['a list', '[]', 'takes an object'],
-  ['null', 'null', 'takes an object'],
+  ['a list', '[]', 'must be an object'],
+  ['null', 'null', 'must be an object'],
 ]
 
 test('a body that is no good is a 400 that says where', async (t) => {

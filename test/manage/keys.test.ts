@@ -43,8 +43,8 @@ test('what is wrong with a request is said all at once, and where', async (t) =>
     problem.errors.map((each: { pointer: string; detail: string }) => `${each.pointer} ${each.detail}`),
     [
       '/name is empty',
-      '/scopes/0 takes read, detect, write, admin, mcp (did you mean "read"?)',
-      '/acess is not known (did you mean "access"?)',
+      '/scopes/0 must be one of read, detect, write, admin, mcp (did you mean "read"?)',
+      '/acess is unknown (did you mean "access"?)',
     ],
   )
 })

@@ -96,15 +96,18 @@ test('what a change is refused for, and then changes nothing', async (t) => {
   const manage = await TestManagement.start(t)
   const { body: before, headers } = await manage.ask('GET', '/v1/settings')
   for (const [changes, said] of [
-    [{ 'log.levl': 'debug' }, '/log.levl is not known (did you mean "log.level"?)'],
-    [{ log: { level: 'debug' } }, '/log is not known (did you mean "log.level"?)'],
-    [{ 'log.level': 'debig' }, '/log.level takes debug, info, warn, error, silent (did you mean "debug"?)'],
-    [{ 'manage.access_log': 'true' }, '/manage.access_log takes a boolean'],
+    [{ 'log.levl': 'debug' }, '/log.levl is unknown (did you mean "log.level"?)'],
+    [{ log: { level: 'debug' } }, '/log is unknown (did you mean "log.level"?)'],
+    [
+      { 'log.level': 'debig' },
+      '/log.level must be one of debug, info, warn, error, silent (did you mean "debug"?)',
+    ],
+    [{ 'manage.access_log': 'true' }, '/manage.access_log must be a boolean'],
     [{ 'limits.free_per_day': 0 }, '/limits.free_per_day'],
     [{ 'limits.free_per_day': 1.5 }, '/limits.free_per_day'],
-    [{ 'limits.standard_per_hour': 5, 'proxy.listen': ':1' }, '/proxy.listen is not known'],
-    [{ constructor: 1 }, '/constructor is not known'],
-    [[], ' takes an object'],
+    [{ 'limits.standard_per_hour': 5, 'proxy.listen': ':1' }, '/proxy.listen is unknown'],
+    [{ constructor: 1 }, '/constructor is unknown'],
+    [[], ' must be an object'],
   ] as const) {
     const { status, body } = await manage.ask('PATCH', '/v1/settings', changes)
     const [first] = body.errors

@@ -76,10 +76,10 @@ test('GET /agents/{agent_id}/traffic says what was seen of one', async (t) => {
 test('GET /stats refuses what it cannot say, and says what it can', async (t) => {
   const management = await TestManagement.start(t)
   for (const [query, pointer, detail] of [
-    ['window=2h', '/window', /^takes 1h, 24h, 7d, 30d/],
-    ['window=24h&bucket=1m', '/bucket', /^takes 5m, 15m, 1h with a window of 24h$/],
+    ['window=2h', '/window', /^must be one of 1h, 24h, 7d, 30d/],
+    ['window=24h&bucket=1m', '/bucket', /^must be one of 5m, 15m, 1h with a window of 24h$/],
     ['bucket=1d', '/bucket', /with a window of 24h/],
-    ['window=30d&bucket=2d', '/bucket', /^takes 1m, 5m/],
+    ['window=30d&bucket=2d', '/bucket', /^must be one of 1m, 5m/],
     ['windows=1h', '/windows', /window/],
     ['window=1h&window=7d', '/window', /./],
   ] as const) {

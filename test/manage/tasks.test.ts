@@ -117,16 +117,16 @@ test('what is wrong with a task', async (t) => {
     [{ type: 'detect' }, '/items', /give exactly one of/],
     [{ type: 'detect', items: [item], input: item }, '/items', /give exactly one of/],
     [{ type: 'detect', items: [] }, '/items', /is empty/],
-    [{ type: 'detect', items: item }, '/items', /takes a list/],
+    [{ type: 'detect', items: item }, '/items', /must be a list/],
     [{ type: 'detect', items: Array(10_001).fill(0) }, '/items', /at most 10000/],
     [{ type: 'analyze_capture', items: Array(9).fill({}) }, '/items', /at most 8/],
-    [{ type: 'detect', items: [item], callback_url: 'http://a.test/' }, '/callback_url', /takes https/],
+    [{ type: 'detect', items: [item], callback_url: 'http://a.test/' }, '/callback_url', /must be https/],
     [
       { type: 'detect', items: [item], callback_url: 'https://10.0.0.1/' },
       '/callback_url',
       /not on the public/,
     ],
-    [{ type: 'detect', items: [item], url: 1 }, '/url', /not known/],
+    [{ type: 'detect', items: [item], url: 1 }, '/url', /is unknown/],
   ] as const) {
     const answer = await manage.ask('POST', '/v1/tasks/create', body)
     assert.deepEqual([answer.status, answer.body.errors?.[0].pointer], [400, pointer])

@@ -22,11 +22,10 @@ const ROBOTS: RobotsRules = {
     agent === 'gptbot' && path.startsWith('/private/') ? 'Disallow: /private/' : null,
 }
 let KNOWLEDGE: Knowledge | null = null
-const FOREIGN =
-  'it claims to be an agent from an address that is not one of that agent’s, as its vendor tells them'
+const FOREIGN = 'it claims to be an agent, but its address is not one that the agent’s vendor publishes'
 const SIGNER = { verified: 'web-bot-auth', signer: 'https://a.test', key: 'k1' }
 const BROKEN = { signatureFault: 'expired', allegedSigner: 'https://a.test' }
-const CONTRADICTED = 'it has proven which agent it is, and its TLS or its address is none of that agent’s'
+const CONTRADICTED = 'it proved which agent it is, but its TLS or its address belongs to another client'
 const END_MS = Date.UTC(2026, 10, 20, 15, 40)
 const MINUTE_MS = 60_000
 
@@ -46,7 +45,7 @@ test('what a request shows is a threat, or none', async () => {
     [{ evidence: ['names-browser', 'stack-disagrees'], verdict: 'unknown' }, {}],
     [
       { evidence: ['spoofed-browser', 'names-browser', 'stack-disagrees'], verdict: 'automation' },
-      { spoofed_browser: 'it says to be a browser, and its fingerprints or headers deny it' },
+      { spoofed_browser: 'it claims to be a browser, but its fingerprints or headers contradict that' },
     ],
     [
       { evidence: ['names-agent', 'address-foreign'] },
@@ -71,7 +70,7 @@ test('what a request shows is a threat, or none', async () => {
     [{ evidence: ['signature-unchecked'], ...BROKEN, signatureFault: 'no-key-yet' }, {}],
     [
       { evidence: ['signature-proven', 'signed-as-another'], ...SIGNER },
-      { proof_failed: 'https://a.test has signed it, and it says to be another agent' },
+      { proof_failed: 'https://a.test signed it, but it claims to be another agent' },
     ],
     [{ evidence: ['signed-with-foreign-fingerprint'], ...SIGNER }, { proof_contradicted: CONTRADICTED }],
     [{ evidence: ['signed-from-foreign-address'], ...SIGNER }, { proof_contradicted: CONTRADICTED }],

@@ -57,11 +57,11 @@ export class PlaceLookups implements PlaceFinder {
   }
 
   addMetrics(metrics: Metrics): void {
-    const lookups = 'Addresses of which it was found out what DNS says, by what came of it.'
+    const lookups = 'Addresses looked up in DNS, by outcome.'
     metrics.counter('address_lookups_total', lookups, () => this.#lookups.samples())
-    const durations = 'How long DNS took for an address, with all of its names.'
+    const durations = 'The time of all DNS queries for one address.'
     metrics.histogram('address_lookup_duration_seconds', durations, this.#durations)
-    const remembered = 'Addresses of which it is remembered what DNS says.'
+    const remembered = 'Addresses whose DNS result is cached.'
     metrics.gauge('addresses_remembered', remembered, 'sum', () => [{ labels: {}, value: this.#known.size }])
   }
 

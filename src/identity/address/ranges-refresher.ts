@@ -79,7 +79,7 @@ export class RangesRefresher {
 
   addMetrics(metrics: Metrics): void {
     const age =
-      'How old each list of published addresses is that agents are judged by: since it was fetched, or its date. By the first agent that has it.'
+      'The age of each list of published addresses in use: since its fetch, or by its date. Labelled with the first agent that has it.'
     metrics.gauge('published_ranges_age_seconds', age, 'first', () =>
       [...this.#lists.values()].flatMap((list) => {
         const atMs = this.#knownAtMs(list)
@@ -90,10 +90,9 @@ export class RangesRefresher {
       }),
     )
     if (this.#settings.refreshMs === null) return
-    const outcomes = 'Lists of published addresses asked of their servers, by what came of it.'
+    const outcomes = 'Fetches of lists of published addresses, by outcome.'
     metrics.counter('published_ranges_fetches_total', outcomes, () => this.#outcomes.samples())
-    const failing =
-      'Lists of published addresses whose last fetch came to nothing: an older one is in use, or none.'
+    const failing = 'Lists of published addresses whose last fetch failed: an older list, or none, is in use.'
     metrics.gauge('published_ranges_failing', failing, 'first', () => [
       { labels: {}, value: [...this.#lists.values()].filter(({ trouble }) => trouble !== null).length },
     ])
@@ -140,7 +139,7 @@ export class RangesRefresher {
     try {
       this.#outcomes.add(await this.#fetch(list))
       if (list.trouble !== null)
-        this.#log.info('a list of published addresses can be had again', { url: list.inUse.url })
+        this.#log.info('a list of published addresses is available again', { url: list.inUse.url })
       list.trouble = null
       list.failuresInRow = 0
     } catch (error) {
@@ -158,7 +157,7 @@ export class RangesRefresher {
       const answer = await guardedGet({ url, headers, ...guards }, this.#stop.signal)
       if (answer.status === 304) return await this.#same(list)
       const ranges = rangesIn(answer.body)
-      if (ranges === null) throw new Fault(INVALID, 'it is no list of addresses in a form that is known')
+      if (ranges === null) throw new Fault(INVALID, 'it is not a list of addresses in a known format')
       const published = publishedRanges(ranges, url, dayOf(nowMs()))
       const outcome = await this.#take(list, published)
       list.validators = {
@@ -232,7 +231,7 @@ export class RangesRefresher {
     this.#outcomes.add(reason)
     if (reason === list.trouble) return
     list.trouble = reason
-    const message = 'a list of published addresses was not taken: what was there before stays in use'
+    const message = 'a list of published addresses was rejected: the previous list stays in use'
     if (!(error instanceof Fault)) return this.#log.error(message, { url, error: error as Error })
     const helps = reason === 'held-back' ? HELD_BACK_HELPS : null
     this.#log.warn(message, {

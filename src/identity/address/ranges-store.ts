@@ -107,17 +107,17 @@ export class RangesStore {
     const day = typeof date === 'string' ? dayNumber(date) : null
     // A list from the future would be newer than every bundled list.
     if (day === null || day > this.#nowMs() / DAY_MS + 1)
-      throw new Fault(INVALID, 'its date is none, or yet to come')
+      throw new Fault(INVALID, 'its date is invalid or in the future')
     if (!Array.isArray(prefixes) || !prefixes.every((prefix) => typeof prefix === 'string'))
       throw new Fault(INVALID, 'it has no list of ranges')
     return { url, published: publishedRanges(prefixes, url, date as string) }
   }
 
   #say(file: string, error: unknown): void {
-    const problem = error instanceof SyntaxError ? 'it is no JSON' : (error as Error).message
+    const problem = error instanceof SyntaxError ? 'it is not valid JSON' : (error as Error).message
     if (this.#said.get(file) === problem) return
     this.#said.set(file, problem)
-    this.#log.warn('a kept list of published addresses is no good, and passed over', { file, problem })
+    this.#log.warn('a stored list of published addresses is invalid and is ignored', { file, problem })
   }
 }
 

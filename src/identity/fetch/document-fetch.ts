@@ -184,7 +184,7 @@ export function documentUrlProblem(text: string, allowPrivate: boolean): string 
   if (text.length > URL_LENGTH_MAX) return `is longer than ${URL_LENGTH_MAX} characters`
   const url = URL.parse(text)
   if (url === null || !(url.protocol === 'https:' || (allowPrivate && url.protocol === 'http:')))
-    return 'takes a URL with https://'
+    return 'must be a URL with https://'
   if (url.username !== '' || url.password !== '') return 'has a user or a password in it'
   if (text.includes('#')) return 'has a fragment (#) in it'
   return null
@@ -216,18 +216,18 @@ function isAway(error: Fault): boolean {
 
 function jsonIn({ headers, body }: GuardedAnswer): unknown {
   const type = headers['content-type'] ?? ''
-  if (!JSON_TYPE.test(type)) throw unreadable('it is not said to be JSON (Content-Type)')
+  if (!JSON_TYPE.test(type)) throw unreadable('its Content-Type is not JSON')
   if (!PLAIN.has(headers['content-encoding'] ?? 'identity')) throw unreadable('it is compressed')
   if (!isUtf8(body)) throw unreadable('it is not UTF-8')
   let value: unknown
   try {
     value = JSON.parse(body.toString('utf8'))
   } catch {
-    throw unreadable('it is no JSON')
+    throw unreadable('it is not valid JSON')
   }
   const problem = shapeProblem(value)
   if (problem !== null)
-    throw unreadable(problem.detail === 'is not known' ? 'it has a member __proto__' : `it ${problem.detail}`)
+    throw unreadable(problem.detail === 'is unknown' ? 'it has a member __proto__' : `it ${problem.detail}`)
   return value
 }
 

@@ -27,11 +27,11 @@ export class DocumentMetrics {
   }
 
   addTo(metrics: Metrics, nowMs: () => number = Date.now): void {
-    const fetches = 'Documents of agents and clients asked of their servers, by what came of it.'
+    const fetches = 'Fetches of documents of agents and clients, by outcome.'
     metrics.counter('document_fetches_total', fetches, () => this.#fetches.samples())
-    const uses = 'Times that a document of an agent or a client was needed, by where it was had from.'
+    const uses = 'Uses of a document of an agent or client, by its source.'
     metrics.counter('document_uses_total', uses, () => this.#uses.samples())
-    const age = 'How old the oldest document was that was used in the last five minutes, or ten.'
+    const age = 'The age of the oldest document used in the last five to ten minutes.'
     metrics.gauge('document_age_seconds', age, 'max', () =>
       [...this.#ages].map(([document, oldest]) => ({
         labels: { document },

@@ -44,10 +44,10 @@ export function readAgentDocument(value: unknown, id: string | null, rules: Docu
     if (document['keys'] !== undefined)
       return { id: null, name: null, keys: readKeySet(document, rules), redirectUris: [] }
   for (const member of SECRETS)
-    if (Object.hasOwn(document, member)) throw fault(`/${member}`, 'has no place in what everybody can read')
+    if (Object.hasOwn(document, member)) throw fault(`/${member}`, 'must not be in a public document')
   const method = document['token_endpoint_auth_method']
   if (method !== undefined && !METHODS.has(method))
-    throw fault('/token_endpoint_auth_method', `takes ${[...METHODS].join(', ')}`)
+    throw fault('/token_endpoint_auth_method', `must be one of ${[...METHODS].join(', ')}`)
   const [own, name, redirectUris] = [idIn(document, id, rules), nameIn(document), redirectUrisIn(document)]
   return { id: own, name, redirectUris, keys: keysIn(document, rules, redirectUris.length > 0) }
 }
@@ -55,7 +55,7 @@ export function readAgentDocument(value: unknown, id: string | null, rules: Docu
 /** Reads a JWK Set (RFC 7517). Skips keys of an unknown kind or for another use. */
 export function readKeySet(value: unknown, rules: DocumentRules, at = ''): readonly AgentKey[] {
   const { keys } = objectAt(value, at)
-  if (!Array.isArray(keys)) throw fault(`${at}/keys`, 'takes a list of keys')
+  if (!Array.isArray(keys)) throw fault(`${at}/keys`, 'must be a list of keys')
   if (keys.length > KEYS_MAX) throw fault(`${at}/keys`, `has more than ${KEYS_MAX} keys`)
   const found = keys.flatMap((each: unknown, index) => {
     const read = readAgentKey(each, rules.allowPrivate)
@@ -100,7 +100,7 @@ function idIn(document: Members, expected: string | null, rules: DocumentRules):
 
 function ownId(value: unknown, member: string, rules: DocumentRules): string {
   const read =
-    typeof value === 'string' ? readAgentId(value, rules) : { refused: 'takes a URL with https://' }
+    typeof value === 'string' ? readAgentId(value, rules) : { refused: 'must be a URL with https://' }
   if ('refused' in read) throw fault(`/${member}`, read.refused)
   return read.id
 }
@@ -110,14 +110,14 @@ function nameIn(document: Members): string | null {
   const name = document[member]
   if (name === undefined) return null
   if (typeof name === 'string' && NAME.test(name)) return name
-  throw fault(`/${member}`, 'takes 1 to 100 characters, no control characters')
+  throw fault(`/${member}`, 'must have 1 to 100 characters, no control characters')
 }
 
 function redirectUrisIn({ redirect_uris: uris = [] }: Members): readonly string[] {
   if (!Array.isArray(uris) || uris.length > REDIRECT_URIS_MAX)
-    throw fault('/redirect_uris', `takes a list of ${REDIRECT_URIS_MAX} at most`)
+    throw fault('/redirect_uris', `must be a list of ${REDIRECT_URIS_MAX} at most`)
   const wrong = uris.findIndex((uri) => typeof uri !== 'string' || uri.length > REDIRECT_URI_LENGTH_MAX)
-  if (wrong !== -1) throw fault(`/redirect_uris/${wrong}`, 'takes a URI')
+  if (wrong !== -1) throw fault(`/redirect_uris/${wrong}`, 'must be a URI')
   return uris as readonly string[]
 }
 
@@ -137,7 +137,7 @@ function keysIn(document: Members, rules: DocumentRules, maybeNone: boolean): Ag
 }
 
 function keyPlace(value: unknown, { allowPrivate }: DocumentRules): string {
-  const problem = typeof value === 'string' ? documentUrlProblem(value, allowPrivate) : 'takes a URL'
+  const problem = typeof value === 'string' ? documentUrlProblem(value, allowPrivate) : 'must be a URL'
   if (problem !== null) throw fault('/jwks_uri', problem)
   return value as string
 }
@@ -153,7 +153,7 @@ function checkDistinct(keys: readonly AgentKey[], at: string): void {
 
 function objectAt(value: unknown, at: string): Members {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members
-  throw fault(at, 'is no object')
+  throw fault(at, 'is not an object')
 }
 
 function memberIn({ member }: { readonly member: string }): string {

@@ -18,7 +18,7 @@ export type ReadAgentKey =
 
 export function readAgentKey(given: unknown, allowsPublishedKeys: boolean): ReadAgentKey {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
-    return { kind: 'refused', isOther: false, member: '', detail: 'is no object' }
+    return { kind: 'refused', isOther: false, member: '', detail: 'is not an object' }
   const { alg: said } = given as { readonly alg?: unknown }
   const isForTokens = typeof said === 'string' && TOKEN_ALGS.has(said)
   const alg = isForTokens ? undefined : (HTTP_ALGS.get(said) ?? said)
@@ -65,7 +65,7 @@ function publicJwk(
   }
 }
 
-const NO_TIME = 'takes seconds since 1970'
+const NO_TIME = 'must be seconds since 1970'
 /** The year 5138. A larger value is in milliseconds, which widely used directories contain. */
 const SECONDS_MAX = 100_000_000_000
 /** Largest value of Date. */

@@ -49,7 +49,7 @@ export function readSigningKeys(text: string): SigningKeys {
   const jwks = Array.isArray(set) ? set : [value]
   if (jwks.length > KEYS_MAX) throw invalid(`has more than ${KEYS_MAX} keys`)
   const [first, ...others] = jwks.map((jwk: unknown) => {
-    if (typeof jwk !== 'object' || jwk === null) throw invalid('has something in it that is no JWK')
+    if (typeof jwk !== 'object' || jwk === null) throw invalid('contains an entry that is not a JWK')
     return signingKeyOf(privateKey({ key: jwk as JsonWebKey, format: 'jwk' }))
   })
   if (first === undefined) throw invalid('has no key')
@@ -81,7 +81,9 @@ function signingKeyOf(key: KeyObject): SigningKey {
   // A signature with a published key proves nothing, but tests may want one.
   const read = readSignatureKey(given, true)
   if (read.kind === 'refused')
-    throw invalid(`takes Ed25519, P-256, P-384, or RSA of 2048 to 4096 bits (${read.member} ${read.detail})`)
+    throw invalid(
+      `must be Ed25519, P-256, P-384, or RSA of 2048 to 4096 bits (${read.member} ${read.detail})`,
+    )
   const { algorithm, thumbprint } = read.key
   const jwk = {
     ...(given as Record<string, string>),

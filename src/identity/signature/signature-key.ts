@@ -25,17 +25,17 @@ export type ReadKey =
 
 /** Reads a JWK (RFC 7517) from an untrusted source. Ignores members that do not describe the key. */
 export function readSignatureKey(jwk: unknown, allowsPublishedKeys = false): ReadKey {
-  if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return refused('', 'is no object')
+  if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return refused('', 'is not an object')
   const given = jwk as Readonly<Record<string, unknown>>
   const shown = PRIVATE.find((member) => Object.hasOwn(given, member))
-  if (shown !== undefined) return refused(shown, 'is private: this key is to be used no more')
+  if (shown !== undefined) return refused(shown, 'is private: stop using this key')
   const form = FORMS.find(({ kty, crv }) => given['kty'] === kty && (crv === null || given['crv'] === crv))
   if (form === undefined)
     return refused('kty', 'and crv take EC with P-256 or P-384, OKP with Ed25519, or RSA')
   const misused = misuseOf(given)
   if (misused !== null) return misused
   if (given['alg'] !== undefined && !form.algs.includes(given['alg']))
-    return refused('alg', `takes ${form.algs.join(', ')} for this kind of key`)
+    return refused('alg', `must be one of ${form.algs.join(', ')} for this kind of key`)
   for (const [member, isRight] of form.members)
     if (!isRight(bytesOf(given[member]))) return refused(member, 'is not what such a key has')
   return imported(given, form, allowsPublishedKeys)
@@ -55,7 +55,7 @@ function misuseOf({ use, key_ops, kid }: Readonly<Record<string, unknown>>): Rea
   if (key_ops !== undefined && !(Array.isArray(key_ops) && key_ops.includes('verify')))
     return refused('key_ops', 'does not have verify')
   if (kid !== undefined && !(typeof kid === 'string' && KID.test(kid)))
-    return refused('kid', 'takes 1 to 256 printable characters')
+    return refused('kid', 'must have 1 to 256 printable characters')
   return null
 }
 
@@ -69,7 +69,7 @@ function imported(
   for (const [member] of members) jwk[member] = given[member]
   const thumbprint = thumbprintOf(jwk)
   if (!allowsPublishedKeys && PUBLISHED_KEYS.has(thumbprint))
-    return refused('', 'is a published key for tests: everybody has its private half')
+    return refused('', 'is a published key for tests, so anyone can sign with it')
   try {
     const key = createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' })
     const signatureBytes = SIGNATURE_BYTES[algorithm] ?? bytesOf(given['n']).length

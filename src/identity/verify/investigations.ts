@@ -80,26 +80,26 @@ export class Investigations implements Investigator {
   }
 
   addMetrics(metrics: Metrics): void {
-    const uses = 'Signatures that are remembered, so that none is used twice.'
+    const uses = 'Used signatures that are remembered to detect replays.'
     metrics.gauge('signature_uses_remembered', uses, 'sum', () => [
       { labels: {}, value: this.#replays?.size ?? 0 },
     ])
-    const floors = 'Uses that were forgotten before their time; of their keys, nothing older is taken.'
+    const floors = 'Uses of signatures that were evicted early; older signatures of these keys are refused.'
     metrics.counter('signature_uses_forgotten_total', floors, () => [
       { labels: {}, value: this.#replays?.floorsRaised ?? 0 },
     ])
     const claims =
-      'Right signatures, by whether they were used before: taken, refused, or untold where that is forgotten or from before the start.'
+      'Valid signatures by replay check: taken, refused, or untold if an earlier use is unknown (evicted, or before the start).'
     metrics.counter('signature_uses_total', claims, () => this.#claims.samples())
-    const agents = 'Agents of which keys are known: those that signatures and settings name, and others.'
+    const agents = 'Agents with known keys: those named in signatures and settings, and others.'
     metrics.gauge('signers_known', agents, 'sum', () =>
       this.#bySigner((findings) => findings.filter(({ keys }) => keys.length > 0).length),
     )
-    const keys = 'Keys of agents that are known.'
+    const keys = 'Known keys of agents.'
     metrics.gauge('signer_keys_known', keys, 'sum', () =>
       this.#bySigner((findings) => findings.reduce((sum, finding) => sum + finding.keys.length, 0)),
     )
-    const places = 'Addresses of which it is known what they are.'
+    const places = 'Addresses whose network or DNS name is known.'
     metrics.gauge('places_known', places, 'sum', () => [
       { labels: {}, value: this.#ofPlaces.known(this.#parts.nowMs()).length },
     ])

@@ -68,7 +68,7 @@ export class KeyDirectories {
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
       this.#rest(agentId, nowMs)
       // The message names the document and quotes nothing of it.
-      log.debug('the keys of an agent cannot be had', { agent: agentId, why: error.message })
+      log.debug('the keys of an agent are unavailable', { agent: agentId, why: error.message })
       return none(agentId, 'no-directory', nowMs, RETRY_MS)
     }
   }

@@ -91,9 +91,9 @@ function event(answer: object): string {
 
 const rpcCall = z.object({
   jsonrpc: z.literal('2.0', 'takes "2.0"'),
-  id: z.union([z.string().max(1_000), z.int()], 'takes a text, a whole number or null').nullish(),
-  method: z.string('takes the name of a method').min(1, 'is empty'),
-  params: z.record(z.string(), z.unknown(), 'takes an object').nullish(),
+  id: z.union([z.string().max(1_000), z.int()], 'must be a text, a whole number or null').nullish(),
+  method: z.string('must be the name of a method').min(1, 'is empty'),
+  params: z.record(z.string(), z.unknown(), 'must be an object').nullish(),
 })
 
 /** Errors that are reported with 200, because the request was a valid call. */

@@ -39,7 +39,7 @@ function toolIn({ data, mediaType }: Part, index: number, tools: Tools<ApiContex
   checkType(mediaType, JSON_TYPES, index)
   const at = `/message/parts/${index}/data`
   if (typeof data !== 'object' || Array.isArray(data))
-    throw invalid([{ pointer: at, detail: 'takes an object with tool and arguments' }])
+    throw invalid([{ pointer: at, detail: 'must be an object with tool and arguments' }])
   const { tool: name, arguments: given, ...others } = data as Readonly<Record<string, unknown>>
   const [other] = Object.keys(others)
   if (other !== undefined)
@@ -49,7 +49,8 @@ function toolIn({ data, mediaType }: Part, index: number, tools: Tools<ApiContex
         detail: 'is not a known member: only tool and arguments are allowed',
       },
     ])
-  if (typeof name !== 'string') throw invalid([{ pointer: `${at}/tool`, detail: 'takes the name of a tool' }])
+  if (typeof name !== 'string')
+    throw invalid([{ pointer: `${at}/tool`, detail: 'must be the name of a tool' }])
   return { tool: toolNamed(name, tools, `${at}/tool`), given, pointer: `${at}/arguments` }
 }
 

@@ -15,7 +15,7 @@ const TASK_STATES = [
   'TASK_STATE_REJECTED',
   'TASK_STATE_AUTH_REQUIRED',
 ] as const
-const PAGE_SIZES = 'takes a whole number from 1 to 100'
+const PAGE_SIZES = 'must be a whole number from 1 to 100'
 
 const id = z.string().min(1, 'is empty').max(200, 'is longer than 200 characters')
 /** In an optional text, an empty string and null both mean absent (ProtoJSON). */
@@ -25,7 +25,7 @@ const optionalId = z
   .nullish()
   .transform((text) => text || null)
 const text = z.string().nullish()
-const count = z.int('takes a whole number').min(0, 'takes no less than 0').max(2_147_483_647)
+const count = z.int('must be a whole number').min(0, 'must be at least 0').max(2_147_483_647)
 const struct = z.record(z.string(), z.unknown()).nullish()
 
 const part = z
@@ -80,7 +80,7 @@ const pushFields = {
     .object({
       scheme: z
         .string()
-        .regex(/^[!#$%&'*+.^_`|~\w-]{1,64}$/, 'takes the name of an HTTP authentication scheme'),
+        .regex(/^[!#$%&'*+.^_`|~\w-]{1,64}$/, 'must be the name of an HTTP authentication scheme'),
       credentials: secret,
     })
     .nullish(),
@@ -102,12 +102,12 @@ export const sendParams = z.object({
 export const taskParams = z.object({ id, historyLength: count.nullish() })
 export const listParams = z.object({
   contextId,
-  status: z.enum(['', ...TASK_STATES], 'takes a task state, such as TASK_STATE_WORKING').nullish(),
-  pageSize: z.int('takes a whole number').min(1, PAGE_SIZES).max(100, PAGE_SIZES).nullish(),
+  status: z.enum(['', ...TASK_STATES], 'must be a task state, such as TASK_STATE_WORKING').nullish(),
+  pageSize: z.int('must be a whole number').min(1, PAGE_SIZES).max(100, PAGE_SIZES).nullish(),
   pageToken: z.string().max(2_048, 'is not a valid page token').nullish(),
   historyLength: count.nullish(),
   statusTimestampAfter: z.iso
-    .datetime({ offset: true, error: 'takes a time like 2026-11-21T09:30:00Z' })
+    .datetime({ offset: true, error: 'must be a time like 2026-11-21T09:30:00Z' })
     .nullish(),
   includeArtifacts: z.boolean().nullish(),
 })

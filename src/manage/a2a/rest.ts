@@ -81,7 +81,7 @@ async function bodyOf(ctx: RequestContext): Promise<Record<string, unknown>> {
   const body = await readBody(ctx, BODY_BYTES_MAX)
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     return body as Record<string, unknown>
-  throw invalid([{ pointer: '', detail: 'takes an object' }])
+  throw invalid([{ pointer: '', detail: 'must be an object' }])
 }
 
 /** Converts numbers and booleans from text, because a query has only text (§11.5). */

@@ -28,7 +28,7 @@ export const comparisonRequest = z
     fingerprints: z
       .array(givenFingerprint)
       .min(2, 'needs at least two')
-      .max(COMPARED_MAX, `takes at most ${COMPARED_MAX}`),
+      .max(COMPARED_MAX, `must have at most ${COMPARED_MAX}`),
   })
   .meta({ description: 'Fingerprints, each a string or `{fingerprint, type}`.' })
 

@@ -44,7 +44,7 @@ const listAudit = listing({
     action: filter('Only this action.'),
     principal: filter('Only changes by this principal.'),
     since: z.iso
-      .datetime({ offset: true, error: 'takes a time (RFC 3339)' })
+      .datetime({ offset: true, error: 'must be a time (RFC 3339)' })
       .optional()
       .meta({ description: 'Only entries from this time on.' }),
   },

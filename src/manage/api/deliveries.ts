@@ -58,7 +58,7 @@ const byId = {
 }
 
 function moment(description: string) {
-  return z.iso.datetime({ offset: true, error: 'takes a time (RFC 3339)' }).meta({ description })
+  return z.iso.datetime({ offset: true, error: 'must be a time (RFC 3339)' }).meta({ description })
 }
 
 const listDeliveries = listing({

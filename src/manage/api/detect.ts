@@ -77,7 +77,11 @@ const detectionFields = {
     .regex(/^(?:[/*][^\s\0]*)?$/, 'must start with / and contain no spaces')
     .nullish()
     .meta({ description: 'The requested path with the query.' }),
-  http_version: z.string().regex(HTTP_VERSION, 'takes 1.0, 1.1, 2, 3').nullish().meta({ example: '2' }),
+  http_version: z
+    .string()
+    .regex(HTTP_VERSION, 'must be one of 1.0, 1.1, 2, 3')
+    .nullish()
+    .meta({ example: '2' }),
   ip: z
     .string()
     .refine((text) => text === '' || isIP(text) !== 0, 'is not a valid IP address')
@@ -211,20 +215,20 @@ function isUsualField(name: string, value: unknown): boolean {
 /** A header name must be a token, and a value must be one line. */
 function checkHeaders(headers: unknown, refuse: (path: (string | number)[], message: string) => void): void {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
-    return refuse([], 'takes an object')
+    return refuse([], 'must be an object')
   let count = 0
   for (const name in headers) {
     const value = (headers as Record<string, unknown>)[name]
     if (!HEADER_NAME.test(name)) refuse([name], 'is not a valid header name')
     if (typeof value === 'string') {
       count++
-      if (LINE_END.test(value)) refuse([name], 'takes one line')
-    } else if (!Array.isArray(value)) refuse([name], 'takes a string, or a list of strings')
+      if (LINE_END.test(value)) refuse([name], 'must be one line')
+    } else if (!Array.isArray(value)) refuse([name], 'must be a string, or a list of strings')
     else {
       count += value.length
       for (const [index, each] of value.entries())
         if (typeof each !== 'string' || LINE_END.test(each))
-          refuse([name, index], 'takes a string of one line')
+          refuse([name, index], 'must be a string of one line')
     }
   }
   if (count > HEADERS_MAX) refuse([], `has more than ${HEADERS_MAX} headers`)

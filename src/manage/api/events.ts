@@ -43,7 +43,7 @@ const filters = {
   }),
   min_confidence: z
     .string()
-    .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'takes a number from 0 to 1')
+    .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'must be a number from 0 to 1')
     .transform(Number)
     .optional()
     .meta({
@@ -186,7 +186,7 @@ function msOf(text: string | undefined): number | null {
 }
 
 function timeInQuery(description: string) {
-  return z.iso.datetime({ offset: true, error: 'takes a time (RFC 3339)' }).optional().meta({ description })
+  return z.iso.datetime({ offset: true, error: 'must be a time (RFC 3339)' }).optional().meta({ description })
 }
 
 function severalInQuery<Value extends string>(values: readonly Value[], description: string) {
@@ -197,7 +197,7 @@ function severalInQuery<Value extends string>(values: readonly Value[], descript
       const wrong = given.find((each) => !values.includes(each as Value))
       if (wrong === undefined) return given as readonly Value[]
       const near = didYouMean(wrong, values)
-      context.addIssue({ code: 'custom', message: `takes ${values.join(', ')}${near}` })
+      context.addIssue({ code: 'custom', message: `must be one of ${values.join(', ')}${near}` })
       return z.NEVER
     })
     .optional()

@@ -255,7 +255,7 @@ function isShown({ isIpv4, length }: AddressRange): boolean {
   return length <= (isIpv4 ? 24 : 48)
 }
 
-const TAKES = 'takes an address or a network, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/48'
+const TAKES = 'must be an address or a network, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/48'
 const NEEDED = {
   what: 'a filter narrower than IPv4 /24 or IPv6 /48',
   needs: [['admin']],

@@ -38,7 +38,7 @@ const listSignatures = listing({
     ).optional(),
     min_confidence: z
       .string()
-      .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'takes a number from 0 to 1')
+      .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, 'must be a number from 0 to 1')
       .transform(Number)
       .default(0)
       .meta({
@@ -154,7 +154,10 @@ function askedFor(
   if (first !== undefined) throw invalid([first, ...others])
   if (asked.length > ASKED_MAX)
     throw invalid([
-      { pointer: `/${asked[0]!.type}`, detail: `takes ${ASKED_MAX} fingerprints, all types together` },
+      {
+        pointer: `/${asked[0]!.type}`,
+        detail: `must have at most ${ASKED_MAX} fingerprints, all types together`,
+      },
     ])
   return asked
 }

@@ -176,7 +176,9 @@ function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | u
   const bucket = query.bucket ?? usual
   const allowed: readonly Bucket[] = buckets
   if (!allowed.includes(bucket))
-    throw invalid([{ pointer: '/bucket', detail: `takes ${allowed.join(', ')} with a window of ${window}` }])
+    throw invalid([
+      { pointer: '/bucket', detail: `must be one of ${allowed.join(', ')} with a window of ${window}` },
+    ])
   return { window, bucket }
 }
 

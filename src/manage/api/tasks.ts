@@ -137,7 +137,7 @@ function createTask(types: Types): ApiOperation {
       items: z
         .array(z.unknown())
         .min(1, 'is empty')
-        .max(ITEMS_MAX, `takes at most ${ITEMS_MAX} items`)
+        .max(ITEMS_MAX, `must have at most ${ITEMS_MAX} items`)
         .optional(),
       input: z
         .unknown()
@@ -206,7 +206,7 @@ function itemsIn({ items, input }: TaskRequest, { type, itemsMax }: TaskType): r
     throw invalid([{ pointer: '/items', detail: 'give exactly one of items and input' }])
   const all = items ?? [input]
   if (all.length > itemsMax)
-    throw invalid([{ pointer: '/items', detail: `takes at most ${itemsMax} items of the type ${type}` }])
+    throw invalid([{ pointer: '/items', detail: `must have at most ${itemsMax} items of the type ${type}` }])
   return all
 }
 

@@ -40,7 +40,7 @@ const trustRequest = z
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
     name: z
       .string()
-      .regex(/^\P{Cc}{1,100}$/u, 'takes 1 to 100 characters, no control characters')
+      .regex(/^\P{Cc}{1,100}$/u, 'must have 1 to 100 characters, no control characters')
       .optional(),
     plan: plan.optional(),
   })

@@ -46,7 +46,7 @@ const user = z
 
 const openidRequest = z
   .strictObject({
-    subject: z.string().regex(OPENID_SUBJECT, 'takes 1 to 255 characters of ASCII').meta({
+    subject: z.string().regex(OPENID_SUBJECT, 'must have 1 to 255 characters of ASCII').meta({
       description: 'Their permanent id at the provider (`sub`), as shown by `failSignIn` in the audit log.',
     }),
   })

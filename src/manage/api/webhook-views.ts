@@ -23,7 +23,7 @@ export const webhookFilters = z
     agents: z
       .array(z.string().min(1, 'is empty').max(200, 'is longer than 200 characters'))
       .min(1, 'is empty')
-      .max(200, 'takes at most 200 agents')
+      .max(200, 'must have at most 200 agents')
       .optional()
       .meta({ description: 'Only events about these agents, by id, name or alias.' }),
     min_severity: z.enum(SEVERITIES).optional().meta({
@@ -31,8 +31,8 @@ export const webhookFilters = z
     }),
     min_confidence: z
       .number()
-      .min(0, 'takes a number from 0 to 1')
-      .max(1, 'takes a number from 0 to 1')
+      .min(0, 'must be a number from 0 to 1')
+      .max(1, 'must be a number from 0 to 1')
       .optional()
       .meta({ description: 'Minimum confidence. Events without a confidence pass.' }),
   })

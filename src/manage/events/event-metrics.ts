@@ -21,13 +21,13 @@ export class EventMetrics {
   }
 
   addTo(metrics: Metrics): void {
-    metrics.counter('events_total', 'Events that were written down, to be told others.', () =>
+    metrics.counter('events_total', 'Events recorded for webhooks and sinks.', () =>
       samples('type', this.#events),
     )
-    metrics.counter('threats_total', 'Requests that showed a threat, by its reason.', () =>
+    metrics.counter('threats_total', 'Requests with a threat, by reason.', () =>
       samples('reason', this.#threats),
     )
-    const suppressed = 'Of these, those that were counted and not told at once.'
+    const suppressed = 'Threats that were counted but not reported at once.'
     metrics.counter('threats_suppressed_total', suppressed, () => samples('reason', this.#suppressed))
   }
 }

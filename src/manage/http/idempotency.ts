@@ -40,7 +40,7 @@ export class Idempotency {
    */
   async once(key: string, asked: AskedOnce, run: () => Promise<GivenAnswer>): Promise<GivenAnswer> {
     if (!KEY.test(key))
-      throw invalid([{ pointer: '/Idempotency-Key', detail: 'takes 1 to 255 visible ASCII characters' }])
+      throw invalid([{ pointer: '/Idempotency-Key', detail: 'must have 1 to 255 visible ASCII characters' }])
     const { principal, method, target, body } = asked
     // The digest includes the key: without it, the digest would be a quick way to guess a password in a body.
     const request = digest(JSON.stringify([key, method, target, body ?? null]))

@@ -41,7 +41,7 @@ export function problemExamples(codes: ReadonlySet<ProblemCode>, { prefix }: Api
           new Refusal(code, detailOf(code), {
             errors:
               code === 'invalid_request'
-                ? [{ pointer: '/limit', detail: 'takes a whole number from 1 to 200' }]
+                ? [{ pointer: '/limit', detail: 'must be a whole number from 1 to 200' }]
                 : [],
           }),
           `${prefix}/agents`,
@@ -53,7 +53,7 @@ export function problemExamples(codes: ReadonlySet<ProblemCode>, { prefix }: Api
 }
 
 function detailOf(code: ProblemCode): string {
-  return code === 'invalid_request' ? 'limit takes a whole number from 1 to 200' : PROBLEMS[code].title
+  return code === 'invalid_request' ? 'limit must be a whole number from 1 to 200' : PROBLEMS[code].title
 }
 
 /** The definitions of the headers with these names. */

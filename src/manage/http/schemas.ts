@@ -19,13 +19,13 @@ export function timeOf(ms: number | null): string | null {
 function integerInQuery(min: number, max: number, fallback: number, description: string) {
   return z
     .string()
-    .regex(/^\d{1,15}$/, 'takes a whole number')
+    .regex(/^\d{1,15}$/, 'must be a whole number')
     .transform(Number)
     .pipe(
       z
         .int()
-        .min(min, `takes a whole number from ${min} to ${max}`)
-        .max(max, `takes a whole number from ${min} to ${max}`),
+        .min(min, `must be a whole number from ${min} to ${max}`)
+        .max(max, `must be a whole number from ${min} to ${max}`),
     )
     .default(fallback)
     .meta({
@@ -50,7 +50,7 @@ export function textInQuery(description: string, lengthMax = 200) {
 export function booleanInQuery(fallback: boolean, description: string) {
   return z
     .string()
-    .regex(/^(?:true|false)$/, 'takes true or false')
+    .regex(/^(?:true|false)$/, 'must be true or false')
     .transform((text) => text === 'true')
     .default(fallback)
     .meta({

@@ -65,18 +65,18 @@ function fieldErrors(schema: z.ZodType, issue: z.core.$ZodIssue, value: unknown)
     case 'unrecognized_keys':
       return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
         pointer: `${at}${pointerTo([key])}`,
-        detail: `is not known${didYouMean(key, keysAt(schema, issue.path))}`,
+        detail: `is unknown${didYouMean(key, keysAt(schema, issue.path))}`,
       }))
     case 'invalid_type':
       return [
         {
           pointer: at,
           detail:
-            valueAt(value, issue.path) === undefined ? 'is missing' : `takes ${articled(issue.expected)}`,
+            valueAt(value, issue.path) === undefined ? 'is missing' : `must be ${articled(issue.expected)}`,
         },
       ]
     case 'invalid_value':
-      return [{ pointer: at, detail: takesOneOf(issue.values, valueAt(value, issue.path)) }]
+      return [{ pointer: at, detail: oneOf(issue.values, valueAt(value, issue.path)) }]
     case 'invalid_union': {
       // Report the errors of the union member that matched deepest. Among equals, prefer one of the value's
       // type, then the one that knows more of the member names.
@@ -111,14 +111,22 @@ function depth(errors: readonly FieldError[]): number {
   return Math.max(0, ...errors.map(({ pointer }) => pointer.split('/').length))
 }
 
-function takesOneOf(values: readonly unknown[], given: unknown): string {
+function oneOf(values: readonly unknown[], given: unknown): string {
   const near = typeof given === 'string' ? didYouMean(given, values.map(String)) : ''
-  return given === undefined ? 'is missing' : `takes ${values.map(String).join(', ')}${near}`
+  return given === undefined ? 'is missing' : `must be one of ${values.map(String).join(', ')}${near}`
 }
 
 function articled(type: string): string {
-  return type === 'array' ? 'a list' : /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
+  const name = TYPE_NAMES.get(type) ?? type
+  return /^[aeiou]/.test(name) ? `an ${name}` : `a ${name}`
 }
+
+/** Where the validator's own word is not the one of JSON. */
+const TYPE_NAMES: ReadonlyMap<string, string> = new Map([
+  ['array', 'list'],
+  ['record', 'object'],
+  ['int', 'whole number'],
+])
 
 /** A JSON Pointer (RFC 6901). */
 function pointerTo(path: readonly PropertyKey[]): string {

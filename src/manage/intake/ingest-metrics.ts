@@ -12,20 +12,20 @@ export class IngestMetrics {
     const { counts } = this
     const count = (name: string, help: string, value: () => number) =>
       metrics.counter(name, help, () => [{ labels: {}, value: value() }])
-    const received = 'Sightings that reached the management plane, each once: stored ones and refused ones.'
+    const received = 'Sightings received by the management plane, without duplicates: stored and refused.'
     count('sightings_received_total', received, () => counts.stored + counts.refused)
     count('sightings_stored_total', 'Sightings in the database, and in statistics.', () => counts.stored)
-    const duplicates = 'Sightings that came once more, and were not counted again.'
+    const duplicates = 'Sightings that arrived again and were not counted again.'
     count('sightings_duplicate_total', duplicates, () => counts.duplicates)
     const refused = 'Invalid Sightings, which were dropped.'
     count('sightings_refused_total', refused, () => counts.refused)
-    const failures = 'Groups of Sightings that the database could not take; the proxies keep them.'
+    const failures = 'Groups of Sightings that the database could not store; the proxies keep them.'
     count('ingest_failures_total', failures, () => counts.failures)
-    metrics.histogram('ingest_duration_seconds', 'To store a group of Sightings.', this.durations)
-    metrics.gauge('store_rows', 'Rows in tables that grow with traffic, about.', 'sum', () =>
+    metrics.histogram('ingest_duration_seconds', 'The time to store a group of Sightings.', this.durations)
+    metrics.gauge('store_rows', 'Approximate number of rows in tables that grow with traffic.', 'sum', () =>
       [...this.rows].map(([table, value]) => ({ labels: { table }, value })),
     )
-    metrics.counter('retention_runs_total', 'Times that what is old was removed.', () =>
+    metrics.counter('retention_runs_total', 'Removals of old rows.', () =>
       Object.entries(this.retention).map(([outcome, value]) => ({ labels: { outcome }, value })),
     )
   }

@@ -68,7 +68,7 @@ export class Ingest {
    * send it again. Items that are not Sightings are counted and dropped, so that they are not sent forever.
    */
   async take(batch: unknown): Promise<void> {
-    if (!Array.isArray(batch)) return this.#refuse('what should be a list of Sightings is none')
+    if (!Array.isArray(batch)) return this.#refuse('the batch is not a list of Sightings')
     const pieces: Promise<void>[] = []
     for (let at = 0; at < batch.length; at += GROUP_MAX)
       pieces.push(this.#add(batch.slice(at, at + GROUP_MAX)))

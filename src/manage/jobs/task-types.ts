@@ -93,7 +93,7 @@ const OF_TOOLS = [
     type: 'lookup',
     name: 'lookup_fingerprint',
     title: 'Look up fingerprints',
-    description: 'Finds who has each of many fingerprints: an item is `{fingerprint, type}`.',
+    description: 'Finds the owners of many fingerprints. An item is `{fingerprint, type}`.',
   },
   {
     type: 'compare',

@@ -50,7 +50,7 @@ export async function analyzeCapture(
   }
   const { findings, ...answer } = await inTurn(() => inProcess(work))
   if (answer.fault?.kind === 'not-a-capture')
-    throw invalid([{ pointer: '/capture', detail: `is no capture: ${answer.fault.detail}` }])
+    throw invalid([{ pointer: '/capture', detail: `is not a packet capture: ${answer.fault.detail}` }])
   const ja4s = new Set(findings.flatMap((finding) => (finding.kind === 'tls' ? [finding.ja4] : [])))
   const fingerprints = [...ja4s].map((fingerprint) => withOwners(knowledge, { type: 'ja4', fingerprint }))
   return { ...answer, findings: findings.map((finding) => ({ ...finding })), fingerprints }

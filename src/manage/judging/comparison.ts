@@ -114,9 +114,9 @@ function acrossTypes(
   common: readonly Owner[],
 ): JudgedPair {
   if (one.known !== 'exact' || other.known !== 'exact')
-    return { relation: 'unknown', why: 'they are of two types, and not of both is known who has them' }
+    return { relation: 'unknown', why: 'they have two types, and not both have a known owner' }
   if (common.length > 0) return { relation: 'same_client', why: `${common[0]!.name} is known to have both` }
-  return { relation: 'different', why: 'they are of two types, and nobody is known to have both' }
+  return { relation: 'different', why: 'they have two types and no known owner in common' }
 }
 
 function hello(one: readonly string[], other: readonly string[], isOneOwner: boolean): JudgedPair {

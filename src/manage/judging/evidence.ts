@@ -33,7 +33,7 @@ export async function signatureEvidence(
   return signatures.map((signature) => {
     const key = `${signature.type} ${signature.value}`
     const isDeciding = deciding.has(`${key} ${signature.software?.id}`)
-    return reasonsFor(signature, owners.get(key) ?? NOBODY, told.get(key) ?? [], isDeciding)
+    return reasonsFor(signature, owners.get(key) ?? NO_OWNERS, told.get(key) ?? [], isDeciding)
   })
 }
 
@@ -86,7 +86,7 @@ function measured({ source, software, observations, provenance }: KnownSignature
         ? 'submitted'
         : 'published, and not measured'
   const weight = software === null ? 0 : Math.log(observations + 1)
-  return [{ kind: 'measured', detail: `${how}: ${provenance || 'nobody says where'}`, weight }]
+  return [{ kind: 'measured', detail: `${how}: ${provenance || 'source unknown'}`, weight }]
 }
 
 /** The share of all other owners in `confidenceOf`. Unknown software counts as one more owner. */
@@ -101,7 +101,7 @@ function shared(
   const names = said.map((each) => `${each.name} (${each.observations.toLocaleString('en')})`).join(', ')
   const more = others > said.length ? ` and ${others - said.length} more` : ''
   const weight = isOwner ? -Math.log(1 + observed - (observations + 1)) : 0
-  return [{ kind: 'shared', detail: `measured of others as well: ${names}${more}`, weight }]
+  return [{ kind: 'shared', detail: `also measured on other software: ${names}${more}`, weight }]
 }
 
 function accepted({ source, status, provenance, firstSeenMs }: KnownSignature): Reason[] {
@@ -110,7 +110,7 @@ function accepted({ source, status, provenance, firstSeenMs }: KnownSignature): 
 }
 
 function decides({ software }: KnownSignature): Reason {
-  return { kind: 'decides', detail: `whoever has it is held for ${software?.name}`, weight: 0 }
+  return { kind: 'decides', detail: `requests with it are classified as ${software?.name}`, weight: 0 }
 }
 
 export function seenLive(requests: number, lastSeenMs: number | null): Reason[] {
@@ -159,11 +159,11 @@ function decidingIn(
 }
 
 const HELD = {
-  trial: { kind: 'on-trial', detail: 'it is only counted, and judges nothing' },
-  unknown: { kind: 'unknown', detail: 'nobody is known to have it' },
-  retired: { kind: 'retired', detail: 'it was refused, or taken back' },
+  trial: { kind: 'on-trial', detail: 'it is only counted and changes no verdict' },
+  unknown: { kind: 'unknown', detail: 'no known software has it' },
+  retired: { kind: 'retired', detail: 'it was rejected or withdrawn' },
 } as const
-const NOBODY: FingerprintOwners = { most: [], count: 0, observed: 0 }
+const NO_OWNERS: FingerprintOwners = { most: [], count: 0, observed: 0 }
 const SAID_MAX = 4
 /** Confidence is at least this and at most 1 minus this. */
 const DOUBT = 1e-6

@@ -86,9 +86,9 @@ function isTold(value: unknown): boolean {
 }
 
 const UNTOLD = [
-  { field: 'user_agent', says: 'what it says to be' },
-  { field: 'headers', says: 'whether they go with what it says to be, and what else gives an agent away' },
-  { field: 'ja4', says: 'what its TLS is made with' },
+  { field: 'user_agent', says: 'what it claims to be' },
+  { field: 'headers', says: 'whether they match what it claims to be, and other signs of an agent' },
+  { field: 'ja4', says: 'which TLS library it uses' },
   { field: 'http_version', says: 'how headers are spelled and ordered' },
   { field: 'ip', says: 'whether the address is one that the vendor of an agent publishes' },
 ] as const

@@ -17,16 +17,16 @@ const signatureFields = {
     example: 't13d1516h2_8daaf6152771_e5627efa2ab1',
   }),
   type: fingerprintType,
-  agent_name: z.string().nullable().meta({ description: 'Who has it; `null`: nobody knows.' }),
+  agent_name: z.string().nullable().meta({ description: 'The software that has it; `null`: unknown.' }),
   agent_id: z.string().nullable(),
   kind: z.enum(SOFTWARE_KINDS).nullable().meta({
-    description: 'What that is: an `agent`, or a `tool` or a `browser`, which are known as well.',
+    description: 'The kind of that software: `agent`, `tool` or `browser`.',
   }),
   first_seen: time,
   last_seen: time.nullable().meta({ description: 'On traffic of this installation; `null`: never.' }),
   confidence: confidence.meta({
     description:
-      'How likely it is that who has it is this one, of all that were observed to have it, and somebody not known yet.',
+      'The probability that a client with this fingerprint is this software, among all software observed with it and one unknown.',
   }),
   observations: z.int().min(0).meta({ description: 'Connections or requests it was measured on.' }),
   requests_seen: z.int().min(0).meta({ description: 'Requests with it on traffic of this installation.' }),
@@ -34,18 +34,19 @@ const signatureFields = {
     description: '`builtin`: from files that come with Gatehouse, from feeds, or the operator’s own.',
   }),
   status: z.enum(['active', 'trial', 'unknown', 'retired']).meta({
-    description: '`active`: requests are judged by it. `trial`: it is only counted. `unknown`: nobody’s.',
+    description:
+      '`active`: it is used to classify requests. `trial`: it is only counted. `unknown`: it has no known owner.',
   }),
   decisive: z.boolean().meta({
     description:
-      'Somebody has decided that who has it is this agent: who shows it is held for that one, unless it names another.',
+      'An administrator decided that this fingerprint identifies this agent: a request with it is classified as this agent unless it names another.',
   }),
 }
 
 const evidence = reasons(
   'SignatureEvidence',
   'measured',
-  'Why it is said whose it is. The weights add up to those of `confidence`: natural logarithms of odds, where nothing is surer than all but one in a million. How often it was measured of who is named (`measured`) speaks for that, how often of others (`shared`) against it. A signature that judges nothing says why (`on-trial`, `unknown`, `retired`). What changes no confidence weighs 0: that it decides alone (`decides`), who has sent it in (`accepted`), what was seen (`seen-live`), and what operators have said (`reported-human`, `reported-agent`, `reported-other`).',
+  'Why it has this owner. Weights are natural logarithms of odds and add up to the odds of `confidence`, which stays within one in a million of 0 and 1. Measurements on the named software (`measured`) raise it, measurements on other software (`shared`) lower it. A signature that changes no verdict says why (`on-trial`, `unknown`, `retired`). Facts that do not change the confidence have weight 0: that it decides alone (`decides`), who submitted it (`accepted`), live traffic (`seen-live`), and feedback of operators (`reported-human`, `reported-agent`, `reported-other`).',
 )
 
 export const signature = z.strictObject(signatureFields).meta({ id: 'Signature' })
@@ -54,7 +55,8 @@ export const signatureWithEvidence = z
   .meta({ id: 'Signature' })
 
 const score = confidence.optional().meta({
-  description: 'With `match=partial`: how likely it is that who has what they share is the same.',
+  description:
+    'With `match=partial`: the probability that clients that share these parts are the same software.',
 })
 
 /** A match in the answer to a partial lookup. */

@@ -148,7 +148,7 @@ function fields(
  * The shared id of callers without scopes. Anyone can prove to be any number of agents, and each would get
  * its own count.
  */
-const SHARED_ID = 'nobody'
+const SHARED_ID = 'shared'
 const LIMITED_PLANS = ['free', 'standard'] as const
 const HOUR_S = 3_600
 const DAY_S = 86_400

@@ -95,7 +95,7 @@ const PROMPTS: readonly McpPrompt[] = [
       type: type.optional().meta({ description: `Only fingerprints of this type: ${JA4_TYPES.join(', ')}.` }),
       limit: z
         .string()
-        .regex(/^(?:[1-9]|[1-4]\d|50)$/, 'takes a whole number from 1 to 50')
+        .regex(/^(?:[1-9]|[1-4]\d|50)$/, 'must be a whole number from 1 to 50')
         .default('10')
         .meta({ description: 'How many, from 1 to 50. Default: 10.' }),
     }),

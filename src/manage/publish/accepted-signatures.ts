@@ -79,7 +79,7 @@ export class AcceptedSignatures {
       return [JSON.stringify(line)]
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      this.#log.warn('an accepted signature is no good and is left out', { problem: error.message })
+      this.#log.warn('an accepted signature is invalid and is left out', { problem: error.message })
       return []
     }
   }

@@ -56,17 +56,17 @@ export class FeedPuller {
     const version = each((pull) => inUse(pull).feed?.version ?? 0)
     metrics.gauge('feed_version', 'The version of each feed that is in use; 0: none.', 'first', version)
     const age = each((pull) => ageS(inUse(pull).feed?.createdMs))
-    metrics.gauge('feed_age_seconds', 'How long ago that version was made.', 'first', age)
+    metrics.gauge('feed_age_seconds', 'The age of the version in use.', 'first', age)
     const expired = each((pull) =>
       Number((inUse(pull).feed?.expiresMs ?? Number.POSITIVE_INFINITY) <= Date.now()),
     )
-    metrics.gauge('feed_expired', '1 while a version is in use that has expired.', 'first', expired)
+    metrics.gauge('feed_expired', '1 while the version in use is expired.', 'first', expired)
     const pinned = each((pull) => Number(inUse(pull).pin !== null))
     metrics.gauge('feed_pinned', '1 while a pin holds newer versions back.', 'first', pinned)
     const success = each(({ successMs }) => (successMs === null ? null : successMs / 1000))
-    const successHelp = 'When each feed was last fetched, or found to be the same.'
+    const successHelp = 'When each feed was last fetched or found unchanged.'
     metrics.gauge('feed_last_success_timestamp_seconds', successHelp, 'first', success)
-    const failuresHelp = 'Feeds that were not taken, by reason.'
+    const failuresHelp = 'Fetches of a feed that failed, by reason.'
     metrics.counter('feed_failures_total', failuresHelp, () => this.#failures.samples())
   }
 
@@ -126,7 +126,7 @@ export class FeedPuller {
   #succeeded(pull: FeedPull): void {
     pull.successMs = Date.now()
     pull.failuresInRow = 0
-    if (pull.trouble !== null) this.#log.info('a feed can be had again', { feed: pull.settings.name })
+    if (pull.trouble !== null) this.#log.info('a feed is available again', { feed: pull.settings.name })
     pull.trouble = null
   }
 
@@ -137,7 +137,7 @@ export class FeedPuller {
     this.#failures.add(feed, reason)
     if (reason === pull.trouble) return
     pull.trouble = reason
-    const message = 'a feed was not taken: what was there before stays in use'
+    const message = 'a feed was rejected: the previous version stays in use'
     if (!(error instanceof FeedFault)) return this.#log.error(message, { feed, error: error as Error })
     const problems = error.message.split('\n').slice(0, PROBLEMS_SAID_MAX)
     this.#log.warn(message, { feed, reason, problems })

@@ -145,7 +145,7 @@ export class FeedStore {
         this.#said.delete(file)
         return feed
       } catch (error) {
-        this.#say(file, 'a kept feed is no good, and passed over', error)
+        this.#say(file, 'a stored feed is invalid and is ignored', error)
       }
     }
     return null

@@ -89,28 +89,23 @@ export class FleetView {
   }
 
   addMetrics(metrics: Metrics): void {
-    metrics.gauge('fleet_proxies', 'Proxies heard of in the last hour, by how they are.', 'first', () =>
+    metrics.gauge('fleet_proxies', 'Proxies that reported in the last hour, by state.', 'first', () =>
       Object.entries(this.summary().byState).map(([state, value]) => ({ labels: { state }, value })),
     )
-    metrics.gauge(
-      'fleet_proxies_behind',
-      'Of these, how many do not judge by the newest Snapshot.',
-      'first',
-      () => {
-        const { total, current } = this.summary()
-        return [{ labels: {}, value: total - current }]
-      },
-    )
+    metrics.gauge('fleet_proxies_behind', 'Proxies that do not use the newest Snapshot.', 'first', () => {
+      const { total, current } = this.summary()
+      return [{ labels: {}, value: total - current }]
+    })
     metrics.gauge(
       'fleet_proxy_versions',
-      'Proxies heard of in the last hour, by the version they run.',
+      'Proxies that reported in the last hour, by version.',
       'first',
       () =>
         Object.entries(this.summary().byVersion).map(([version, value]) => ({ labels: { version }, value })),
     )
     metrics.gauge(
       'fleet_oldest_snapshot_timestamp_seconds',
-      'When the oldest of the Snapshots was made that some proxy judges by.',
+      'When the oldest Snapshot still in use by a proxy was made.',
       'first',
       () => {
         const { oldestMadeAtMs } = this.summary()
@@ -166,7 +161,7 @@ function partOf(found: readonly SeenProxy[], part: Part): PartOf<SeenProxy, Part
   }
   const [after = ''] = part.after ?? []
   if (typeof after !== 'string' || (part.after?.length ?? 1) !== 1)
-    throw new Fault(NO_POSITION, 'this is no place in the list')
+    throw new Fault(NO_POSITION, 'this is not a position in the list')
   const rest = found.filter((proxy) => placeOf(proxy) > after)
   const items = rest.slice(0, part.limit)
   return { items, next: rest.length > part.limit ? [placeOf(items.at(-1)!)] : null }

@@ -66,12 +66,14 @@ export class Leadership {
   }
 
   addMetrics(metrics: Metrics): void {
-    metrics.gauge('leader', '1 while this process does what one of several managers does.', 'first', () => [
+    metrics.gauge('leader', '1 while this process is the leader of the managers.', 'first', () => [
       { labels: {}, value: Number(this.#isLeader) },
     ])
-    metrics.counter('leader_changes_total', 'How often this process began or ceased to.', () => [
-      { labels: {}, value: this.#changes },
-    ])
+    metrics.counter(
+      'leader_changes_total',
+      'How often this process became or stopped being the leader.',
+      () => [{ labels: {}, value: this.#changes }],
+    )
   }
 
   async #beat(): Promise<void> {

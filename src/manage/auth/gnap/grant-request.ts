@@ -146,7 +146,7 @@ const INTERACT = z.looseObject({
     .looseObject({
       method: text(64),
       uri: text(2_048),
-      nonce: z.string().regex(/^[ -~]{1,256}$/, 'takes up to 256 printable ASCII characters'),
+      nonce: z.string().regex(/^[ -~]{1,256}$/, 'must have at most 256 printable ASCII characters'),
       hash_method: text(64).optional(),
     })
     .optional(),

@@ -187,7 +187,7 @@ function keyProblems({ authMethod, jwks }: CheckedMetadata): readonly FieldError
   if (jwks === null) return [{ pointer: '/jwks', detail: 'is required with private_key_jwt' }]
   const { keys } = jwks
   if (!Array.isArray(keys) || keys.length === 0 || keys.length > KEYS_MAX)
-    return [{ pointer: '/jwks/keys', detail: `takes a list of 1 to ${KEYS_MAX} keys` }]
+    return [{ pointer: '/jwks/keys', detail: `must be a list of 1 to ${KEYS_MAX} keys` }]
   return keys.flatMap((key: unknown, index) => {
     const detail = keyProblem(key)
     return detail === null ? [] : [{ pointer: `/jwks/keys/${index}`, detail }]

@@ -29,15 +29,15 @@ export class SinkMetrics {
       [...this.#counts].map(([sink, counts]) => ({ labels: { sink }, value: value(counts) }))
     metrics.counter(
       'sink_events_total',
-      'Events that a sink has taken, some of them twice.',
+      'Events delivered to a sink, some of them twice.',
       samples(({ sent }) => sent),
     )
     metrics.counter(
       'sink_failures_total',
-      'Times that a sink could not take any.',
+      'Failed deliveries to a sink.',
       samples(({ failures }) => failures),
     )
-    const lag = 'How old the oldest event is that waits for a sink; 0: none does.'
+    const lag = 'The age of the oldest event that waits for a sink; 0: none waits.'
     metrics.gauge('sink_lag_seconds', lag, 'max', samples(lagOf))
   }
 }

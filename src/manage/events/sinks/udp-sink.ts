@@ -45,7 +45,7 @@ export class UdpSink implements Sink {
   async #send(message: Buffer): Promise<void> {
     const socket = this.#socket
     // The socket was closed after an error, such as a closed port.
-    if (socket === null) throw this.broken() ?? new Fault('SINK_AWAY', 'nobody listens')
+    if (socket === null) throw this.broken() ?? new Fault('SINK_AWAY', 'no receiver listens on this port')
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket.send(message, (error) => (error ? reject(error) : resolve()))
     await promise

@@ -5,24 +5,28 @@ import type { Sighting } from '../../../plane/sighting.ts'
 
 /** Claims that other properties of the request contradict, as the classifier recorded in the evidence. */
 const CLAIM_RULES: readonly ThreatRule[] = [
-  denied('spoofed_browser', [SPOOFED], 'it says to be a browser, and its fingerprints or headers deny it'),
+  denied(
+    'spoofed_browser',
+    [SPOOFED],
+    'it claims to be a browser, but its fingerprints or headers contradict that',
+  ),
   denied(
     'foreign_address',
     ['address-foreign', 'host-foreign'],
-    'it claims to be an agent from an address that is not one of that agent’s, as its vendor tells them',
+    'it claims to be an agent, but its address is not one that the agent’s vendor publishes',
   ),
   {
     reason: 'proof_failed',
     holds: ({ evidence }) => evidence.includes('signature-failed') || evidence.includes('signed-as-another'),
     detail: (sighting) =>
       sighting.evidence.includes('signed-as-another')
-        ? `${sighting.signer} has signed it, and it says to be another agent`
-        : (signatureText(sighting) ?? 'it is signed, and that does not hold'),
+        ? `${sighting.signer} signed it, but it claims to be another agent`
+        : (signatureText(sighting) ?? 'its signature is invalid'),
   },
   denied(
     'proof_contradicted',
     ['signed-with-foreign-fingerprint', 'signed-from-foreign-address'],
-    'it has proven which agent it is, and its TLS or its address is none of that agent’s',
+    'it proved which agent it is, but its TLS or its address belongs to another client',
   ),
 ]
 

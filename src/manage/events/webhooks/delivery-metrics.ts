@@ -24,24 +24,24 @@ export class DeliveryMetrics {
     const { counted } = this
     metrics.counter(
       'webhook_deliveries_total',
-      'Deliveries to webhooks that have ended: taken, or given up.',
+      'Finished deliveries to webhooks: accepted or given up.',
       () => this.#deliveries.samples(),
     )
-    metrics.counter('webhook_attempts_total', 'Posts to webhooks, by what came of them.', () =>
+    metrics.counter('webhook_attempts_total', 'Attempts to deliver to webhooks, by outcome.', () =>
       this.#attempts.samples(),
     )
     metrics.histogram(
       'webhook_latency_seconds',
-      'From an event being written down, or wanted again, to a webhook having taken it.',
+      'The time from recording an event, or a request to redeliver it, to its acceptance by the webhook.',
       this.#latencies,
     )
     const gauge = (name: string, help: string, value: () => number) =>
       metrics.gauge(name, help, 'first', () => [{ labels: {}, value: value() }])
-    gauge('webhook_lag_seconds', 'How long the oldest delivery that has not ended has waited, about.', () =>
+    gauge('webhook_lag_seconds', 'Approximate age of the oldest pending delivery.', () =>
       counted.oldestMs === null ? 0 : Math.max(0, Date.now() - counted.oldestMs) / 1000,
     )
-    gauge('webhook_deliveries_pending', 'Deliveries that have not ended, about.', () => counted.pending)
-    gauge('webhooks_disabled', 'Webhooks that were disabled by what they answered.', () => counted.disabled)
+    gauge('webhook_deliveries_pending', 'Approximate number of pending deliveries.', () => counted.pending)
+    gauge('webhooks_disabled', 'Webhooks disabled because of their answers.', () => counted.disabled)
   }
 }
 

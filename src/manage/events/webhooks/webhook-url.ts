@@ -17,14 +17,14 @@ export async function readWebhookUrl(
 ): Promise<{ readonly url: string } | { readonly refused: string }> {
   const url = URL.parse(text)
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
-    return { refused: 'takes a URL with https://' }
+    return { refused: 'must be a URL with https://' }
   if (url.username !== '' || url.password !== '') return { refused: 'has a user or a password in it' }
   if (url.hash !== '' || text.includes('#')) return { refused: 'has a fragment (#) in it' }
   if (allowPrivate) return { url: url.href }
   if (url.protocol === 'http:')
     return {
       refused:
-        'takes https://, as events hold addresses of people; webhooks.allow_private_addresses allows http://',
+        'must be https://, as events hold addresses of people; webhooks.allow_private_addresses allows http://',
     }
   const isPublic = await isPublicHost(url.hostname.replace(/^\[(.*)\]$/, '$1'), find)
   return isPublic ? { url: url.href } : { refused: NOT_PUBLIC }

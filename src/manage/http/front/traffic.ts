@@ -64,7 +64,7 @@ export class ManageTraffic {
     )
     metrics.counter(
       'manage_problems_total',
-      'Requests to the management port that were answered with an error, by code.',
+      'Requests to the management port answered with an error, by code.',
       () => this.#problems.samples(),
     )
     metrics.counter(

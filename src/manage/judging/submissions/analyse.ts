@@ -99,11 +99,11 @@ function ofBrowser({ category }: Submitted, software: NamedSoftware | null, owne
   return (software === null ? category : software.category) === 'browser-agent'
     ? {
         code: 'browser_of_agent',
-        detail: `${names} have it: an agent that drives one cannot be told from its people by it`,
+        detail: `${names} have it: it does not distinguish an agent that drives one from a person who uses it`,
       }
     : {
         code: 'browser_fingerprint',
-        detail: `${names} have it: whoever uses one would be held for the agent`,
+        detail: `${names} have it: their users would be classified as the agent`,
       }
 }
 
@@ -127,7 +127,7 @@ function partsKnown(owners: KnownOwners): Finding {
   const { likeness } = owners
   const parts = likeness.split('_')
   const what = parts.length === 1 ? `part ${parts[0]} is` : `parts ${parts.join(', ')} are`
-  return { code: 'parts_known', detail: `nobody is known to have it; its ${what} of ${namesIn(owners)}` }
+  return { code: 'parts_known', detail: `no known software has it; its ${what} of ${namesIn(owners)}` }
 }
 
 /** Findings about earlier submissions of the fingerprint, for the same agent or for another one. */
@@ -142,10 +142,13 @@ function sameOf(
     (other.agentName !== null && isOneName(other.agentName, agentName))
   const same = waiting.find(isSame) ?? null
   if (same !== null)
-    return { same, findings: [{ code: 'submitted_before', detail: `${same.id} is the same, and waits` }] }
+    return {
+      same,
+      findings: [{ code: 'submitted_before', detail: `${same.id} is the same and still pending` }],
+    }
   const others = waiting.flatMap((each) => each.agentName ?? [])
   if (others.length === 0) return { same, findings: [] }
-  const detail = `it was submitted for ${listed(others)}, too`
+  const detail = `it was also submitted for ${listed(others)}`
   return { same, findings: [{ code: 'submitted_for_another', detail }] }
 }
 
@@ -170,7 +173,7 @@ function ofUserAgent(
   if (named?.kind === 'agent' && agentName !== null)
     return [{ code: 'user_agent_of_another', detail: `the User-Agent is that of ${named.name}` }]
   return named === null
-    ? [{ code: 'user_agent_unknown', detail: 'nobody known sends this User-Agent' }]
+    ? [{ code: 'user_agent_unknown', detail: 'no known software sends this User-Agent' }]
     : [{ code: 'user_agent_names', detail: `the User-Agent names ${named.name}` }]
 }
 
@@ -191,11 +194,12 @@ function ofTraffic(software: NamedSoftware | null, live: Live | null): readonly 
   const own = countOf(({ agentId }) => agentId !== null && agentId === software?.id)
   const others = verdicts.filter(({ agentId }) => agentId !== null && agentId !== software?.id)
   if (people > 0)
-    findings.push({ code: 'seen_of_people', detail: `${people} of ${total} were held for people` })
-  if (own > 0) findings.push({ code: 'seen_agrees', detail: `${own} of ${total} were held for this agent` })
+    findings.push({ code: 'seen_of_people', detail: `${people} of ${total} were classified as people` })
+  if (own > 0)
+    findings.push({ code: 'seen_agrees', detail: `${own} of ${total} were classified as this agent` })
   if (others.length > 0) {
     const names = listed(others.map(({ agentId }) => agentId!))
-    findings.push({ code: 'seen_of_others', detail: `of ${total}, some were held for ${names}` })
+    findings.push({ code: 'seen_of_others', detail: `some of ${total} were classified as ${names}` })
   }
   return findings
 }
@@ -214,14 +218,14 @@ function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`
 }
 
-const NO_AGENT: Finding = { code: 'no_agent', detail: 'it names no agent: who reviews it has to' }
+const NO_AGENT: Finding = { code: 'no_agent', detail: 'it names no agent: the reviewer must name one' }
 const SERVERS_ANSWER: Finding = {
   code: 'servers_answer',
-  detail: 'a JA4S is the answer of this server: it only tells those apart who share a JA4',
+  detail: 'a JA4S is the answer of this server: it only distinguishes clients that share a JA4',
 }
 const PARTS_OF_BROWSERS: Finding = {
   code: 'parts_of_browsers',
-  detail: 'browsers have parts of it: it may be of a version that is not known yet',
+  detail: 'browsers have parts of it: it may belong to a new version of one',
 }
-const NEW: Finding = { code: 'new', detail: 'nobody is known to have it, or parts of it that tell something' }
+const NEW: Finding = { code: 'new', detail: 'no known software has it or an informative part of it' }
 const NAMES_SAID_MAX = 3

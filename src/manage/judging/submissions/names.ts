@@ -36,7 +36,7 @@ export class KnownNames {
     const alike = this.#byLooks.get(looksOf(name))
     if (alike === undefined) return []
     return isAscii(name)
-      ? [{ code: 'name_like_known', detail: `${name} reads like ${alike.name}, and is another name` }]
+      ? [{ code: 'name_like_known', detail: `${name} looks like ${alike.name} but is a different name` }]
       : [lookAlike(`looks like ${alike.name}, and is written in other letters`)]
   }
 
@@ -73,11 +73,14 @@ export function idFor(name: string, digest: string): string {
 function knownFinding({ id, name, kind }: NamedSoftware): Finding {
   switch (kind) {
     case 'agent':
-      return { code: 'known_agent', detail: `${name} (${id}) is known, and would have one more fingerprint` }
+      return { code: 'known_agent', detail: `${name} (${id}) is known and would get one more fingerprint` }
     case 'tool':
-      return { code: 'name_of_tool', detail: `${name} (${id}) is known as a tool, and not as an agent` }
+      return { code: 'name_of_tool', detail: `${name} (${id}) is known as a tool, not as an agent` }
     case 'browser':
-      return { code: 'name_of_browser', detail: `${name} (${id}) is a browser: those are not learnt so` }
+      return {
+        code: 'name_of_browser',
+        detail: `${name} (${id}) is a browser: submissions cannot add fingerprints to browsers`,
+      }
   }
 }
 

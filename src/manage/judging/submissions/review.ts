@@ -183,7 +183,7 @@ async function targetOf(
       throw new Refusal('conflict', `it cannot be accepted: ${software.name} is a browser`)
     if (software !== null) return { software, isNew: false }
   }
-  if (agentId !== null) throw invalid([{ pointer: '/agent_id', detail: 'names nobody who is known' }])
+  if (agentId !== null) throw invalid([{ pointer: '/agent_id', detail: 'is not the id of a known agent' }])
   if (agentName === null)
     throw invalid([{ pointer: '/agent_id', detail: 'is missing: the submission names no agent' }])
   const id = idFor(agentName, createHash('sha256').update(agentName).digest('hex'))
@@ -212,7 +212,7 @@ async function refuseHarm(
   if (people >= PEOPLE_MIN && people >= PEOPLE_SHARE_MIN * trial!.hits)
     throw new Refusal(
       'conflict',
-      `${people} of ${trial!.hits} who were seen with it were held for people; despite_people accepts it nevertheless`,
+      `${people} of ${trial!.hits} requests with it were classified as people; set despite_people to accept it anyway`,
     )
 }
 
