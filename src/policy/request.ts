@@ -21,7 +21,7 @@ export interface NeededFacts {
  * times a second and should produce almost no garbage.
  */
 export class PolicyRequest {
-  facts: Facts = NOBODY
+  facts: Facts = NO_FACTS
   /** In lower case. Most clients send it so, and then nothing is copied. */
   host: string | null = null
   /** End of the host without its port. */
@@ -115,7 +115,7 @@ const OPEN_BRACKET = 0x5b
 const QUESTION_MARK = 0x3f
 const NUMBER_SIGN = 0x23
 /** The facts before the first request. */
-const NOBODY: Facts = {
+const NO_FACTS: Facts = {
   method: '',
   host: null,
   path: '',

@@ -42,7 +42,7 @@ export class Identities {
    * has other hellos in other versions. Empty if the agent's TLS is unknown; then no TLS is foreign to it.
    */
   lookingLike({ id }: Software): ReadonlySet<string> {
-    return this.#lookingAlike.get(id) ?? NOBODY
+    return this.#lookingAlike.get(id) ?? NO_IDS
   }
 
   #add(agentId: string, software: Software): void {
@@ -66,6 +66,6 @@ function lookingAlike(
 }
 
 const NONE: readonly Software[] = []
-const NOBODY: ReadonlySet<string> = new Set()
+const NO_IDS: ReadonlySet<string> = new Set()
 /** Of one agent. More hellos add nothing new about the software it is built with. */
 const HELLOS_MAX = 256

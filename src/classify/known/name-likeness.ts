@@ -1,9 +1,9 @@
 /** What is wrong with an agent's name, in words that can follow it; `null`: it is valid. */
 export function wrongInName(name: string): string | null {
   if (name.trim() !== name || name === '') return 'is empty, or begins or ends with a blank'
-  if (INVISIBLE.test(name)) return 'has a character that nobody sees'
-  if (MARKS_IN_A_ROW.test(name.normalize('NFC'))) return 'has marks on top of each other'
-  if (!LETTER.test(name)) return 'has no letter in it'
+  if (INVISIBLE.test(name)) return 'has an invisible character'
+  if (MARKS_IN_A_ROW.test(name.normalize('NFC'))) return 'has several combining marks on one letter'
+  if (!LETTER.test(name)) return 'has no letter'
   return null
 }
 

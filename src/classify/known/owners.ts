@@ -45,7 +45,7 @@ export class OwnerIndex {
    */
   ofHeaders({ ja4h, connection }: Print): Owners {
     // A hop has rewritten the request.
-    if (ja4h === null || connection.ja4Source === 'hop') return NOBODY
+    if (ja4h === null || connection.ja4Source === 'hop') return NO_OWNERS
     const names = withoutCookies(ja4h)
     const known = this.#ofHeaders.get(this.#known.has(names) ? ja4h : names)
     if (known !== undefined) return known
@@ -95,7 +95,7 @@ export class OwnerIndex {
   }
 
   ofCertificate({ connection: { ja4x } }: Print): Owners {
-    if (ja4x === null) return NOBODY
+    if (ja4x === null) return NO_OWNERS
     const known = this.#ofCertificate.get(ja4x)
     if (known !== undefined) return known
     if (this.#ofCertificate.size >= REMEMBERED_MAX) this.#ofCertificate = new Map()
@@ -106,7 +106,7 @@ export class OwnerIndex {
   }
 
   #ownersOf(candidates: readonly Candidate[], decided: readonly Software[], isSaying = true): Owners {
-    if (candidates.length === 0) return NOBODY
+    if (candidates.length === 0) return NO_OWNERS
     const kind = isSaying ? this.#kindOf(candidates) : 'unknown'
     return { number: ++this.#count, kind, shares: sharesOf(this.#list, candidates), decided }
   }
@@ -149,7 +149,7 @@ function withoutCookies(ja4h: string): string {
   return ja4h.slice(0, JA4H_NAMES_LENGTH)
 }
 
-export const NOBODY: Owners = Object.freeze({
+export const NO_OWNERS: Owners = Object.freeze({
   number: 0,
   kind: 'unknown',
   shares: Object.freeze([]),

@@ -77,7 +77,7 @@ export class UserAgentIndex {
 
   /** `text` is `null` for a request without the header. */
   claim(text: string | null): Claim {
-    if (text === null) return NOBODY
+    if (text === null) return NO_CLAIM
     const found = this.#claims.get(text)
     if (found !== undefined) return found
     const claim = this.#olderClaims.get(text) ?? this.#read(text)
@@ -220,7 +220,7 @@ function isEmbedded(text: string, engine: Engine | null): boolean {
   return engine === 'webkit' && !/mac os x|iphone|ipad/.test(text)
 }
 
-const NOBODY: Claim = {
+const NO_CLAIM: Claim = {
   number: 0,
   software: null,
   kind: 'none',

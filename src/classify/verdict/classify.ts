@@ -70,7 +70,7 @@ export function classifyDescribed(
   const verdict = verdictFor(knowledge, shown, conduct.agent, scratch)
   // A browser's TLS without a browser's name is suspicious, but only if the description includes the names.
   if (knownBy === 'fingerprints' && !marks.hasAny(SAYING_WITHOUT_NAMES))
-    return { verdict: { ...verdict, kind: 'unknown', agent: null, confidence: 0 }, probabilities: ANYBODY }
+    return { verdict: { ...verdict, kind: 'unknown', agent: null, confidence: 0 }, probabilities: EVEN_ODDS }
   return { verdict, probabilities: probabilitiesOf(knowledge, verdict.kind, knownBy, scratch) }
 }
 
@@ -137,7 +137,7 @@ export function evidenceOf(
 
 const AGENT = CLASSES.indexOf('agent')
 const AUTOMATION = CLASSES.indexOf('automation')
-const ANYBODY: DescribedVerdict['probabilities'] = Object.freeze({
+const EVEN_ODDS: DescribedVerdict['probabilities'] = Object.freeze({
   agent: 0.3333,
   automation: 0.3333,
   human: 0.3333,

@@ -4,7 +4,7 @@ import { type AddressList, markAddress } from '../known/address-lists.ts'
 import { DAY_MS } from '../known/calendar.ts'
 import { DISAGREEMENTS, EvidenceSet, SOFT_DISAGREEMENTS } from '../known/evidence.ts'
 import type { Knowledge } from '../known/knowledge.ts'
-import { NOBODY } from '../known/owners.ts'
+import { NO_OWNERS } from '../known/owners.ts'
 import type { Software } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Claim } from '../known/user-agent.ts'
@@ -52,8 +52,8 @@ export function observe(
   const shown: Shown = {
     claim,
     stack,
-    headers: isBrowser ? NOBODY : owners.ofHeaders(print),
-    certificate: isBrowser ? NOBODY : owners.ofCertificate(print),
+    headers: isBrowser ? NO_OWNERS : owners.ofHeaders(print),
+    certificate: isBrowser ? NO_OWNERS : owners.ofCertificate(print),
     addresses,
     addressesAgeDays: addresses === null ? 0 : Math.floor(nowMs / DAY_MS) - addresses.day,
   }

@@ -134,7 +134,7 @@ export function isBehind(order: Order, position: Position): RawBuilder<boolean> 
 export function checkPosition({ columns }: Pick<Order, 'columns'>, position: Position): void {
   const fits = columns.every(({ kind }, index) => isOfKind(kind, position[index]))
   if (fits && position.length === columns.length) return
-  throw new Fault(NO_POSITION, 'this is no place in the list')
+  throw new Fault(NO_POSITION, 'this is not a position in the list')
 }
 
 function isOfKind(kind: OrderColumn['kind'], value: unknown): boolean {

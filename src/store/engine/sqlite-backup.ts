@@ -56,7 +56,7 @@ async function copy(from: string, to: string, what: string): Promise<void> {
     // From here to the end, no other writes are visible.
     guarded(() => source.exec('begin'))
     const { tables } = guarded(() => source.prepare<[], { tables: number }>(TABLES).get()!)
-    if (tables === 0) throw new Fault('STORE_BACKUP_INVALID', `${from} is no database of Gatehouse`)
+    if (tables === 0) throw new Fault('STORE_BACKUP_INVALID', `${from} is not a Gatehouse database`)
     await transfer(source, to)
     const target = guarded(() => new SqliteConnection(to))
     // The copy must not depend on a log file beside it.
@@ -80,7 +80,7 @@ function check(draft: string, original: string): void {
     const ours = guarded(() =>
       connection.prepare("select 1 from sqlite_schema where name = 'migrations'").get(),
     )
-    if (ours === undefined) throw new Fault('STORE_BACKUP_INVALID', `${original} is no database of Gatehouse`)
+    if (ours === undefined) throw new Fault('STORE_BACKUP_INVALID', `${original} is not a Gatehouse database`)
   } finally {
     connection.close()
   }

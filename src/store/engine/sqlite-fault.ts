@@ -33,5 +33,5 @@ const FAULTS = [
   ['SQLITE_CANTOPEN', 'STORE_UNAVAILABLE', 'the database cannot be opened'],
   ['SQLITE_NOLFS', 'STORE_UNAVAILABLE', 'the database is larger than its disk allows'],
   ['SQLITE_CORRUPT', 'STORE_DAMAGED', 'the database is damaged: restore a backup'],
-  ['SQLITE_NOTADB', 'STORE_DAMAGED', 'the file is no database'],
+  ['SQLITE_NOTADB', 'STORE_DAMAGED', 'the file is not a SQLite database: restore a backup'],
 ] as const

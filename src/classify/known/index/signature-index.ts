@@ -59,7 +59,7 @@ export class SignatureIndex {
   #layout: IndexLayout
   #words: Int32Array
   /** A cache of candidate lists. Each list has one place, which it shares with other lists. */
-  readonly #kept: (readonly Candidate[])[] = new Array(KEPT_LISTS).fill(NOBODY)
+  readonly #kept: (readonly Candidate[])[] = new Array(KEPT_LISTS).fill(NO_CANDIDATES)
   readonly #keptHead = new Int32Array(KEPT_LISTS)
   /** The fingerprint that is looked up. */
   readonly #key = new FingerprintKey()
@@ -100,7 +100,7 @@ export class SignatureIndex {
    */
   find(type: FingerprintType, value: string, likeness: Likeness): readonly Candidate[] {
     const form = KEY_FORM_OF[type]
-    if (!this.#key.read(form, value)) return NOBODY
+    if (!this.#key.read(form, value)) return NO_CANDIDATES
     return this.#candidates(this.#headFor(form, partsOf(form, likeness)))
   }
 
@@ -159,7 +159,7 @@ export class SignatureIndex {
   }
 
   #candidates(head: number): readonly Candidate[] {
-    if (head === NO_HEAD) return NOBODY
+    if (head === NO_HEAD) return NO_CANDIDATES
     const place = head % KEPT_LISTS
     if (this.#keptHead[place] === head) return this.#kept[place]!
     const words = this.#words
@@ -295,7 +295,7 @@ const CLOSED = layoutOf(
   },
   [0, 0],
 )
-const NOBODY: readonly Candidate[] = Object.freeze([])
+const NO_CANDIDATES: readonly Candidate[] = Object.freeze([])
 /** Only the header begins at 0, so no list does. */
 const NO_HEAD = 0
 /** About a hundred bytes each. Frequent clients have few different fingerprints. */
