@@ -102,7 +102,7 @@ const PUSH = 8
 const ACK = 16
 const MSS = 1400
 const DATA_PACKETS = 40
-/** One full TLS application data record a packet, and nothing anybody can read. */
+/** One full TLS application data record a packet, with unreadable content. */
 const BULK = Buffer.concat([Buffer.from('1703030573', 'hex'), Buffer.alloc(0x573, 0xa5)])
 const REQUEST = Buffer.from(
   'GET /index.html HTTP/1.1\r\nHost: shop.example.test\r\nUser-Agent: bench\r\nAccept: */*\r\nCookie: a=1; b=2\r\n\r\n',

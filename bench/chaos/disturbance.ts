@@ -18,7 +18,7 @@ export interface Scene {
   readonly relays: readonly AppRelay[]
   /** `null`: it may not be mounted here. */
   readonly disk: SmallDisk | null
-  /** `null`: there is none to be had here. */
+  /** `null`: not available here. */
   readonly memory: MemoryGroup | null
   readonly readiness: ReadinessWatch
   readonly random: Random
@@ -74,7 +74,7 @@ export function hadNoConnection({ id }: Failure): boolean {
   return id === null
 }
 
-/** A connection of HTTP/1 that was idle was closed just as it was sent, which nobody can know; nor has it done anything. */
+/** A connection of HTTP/1 that was idle was closed just as the request was sent, which the client cannot know; the request had no effect. */
 export function isUnheard({ what }: Failure, { times }: Seen): boolean {
   return what.startsWith('h1: no answer') && times === 0
 }

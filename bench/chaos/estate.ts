@@ -38,7 +38,7 @@ export class Estate {
     return true
   }
 
-  /** All requests that the statistics of the last 30 days have; `null`: they are not to be had now. */
+  /** All requests that the statistics of the last 30 days have; `null`: not available now. */
   async requests(): Promise<number | null> {
     const answer = await this.#api.ask<Answer>('GET', '/v1/stats?window=30d')
     return answer === null ? null : answer.detection!.requests
@@ -92,7 +92,7 @@ export class Estate {
 const THINGS = ['keys', 'webhooks', 'submissions'] as const
 type Thing = (typeof THINGS)[number]
 
-/** What is looked at of answers; who asks knows which of it there is. */
+/** The checked members of answers; the caller knows which of them exist. */
 interface Answer extends Partial<Record<Thing, readonly { readonly id: string }[]>> {
   readonly id?: string
   readonly detection?: { readonly requests: number }
@@ -116,7 +116,7 @@ const WANTED: Readonly<Record<Thing, (number: number) => readonly [path: string,
     },
   ],
 }
-/** There may be a hundred webhooks, and a thousand submissions that nobody has looked at. */
+/** There may be a hundred webhooks, and a thousand unreviewed submissions. */
 const MOST: Readonly<Record<Thing, number>> = {
   keys: Number.POSITIVE_INFINITY,
   webhooks: 80,

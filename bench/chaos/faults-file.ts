@@ -7,9 +7,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 export interface Faults {
   /** Ahead of the real one. */
   readonly clockMs: number
-  /** What becomes of names that end in `NAMES_SUFFIX`: they are found, or an error of getaddrinfo, or nothing at all. */
+  /** The result of looking up names that end in `NAMES_SUFFIX`: they are found, or an error of getaddrinfo, or nothing at all. */
   readonly names: 'found' | 'ENOTFOUND' | 'EAI_AGAIN' | 'silent'
-  /** A pipe that nobody writes to. */
+  /** A pipe without a writer. */
   readonly waitsAt: string
 }
 
@@ -20,7 +20,7 @@ export class FaultsFile {
 
   constructor(folder: string) {
     this.path = join(folder, 'faults.json')
-    this.#faults = { clockMs: 0, names: 'found', waitsAt: join(folder, 'nobody-writes') }
+    this.#faults = { clockMs: 0, names: 'found', waitsAt: join(folder, 'no-writer') }
     execFileSync('mkfifo', [this.#faults.waitsAt])
     writeFileSync(this.path, '')
     this.#write()
@@ -31,13 +31,13 @@ export class FaultsFile {
     this.#write()
   }
 
-  /** Whoever waits for a name waits no more. */
+  /** Releases the waiting lookups. */
   async letGo(): Promise<void> {
     for (let turn = 0; turn < LET_GO_TURNS; turn++) {
       try {
         closeSync(openSync(this.#faults.waitsAt, constants.O_WRONLY | constants.O_NONBLOCK))
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ENXIO') throw error // nobody does
+        if ((error as NodeJS.ErrnoException).code !== 'ENXIO') throw error // it has no reader
       }
       await wait(LET_GO_MS)
     }

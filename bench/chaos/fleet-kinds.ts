@@ -28,7 +28,7 @@ function killManagers({ fleet }: FleetScene): Disturbance {
   }
 }
 
-/** What it has recorded and not sent is all that goes with it. */
+/** Only what it has recorded and not sent is lost with it. */
 function killWorkerOfProxy({ fleet, random, kills, problems }: FleetScene): Disturbance {
   const { name, gateway } = random.pick(fleet.proxies)
   return {
@@ -42,7 +42,7 @@ function killWorkerOfProxy({ fleet, random, kills, problems }: FleetScene): Dist
   }
 }
 
-/** All of it at once, as with its machine; somebody starts it anew, on the disk that it had. */
+/** All of its processes at once, as with its machine; it is started again on the same disk. */
 function killProxy({ fleet, random, kills, problems }: FleetScene): Disturbance {
   const { name, gateway } = random.pick(fleet.proxies)
   return {
@@ -52,7 +52,7 @@ function killProxy({ fleet, random, kills, problems }: FleetScene): Disturbance 
     restarts: name,
     losesSightings: true,
     begin: async () => {
-      gateway.current.signal('SIGSTOP') // or it would have a new worker in the place of the first
+      gateway.current.signal('SIGSTOP') // or it would have a new worker instead of the first
       kills.push(...(await Promise.all(gateway.workers.map((pid) => killWorker(gateway, pid, problems)))))
       await gateway.killAndRestart()
     },

@@ -17,7 +17,7 @@ export interface Manager extends Member {
   readonly database: AppRelay
 }
 
-/** Two managers and two proxies, with a NATS and a PostgreSQL that nobody else has. */
+/** Two managers and two proxies, with a NATS and a PostgreSQL of their own. */
 export interface Fleet {
   readonly nats: Engine
   readonly postgres: Engine
@@ -78,5 +78,5 @@ function busConfig({ port }: AppRelay): string {
   return `bus: {url: 'nats://127.0.0.1:${port}', name: chaos`
 }
 
-export const ADMIN_KEY = 'the key of whoever runs this chaos'
+export const ADMIN_KEY = 'the key of the operator of this run'
 const ENCRYPTION_KEY = 'a key that the managers of a chaos have'

@@ -116,7 +116,7 @@ export class FleetRecovery {
 export interface FleetParts {
   readonly fleet: Fleet
   readonly files: SoakFiles
-  /** By the name of whom it watches. */
+  /** By the name of the watched process. */
   readonly readiness: ReadonlyMap<string, ReadinessWatch>
   readonly api: Api
   readonly estate: Estate

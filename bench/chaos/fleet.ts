@@ -18,7 +18,7 @@ import { type Place, play, REQUESTS, run, STARTED_MS_MAX, say } from './run.ts'
 import { apiProblems, leastCounted, leftovers, readinessProblems, statisticsProblems } from './verdict.ts'
 import { Wishes } from './wishes.ts'
 
-/** A fleet under traffic, to whose parts one thing after the other is done, of which whoever asks its proxies notices nothing. */
+/** A fleet under traffic, whose parts fail one after the other without any effect on clients. */
 async function chaosOfFleet(place: Place): Promise<readonly string[]> {
   const { folder, processes } = place
   say(`${seconds} s, ${connections} connections, ${workers} workers in each of 2 proxies, seed ${seed}`)
@@ -109,7 +109,7 @@ function anyManager({ managers }: Fleet, random: Random): string {
   return random.pick(there.length > 0 ? there : managers).gateway.manageUrl
 }
 
-/** What could not be kept until somebody took it; there is room for all of it. */
+/** What was dropped before it could be delivered; there is room for everything. */
 async function dropped({ proxies }: Fleet): Promise<readonly string[]> {
   const problems: string[] = []
   for (const { name, gateway } of proxies) {

@@ -12,7 +12,7 @@ export interface Ports {
   readonly managePort: number
 }
 
-/** A gateway that whoever looks after it starts anew when it is gone, on the ports that it had. */
+/** A gateway with a supervisor that restarts it on the same ports when it is gone. */
 export class ChaosGateway {
   /** Starts that came to nothing, and were tried again. */
   failedStarts = 0
@@ -74,7 +74,7 @@ export class ChaosGateway {
     return this.#current.metrics()
   }
 
-  /** Those of all that there were that are still there. */
+  /** Those of all its processes that still exist. */
   get processes(): readonly number[] {
     return [...this.#began].filter(([pid, began]) => startTicksOf(pid) === began).map(([pid]) => pid)
   }
@@ -97,7 +97,7 @@ export class ChaosGateway {
     this.notePids()
   }
 
-  /** For good, with all that it has started. */
+  /** Permanently, with every process that it started. */
   async kill(): Promise<void> {
     this.#isKilled = true
     await this.#restart?.catch(() => undefined)
@@ -117,7 +117,7 @@ export class ChaosGateway {
       accountsFor: (failure, seen) => failure.connectedMs <= fromMs && isUnheard(failure, seen),
     })
     await this.#current.exit
-    // A worker that is held cannot hear that it is alone, and nobody else could listen where it does.
+    // A worker that is held cannot hear that it is alone, and no other process could listen on its port.
     for (const pid of this.processes) if (stateOf(pid) === 'T') process.kill(pid, 'SIGCONT')
     const deadlineMs = performance.now() + RESTART_MS_MAX
     while (!this.#isKilled) {

@@ -11,10 +11,9 @@ import type { RelayMode } from './relay.ts'
 
 export type Kind = keyof typeof KINDS
 
-/** Why a kind cannot be had here; `null`: it can. */
+/** Why a kind is unavailable here; `null`: it is available. */
 export function whyNot(kind: Kind, { disk, memory }: Scene): string | null {
-  if (kind === 'disk-full' && disk === null)
-    return 'whoever runs this may not mount a disk that it could fill'
+  if (kind === 'disk-full' && disk === null) return 'this user may not mount a disk to fill'
   if (kind === 'memory' && memory === null) return 'there is no control group for memory that could be made'
   return null
 }
@@ -40,7 +39,7 @@ function besideOthers(isBeside: boolean): 'any' | 'yes' {
   return isBeside ? 'any' : 'yes'
 }
 
-/** The socket that they share goes with the last of them: until there is a new one nobody listens. */
+/** The socket that they share goes with the last of them: until there is a new one no process listens. */
 function killAll({ gateway, readiness, kills, problems }: Scene): Disturbance {
   return {
     ...HARMLESS,
@@ -55,7 +54,7 @@ function killAll({ gateway, readiness, kills, problems }: Scene): Disturbance {
   }
 }
 
-/** Its workers take no more connections, and end what is under way; somebody starts it anew. */
+/** Its workers take no more connections, and end what is under way; it is started again. */
 function killManager({ gateway }: Scene): Disturbance {
   return {
     ...HARMLESS,
@@ -161,7 +160,7 @@ function takeDescriptors({ gateway, random }: Scene): Disturbance {
   }
 }
 
-/** The kernel kills whoever wants more than there is. */
+/** The kernel kills a process that needs more than the limit. */
 function squeezeMemory({ gateway, memory, random, problems, isBeside }: Scene): Disturbance {
   return {
     ...HARMLESS,
@@ -232,7 +231,7 @@ function isDroppedByItsClient({ kind, what }: Failure): boolean {
   return kind === 'slow-read' && what.startsWith('h2: cut off')
 }
 
-/** Nobody has said why. */
+/** Without a known reason. */
 function isCut({ code }: Pick<Failure, 'code'>): boolean {
   return code === null
 }

@@ -43,7 +43,7 @@ export class MemoryGroup {
     return readFileSync(join(this.#folder, 'cgroup.procs'), 'utf8') === ''
   }
 
-  /** Once nobody is in it any more. */
+  /** Once it has no processes left. */
   remove(): void {
     rmdirSync(this.#folder)
   }

@@ -11,7 +11,7 @@ export function chaosOptions<Kind extends string>(allKinds: readonly Kind[]) {
       workers: { type: 'string', default: '2' },
       /** Kinds of disturbance, and no others: `disk-full,clock`. */
       only: { type: 'string' },
-      /** The folder with the files, the log and all that was wrong stays, as it does where anything was. */
+      /** Keeps the folder with the files, the log and every problem, as it is kept after a problem. */
       keep: { type: 'boolean', default: false },
     },
   })

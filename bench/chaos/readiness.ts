@@ -1,4 +1,4 @@
-/** What the probe was answered. `null`: nobody answered. */
+/** The answer to the probe. `null`: no answer. */
 export interface Sample {
   /** When it was asked, and when it was told. */
   readonly fromMs: number
@@ -7,7 +7,7 @@ export interface Sample {
   readonly said: string
 }
 
-/** Asks all the time whether it is ready, as whoever sends it traffic does. */
+/** Asks all the time whether it is ready, as a load balancer does. */
 export class ReadinessWatch {
   readonly samples: Sample[] = []
   readonly #url: string

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** What becomes of the connections to an app. */
+/** What the relay does with the connections to an app. */
 export type RelayMode =
   | 'passes'
-  /** Nobody listens, and what was open is gone. */
+  /** No server listens, and open connections are gone. */
   | 'refuses'
   /** Connections are taken, and nothing moves. */
   | 'hangs'

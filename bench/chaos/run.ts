@@ -39,13 +39,13 @@ export async function run(
       } catch (error) {
         process.stderr.write(`${error}\n`)
       }
-    // What is wrong once in thousands of requests may not be had again: the log has what led to it.
+    // A failure of one request in thousands may not happen again: the log has what led to it.
     if (keep || !isWell) say(`kept: ${folder}`)
     else rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** Round after round, each with a line of what came of it. */
+/** Round after round, each with a line about its result. */
 export async function play<Kind extends string>(
   rounds: Rounds<Kind>,
   seconds: number,
@@ -80,5 +80,5 @@ export const REQUESTS: readonly RequestKind[] = [
 /** The app hangs for less; on a machine that has much else to do a connection takes its time. */
 export const TIMEOUT_S = { head: 20, connect: 20 }
 export const STARTED_MS_MAX = 60_000
-/** For the last round, and for all that is looked at afterwards. */
+/** For the last round, and for every check afterwards. */
 const LATE_S = 240

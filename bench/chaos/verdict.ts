@@ -42,7 +42,7 @@ export function apiProblems(failures: readonly ApiFailure[], rounds: readonly Ro
   })
 }
 
-/** What became of requests beside those of the clients: how many were sent, and had their answer for certain. */
+/** The results of requests other than those of the clients: how many were sent, and had their answer for certain. */
 export interface Asked {
   readonly asked: number
   readonly answered: number

@@ -104,7 +104,7 @@ async function measureSightings(
     senders.map(async (bus) => {
       while (performance.now() - startedMs < seconds * 1000) {
         const batch = source.batch(BATCH)
-        // Nobody is to be ahead of the database for long: what waits is no throughput.
+        // No proxy is ahead of the database for long: waiting Sightings do not count as throughput.
         while (sent - (storedByNow - before) > AHEAD_MAX) await wait(20)
         try {
           await bus.sendSightings(batch)
@@ -310,7 +310,7 @@ function say(text: string): void {
 const CHILDREN: ChildProcess[] = []
 const POSTGRES = process.env['GATEHOUSE_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
 const NATS = process.env['GATEHOUSE_TEST_NATS'] ?? 'nats://127.0.0.1:4222'
-const ADMIN_KEY = 'the key of whoever runs this simulation'
+const ADMIN_KEY = 'the key of the operator of this simulation'
 const PORT = 19_480
 const FINGERPRINT = 't13d1516h2_8daaf6152771_0123456789ab'
 const SENDERS = 8

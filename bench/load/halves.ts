@@ -8,8 +8,8 @@ const CONNECTED_MS_MAX = 5_000
 
 /**
  * What a request takes of the processor, in microseconds, where each of two workers has half of the connections: one is held
- * while the other takes its own. Else who shares his processor with the load would have few of them or none, as it opens all
- * at once while he waits, and the other one would be measured alone.
+ * while the other accepts its half. Otherwise the worker that shares its processor with the load would get few connections
+ * or none, because the load opens all at once, and only the other worker would be measured.
  */
 export async function costInHalves(
   pid: number,

@@ -28,7 +28,7 @@ async function main(rounds: number, names: readonly string[]): Promise<void> {
   const kinds = [NONE, ...Object.keys(ATTACKS).filter((name) => names.length === 0 || names.includes(name))]
   const taken = new Map<string, Taken[]>(kinds.map((name) => [name, []]))
   try {
-    // What is compiled first is nobody's.
+    // Not measured: the first requests are compiled.
     await measure(gate, null)
     for (let round = 0; round < rounds; round++)
       for (const name of kinds) {

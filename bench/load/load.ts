@@ -140,8 +140,8 @@ function measure({ pid, port, isDirect }: Entrant, load: Load, forS = seconds): 
 
 /**
  * How much more two workers on two processors can do than one, which what a request takes of a processor decides. They share
- * the second one with the load, which comes first there, so that both have all that they can do; what nginx makes of it is
- * what the machine leaves anybody. All of them are new: one that has just had another load is compiled for both, and takes
+ * the second one with the load, which comes first there, so that both run at their limit; what nginx makes of it is
+ * what the machine leaves to any server. All of them are new: one that has just had another load is compiled for both, and takes
  * more until that is done.
  */
 async function twoWorkers(): Promise<string> {
@@ -178,10 +178,10 @@ async function twoWorkers(): Promise<string> {
   return table('What two workers can do on two processors', columns, new Map(rows))
 }
 
-/** What is waited for when nobody is short of anything: half of what we can do, and the same for all. */
+/** The waiting time without a shortage: at half of our limit, the same load for all. */
 async function halfLoad(): Promise<Load> {
   const ours = entrants.find(({ name }) => name === 'gatehouse')!
-  await measure(ours, LOADS[0]!, WARM_UP_S) // nobody may have asked it for anything yet
+  await measure(ours, LOADS[0]!, WARM_UP_S) // it may not have served a request yet
   const { requests, seconds: took } = await measure(ours, LOADS[0]!)
   return steady(Math.floor(requests / took / 2))
 }

@@ -44,7 +44,7 @@ export const KEEP_ALIVE: readonly Load[] = [
   { ...load('h2', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
 ]
 
-/** So many requests a second on h1, whoever answers them. */
+/** This many requests a second on h1, for every server. */
 export function steady(requestsPerSecond: number): Load {
   const clients = 32
   const rate = Math.max(1, Math.floor(requestsPerSecond / clients))

@@ -16,13 +16,13 @@ export interface Taken {
   readonly busy: number
 }
 
-/** How long the others wait meanwhile. `argv`: of the program that floods; `null`: nobody does. */
+/** How long the others wait meanwhile. `argv`: of the program that floods; `null`: no flood. */
 export async function measure({ port, child }: Gate, argv: readonly string[] | null): Promise<Taken> {
   const flood = argv === null ? null : fork(process.argv[1]!, argv)
   // Those who look at the clock, and the app, do not wait for the flood's own work: it has what they leave, at once.
   if (flood !== null)
     execFileSync('chrt', ['--all-tasks', '--idle', '--pid', '0', String(flood.pid)], { stdio: 'ignore' })
-  // What it begins with, 500 connections of a moment, is nobody's measure.
+  // What it begins with, 500 connections of a moment, is not measured.
   if (flood !== null) await once(flood, 'message')
   await wait(WARM_MS)
   const [before, startMs] = [usage(child.pid!).cpuSeconds, performance.now()]

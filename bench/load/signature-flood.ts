@@ -89,7 +89,7 @@ async function runFlood(port: number, id: string, kind: Kind, thumbprint: string
     const due = ((performance.now() - startMs) / 1_000) * FLOOD_PER_SECOND
     for (; sent < due; sent++) {
       const socket = connections[sent % connections.length]!
-      // Nobody is served faster for it if more of them wait.
+      // More waiting requests do not speed up anything.
       if (socket.waiting.length > 50) continue
       socket.waiting.push(() => answered++)
       socket.write(requests[sent % requests.length]!)
@@ -99,7 +99,7 @@ async function runFlood(port: number, id: string, kind: Kind, thumbprint: string
   }
 }
 
-/** From an address that nobody else has. */
+/** From an address of its own. */
 function requestOf(port: number, id: string, kind: Kind, thumbprint: string): string {
   const address = `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}`
   const lines = [`Host: localhost:${port}`, 'User-Agent: flood', 'Accept: */*', `X-Forwarded-For: ${address}`]

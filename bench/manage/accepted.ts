@@ -89,7 +89,7 @@ async function until(port: number, agent: string | null, inARow: number): Promis
   return since
 }
 
-/** On a connection of its own, which either worker may take, with a hello that nobody else has. */
+/** On a connection of its own, which either worker may take, with a hello of its own. */
 async function ask(port: number): Promise<{ ja4: string; agent: string | null }> {
   const options = { host: '127.0.0.1', port, agent: false, rejectUnauthorized: false, ciphers: CIPHERS }
   const asked = request(options).end()

@@ -71,7 +71,7 @@ async function measure(gateway: Gateway): Promise<void> {
     sentMs.set(path, performance.now())
     // Each from an address of its own, so that each is an event of its own, and few enough a minute to be no storm.
     const address = `192.0.${2 + (number >> 8)}.${number & 255}`
-    void ask(gateway.port, path, { 'x-forwarded-for': address, 'x-agent-name': 'somebody else' })
+    void ask(gateway.port, path, { 'x-forwarded-for': address, 'x-agent-name': 'forged' })
     await sleep(EVENT_EVERY_MS)
   }
   clearInterval(load)

@@ -15,7 +15,7 @@ export interface Gateway {
 }
 
 export interface GatewayOptions {
-  /** Of its own, where all that lasts is kept. */
+  /** Its own folder for persistent data. */
   readonly folder: string
   readonly appPort: number
   readonly argv?: readonly string[]

@@ -37,7 +37,7 @@ async function main(): Promise<void> {
     const ingest = new Ingest(store, options, metrics, log)
     say(`${store.kind}: Sightings a second, and those of a second of processor time of this process`)
     for (let round = 1; round <= ROUNDS; round++) {
-      // What makes them is no part of it.
+      // Making them is not measured.
       const batches = Array.from({ length: ROUND / BATCH }, () => source.batch(BATCH))
       const before = metrics.counts.stored
       const startedMs = performance.now()

@@ -14,7 +14,7 @@ import { TestManagement } from '../../test/manage/management.ts'
 
 /**
  * The catalogue with a million signatures: how long it takes to put it there, to find that nothing has changed, and to
- * take a change over; then how long the API takes to answer who asks, one after the other over one connection.
+ * take a change over; then how long the API takes for requests one after the other on one connection.
  * `npm run bench:lookup -- [COUNT] [--store URL]`: a database of one's own is filled the first time, and stays.
  */
 const { values: options, positionals } = parseArgs({
@@ -126,7 +126,7 @@ async function ask(storeUrl: string, values: readonly string[]): Promise<void> {
   const lookup = '/v1/fingerprint/lookup?ja4='
   await time('health, for comparison', 2000, () => '/health/live')
   await time('lookup, exact', 3000, (i) => `${lookup}${value(i)}`)
-  await time('lookup, exact, of nobody', 3000, (i) => `${lookup}t12i0101h1_${value(i).slice(11)}`)
+  await time('lookup, exact, unknown', 3000, (i) => `${lookup}t12i0101h1_${value(i).slice(11)}`)
   await time('lookup, partial', 1000, (i) => `${lookup}${value(i)}&match=partial`)
   await time(
     'lookup, 50 at once',

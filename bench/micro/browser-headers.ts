@@ -1,4 +1,4 @@
-/** The headers of a page that somebody opens in Chrome, in their order: names and values by turns. */
+/** The headers of a page request of Chrome, in their order: names and values by turns. */
 export function browserHeaders(host: string): readonly string[] {
   return [
     ['Host', host],

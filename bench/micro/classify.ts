@@ -15,8 +15,8 @@ import type { StableKey } from '../../src/fingerprint/stable-key.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 
 /**
- * What a verdict costs: for a request like the one before it, for the first one of a connection, and for clients of whom
- * something was never seen. Header names and values are new strings for each request, as they are when they come from a
+ * What a verdict costs: for a request like the one before it, for the first one of a connection, and for clients with
+ * something new. Header names and values are new strings for each request, as they are when they come from a
  * socket; making them is not timed. All take turns in each round, and the figure is the best round.
  */
 async function main(): Promise<void> {
@@ -84,7 +84,7 @@ function requestsOf(client: Client, name: Case): readonly Request[] {
   }))
 }
 
-/** Of new strings; `isNew`: with a version in the User-Agent that nobody has sent. */
+/** Of new strings; `isNew`: with a new version in the User-Agent. */
 function headLike({ method, target, version, rawHeaders }: RequestHead, isNew: boolean): RequestHead {
   const copies = rawHeaders.map(copied)
   const at = rawHeaders.findIndex((name) => name.toLowerCase() === 'user-agent') + 1
@@ -130,7 +130,7 @@ function conductOf(): Conduct {
 const SCRATCH = new Scratch()
 const TRAFFIC = new Traffic()
 const NOW_MS = 1.8e12
-/** As it is where nobody has signed: addresses can be asked about, and are not. */
+/** Without signatures: addresses could be looked up, and are not. */
 const UNSIGNED: Proofs = { signature: null, places: { of: () => null } }
 const CASES = [
   'the very same strings again',

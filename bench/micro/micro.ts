@@ -21,7 +21,7 @@ const ROUNDS = 60
 const RUNS = 5000
 
 /**
- * What a fingerprint costs, beside the hashes nobody can do without and beside the npm package for the same job. All
+ * What a fingerprint costs, beside the unavoidable hashes and beside the npm package for the same job. All
  * are timed in turn in each round, so that the machine's mood falls on all of them; the figure is the best round.
  */
 const stream = Buffer.from(readJson('./chrome-hello.json')['stream_hex']!, 'hex')

@@ -40,23 +40,23 @@ function sayLookups(index: SignatureIndex, signatures: readonly IndexedSignature
   const known = () => signatures[Math.floor(Math.random() * COUNT)]!.value
   const otherA = () => `t12i0505h1${known().slice(10)}`
   const common = Array.from({ length: 100 }, known)
-  const nobody = () => {
+  const unknown = () => {
     const hashes = randomBytes(12).toString('hex')
     return `t13d1517h2_${hashes.slice(0, 12)}_${hashes.slice(12)}`
   }
   const find = (likeness: Likeness) => (value: string) => index.find('ja4', value, likeness)
   const rows: readonly Row[] = [
-    ['exact, anybody of the million', known, find('exact')],
+    ['exact, one of the million', known, find('exact')],
     ['exact, one of a hundred', () => common[Math.floor(Math.random() * common.length)]!, find('exact')],
-    ['exact, nobody', nobody, find('exact')],
-    ['parts b and c, anybody', otherA, find('b_c')],
-    ['part b, anybody', otherA, find('b')],
-    ['part b, nobody', nobody, find('b')],
+    ['exact, unknown', unknown, find('exact')],
+    ['parts b and c, known', otherA, find('b_c')],
+    ['part b, known', otherA, find('b')],
+    ['part b, unknown', unknown, find('b')],
     ['nearest, found by b and c', otherA, (value) => index.nearest('ja4', value), 2],
-    ['nearest, nobody', nobody, (value) => index.nearest('ja4', value), 7],
-    ['a Map of strings, anybody', known, (value) => map.get(value)],
-    ['a Map of strings, nobody', nobody, (value) => map.get(value)],
-    ['a read of memory that must be waited for', nobody, waitingReads(new Int32Array(bytes / 4))],
+    ['nearest, unknown', unknown, (value) => index.nearest('ja4', value), 7],
+    ['a Map of strings, known', known, (value) => map.get(value)],
+    ['a Map of strings, unknown', unknown, (value) => map.get(value)],
+    ['a read of memory that must be waited for', unknown, waitingReads(new Int32Array(bytes / 4))],
   ]
   const best = rows.map(() => Number.POSITIVE_INFINITY)
   for (let round = 0; round < ROUNDS; round++)
@@ -106,7 +106,7 @@ async function sayLoading(file: IndexFile): Promise<void> {
 interface Loaded {
   readonly tookMs: number
   readonly pauseMs: number
-  /** As long without a load: what the machine does to anybody. */
+  /** The same time without a load: what the machine itself costs. */
   readonly restPauseMs: number
   /** More than before the first load. */
   readonly residentBytes: number

@@ -15,7 +15,7 @@ import { newSigner, rawHeadersOf, signed } from '../../test/identity/signer.ts'
 import { browserHeaders } from './browser-headers.ts'
 
 /**
- * `npm run bench:signatures`: what it takes to know who has signed a request, beside the bare node:crypto check of the
+ * `npm run bench:signatures`: the cost of finding the signer of a request, beside the bare node:crypto check of the
  * same bytes by the same key, and what all others pay for being asked. Both take turns in each round; names and values are
  * new strings for each request, as they are when they come from a socket. The figure is the best round.
  */

@@ -3,7 +3,7 @@ import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../src/i
 import { TagSigner } from '../../src/proxy/request/tag-signature.ts'
 
 /**
- * `npm run bench:tag-signature`: what each request pays where the app is to tell our headers from anybody's, beside the
+ * `npm run bench:tag-signature`: the cost for each request of signing our headers for the app, beside the
  * bare node:crypto signature of as many bytes. Both take turns in each round; the figure is the best round.
  */
 function main(): void {

@@ -11,7 +11,7 @@ interface ProfileNode {
   readonly children?: readonly number[]
 }
 
-/** A function at its place in the tree of calls, with all that was called there. */
+/** A function at its place in the tree of calls, with everything that was called there. */
 export interface Frame {
   readonly name: string
   readonly owner: Owner

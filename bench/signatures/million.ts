@@ -178,7 +178,7 @@ const ROUNDS = 3
 const PROGRAM = new URL('../../dist/bin.js', import.meta.url).pathname
 /**
  * Starts to count anew each time it is asked. What the thread itself has computed between two turns is not made longer by
- * others who want the processor. Linux counts it at each tick, four milliseconds apart, and whenever somebody asks for
+ * others who want the processor. Linux counts it at each tick, four milliseconds apart, and at every request for
  * that of the whole process.
  */
 const PROBE = encodeURIComponent(`

@@ -44,13 +44,13 @@ export class Answer {
   body(bytes: Uint8Array): void {
     this.bytes += bytes.length
     if (!this.isFromApp) this.#text += Buffer.from(bytes).toString('latin1')
-    else if (!hasBody(this.#plan)) this.#isWrong('a body where there is none')
+    else if (!hasBody(this.#plan)) this.#isWrong('an unexpected body')
     else if (this.bytes > this.#plan.size) this.#isWrong(`${this.bytes} bytes of ${this.#plan.size}`)
     else {
       const fault = this.#pattern.fault(bytes)
       if (fault !== null) this.#isWrong(`${fault}; before ${this.bytes}`)
     }
-    if (this.#text.length > OWN_TEXT_MAX) this.#isWrong('an endless answer that is nobody`s')
+    if (this.#text.length > OWN_TEXT_MAX) this.#isWrong('an endless answer to no request')
   }
 
   header(name: string): string | null {

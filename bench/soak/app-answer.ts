@@ -81,7 +81,7 @@ export class AppAnswer {
     }
   }
 
-  /** Whether there is still somebody to write to. */
+  /** Whether the client is still connected. */
   async #write(piece: Uint8Array): Promise<boolean> {
     if (this.#isGone) return false
     const response = this.#response as NodeJS.WritableStream

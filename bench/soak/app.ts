@@ -80,7 +80,7 @@ function note({ id, kind, method }: Plan, connection: EventEmitter): void {
     say({ kind: 'app:wrong', what: `${kind} ${id}: came ${times} times` })
 }
 
-/** Called as it does so. What announces it, or breaks off an answer, nobody sends another request behind. */
+/** Called as it does so. No request follows one that announces the end or breaks off an answer. */
 function closes(connection: EventEmitter, close: AppClose): void {
   record.closes(connection, close)
   if (close.why !== 'cut') say({ kind: 'app:closed', atMs: Date.now() })
@@ -148,7 +148,7 @@ const CLOSED_IDLE_SHARE = 0.02
 const CLOSED_IDLE_MS_MAX = 30
 
 process.on('disconnect', () => process.exit(0))
-process.on('SIGINT', () => undefined) // whoever started it ends it
+process.on('SIGINT', () => undefined) // the parent ends it
 process.on('message', (message: ToApp) => {
   say({ kind: 'app:seen', id: message.id, seen: record.seen(message.id) })
 })

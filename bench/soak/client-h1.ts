@@ -23,7 +23,7 @@ export class H1Client {
   async exchange(plan: Plan): Promise<Answer> {
     const sending = this.send(plan)
     const answer = await this.receive(plan)
-    // Who has been told that this is the end does not go on sending.
+    // A client that was told about the end sends no more requests.
     if (!this.keepsAlive(answer)) this.#socket.destroySoon()
     else if (plan.upload > 0) await sending
     return answer
@@ -98,7 +98,7 @@ export class H1Client {
     if (answer.header('transfer-encoding') === 'chunked') return this.#receiveChunks(plan, answer)
     const length = answer.header('content-length')
     if (length !== null) return (await this.#receiveBytes(plan, answer, Number(length))) === 0
-    if (answer.header('connection') !== 'close') answer.wrong ??= 'nobody knows how long it is'
+    if (answer.header('connection') !== 'close') answer.wrong ??= 'its length is unknown'
     await this.#receiveBytes(plan, answer, Number.POSITIVE_INFINITY)
     return !this.hasLeft
   }

@@ -12,7 +12,7 @@ export class H2Client {
   readonly #session: ClientHttp2Session
   readonly #random: Random
   readonly #closeSession: () => void
-  /** Whoever is at the other end takes no more requests. */
+  /** The server accepts no more requests. */
   isGoingAway = false
 
   constructor(socket: TLSSocket, random: Random) {

@@ -54,7 +54,7 @@ export async function converse(
   return { answer, hasLeft: false }
 }
 
-/** What nobody should send. Resolves with what was wrong about its end, which has to come. */
+/** Invalid requests. Resolves with what was wrong about the end of the connection, which must come. */
 export async function misbehave(
   { port, ca, serverName }: { readonly port: number; readonly ca: string; readonly serverName: string },
   random: Random,

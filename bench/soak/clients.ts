@@ -292,7 +292,7 @@ const GOODBYE_MS = 2000
 
 let clients: Clients | null = null
 process.on('disconnect', () => process.exit(0))
-process.on('SIGINT', () => undefined) // whoever started it ends it
+process.on('SIGINT', () => undefined) // the parent ends it
 process.on('message', (message: ToClients) => {
   if (message.kind === 'clients:stop') {
     if (clients !== null) clients.isStopping = true

@@ -185,7 +185,7 @@ policy: {file: '${files.policyFile}'}
 `
 }
 
-/** Who has no such listener says nothing of it. */
+/** A gateway without this listener does not report it. */
 function portOf(address: unknown): number {
   return Number(String(address).split(':').at(-1))
 }

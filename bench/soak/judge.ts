@@ -73,7 +73,7 @@ function ofApp(plan: Plan, answer: Answer): Judgement {
   return { outcome: 'right', what: '', code: null }
 }
 
-/** Gatehouse has answered in the place of the app. */
+/** Gatehouse answered instead of the app. */
 function ofOurs(plan: Plan, answer: Answer): Judgement {
   const { route, fault, method } = plan
   const { status, code, text } = answer

@@ -1,7 +1,7 @@
 import type { Kill } from './kill.ts'
 import type { Failure, FromApp, Outcome, Seen, Tally } from './messages.ts'
 
-/** Keeps the account of all that was sent, and finds out of each failure what it goes to. */
+/** Records everything that was sent, and finds the cause of each failure. */
 export class Ledger {
   readonly wrong: string[] = []
   readonly #lost: { readonly failure: Failure; readonly seen: Promise<Seen> }[] = []
@@ -86,7 +86,7 @@ export class Ledger {
       ({ atMs, clientPorts }) => clientPorts.has(port) && connectedMs <= atMs && endedMs >= atMs,
     )
     if (isKilled) return 'a kill'
-    // What is not idempotent is not sent again when the app closes the connection it is on its way on.
+    // A request that is not idempotent is not retried if the app closes its connection.
     if (method !== 'POST' || code !== 'upstream_reset') return null
     const wasClosed = this.#closesMs.some(
       (atMs) => atMs >= startedMs - UNHEARD_MS && atMs <= endedMs + CLOCK_MS,
@@ -94,7 +94,7 @@ export class Ledger {
     if (seen.times === 0) return wasClosed ? 'the app closed a connection' : null
     // It answered another upload early and closes without having said so. When all of that upload was waiting in its
     // socket, Node reads on behind it until its own turn is over, and hands out the next request, whose connection is
-    // gone by then. Whoever sent that has had a whole answer to a whole request on a connection that was to be kept.
+    // gone by then. Its client has had a complete answer to a whole request on a connection that was to be kept.
     const isBehindIt = seen.times === 1 && !seen.isAnswered && seen.close?.why === 'early-close'
     return isBehindIt && seen.close.id !== id ? 'the app was closing its connection as it came' : null
   }
@@ -110,7 +110,7 @@ function inWords(
 }
 
 function seenInWords(id: string | null, { times, isAnswered, close, ended }: Seen): string {
-  const whose = close?.id === null ? 'nobody' : close?.id === id ? 'this one' : close?.id
+  const whose = close?.id === null ? 'none' : close?.id === id ? 'this one' : close?.id
   const closed = close === null ? 'which it did not close' : `which it closed (${close.why}, for ${whose})`
   const answered = isAnswered ? 'answered there' : 'not answered'
   return `came to the app ${times} times, ${answered}, on a connection ${closed} (${ended ?? 'open'})`

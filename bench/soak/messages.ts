@@ -3,7 +3,7 @@ import type { Kind } from './plan.ts'
 /** What the processes of a soak tell each other. */
 export type FromApp =
   | { readonly kind: 'app:ready'; readonly h1Port: number; readonly h2cPort: number }
-  /** It was sent something that nobody sent, or twice what was sent once. */
+  /** It received something that was never sent, or something twice. */
   | { readonly kind: 'app:wrong'; readonly what: string }
   /** It closed a connection unannounced, on which a request may have been on its way. */
   | { readonly kind: 'app:closed'; readonly atMs: number }
@@ -23,7 +23,7 @@ export interface Seen {
 
 export interface AppClose {
   readonly why: 'idle' | 'early-close' | 'cut'
-  /** The request whose plan it was; `null` where it was nobody's. */
+  /** The request whose plan it was; `null`: of no request. */
   readonly id: string | null
 }
 
@@ -40,7 +40,7 @@ export interface ClientsOrder {
   readonly lanes: number
   /** Only these; `null` is all. */
   readonly kinds: readonly Kind[] | null
-  /** Some of them send what nobody should. */
+  /** Some of them send invalid requests. */
   readonly sendsGarbage: boolean
   readonly seed: number
 }
@@ -53,7 +53,7 @@ export type FromClients =
   | { readonly kind: 'clients:failure'; readonly failure: Failure }
   | { readonly kind: 'clients:done' }
 
-/** By kind of request, and what became of it. */
+/** By kind of request and result. */
 export type Tally = Readonly<Record<string, Readonly<Partial<Record<Outcome, number>>>>>
 
 export type Outcome =

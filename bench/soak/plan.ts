@@ -3,7 +3,7 @@ import type { Random } from './random.ts'
 
 /** One request and the answer it is to have. It goes along in a header, so that the app plays its part in it. */
 export interface Plan {
-  /** Nobody can guess it; all bytes of the request and of the answer follow from it. */
+  /** It cannot be guessed; all bytes of the request and of the answer follow from it. */
   readonly id: string
   /** As the tables call it. */
   readonly kind: string

@@ -13,8 +13,8 @@ export class SoakProcesses {
   readonly #clients: ChildProcess[] = []
 
   constructor() {
-    this.crash.catch(() => undefined) // whoever waits for something else hears of it next
-    // Whoever ends it early leaves no gateway behind, also who says so twice.
+    this.crash.catch(() => undefined) // the next wait reports it
+    // An early end leaves no gateway behind, also after a second signal.
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.on(signal, () => this.end(`ended by ${signal}`))
   }

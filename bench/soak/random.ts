@@ -1,4 +1,4 @@
-/** Chance that a seed determines, so that a run can be had again as far as the machine allows. */
+/** Chance that a seed determines, so that a run can be repeated as far as the machine allows. */
 export class Random {
   #state: number
 

@@ -54,7 +54,7 @@ export class Reloads {
     }
   }
 
-  /** Changes that nobody waits for, as Gatehouse may be long about them; the files are good at the end. */
+  /** Changes without waiting for them, because Gatehouse may be slow; the files are good at the end. */
   unseen(): void {
     const what = this.#random.pick(UNSEEN)
     const files = this.#files

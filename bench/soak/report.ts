@@ -33,7 +33,7 @@ export function report({ disturbances, growths, notes, ...outcomes }: Results): 
   })
 }
 
-/** By kind of request, what became of them. */
+/** Results by kind of request. */
 export function outcomesReport({ ledger, accounts, problems, notes }: Outcomes): string {
   const lines = [
     '',

@@ -83,7 +83,7 @@ function options() {
       kinds: { type: 'string' },
       'reload-every': { type: 'string', default: '5' },
       'kill-every': { type: 'string', default: '30' },
-      /** The folder with the files, the log and all that was wrong stays. */
+      /** Keeps the folder with the files, the log and every problem. */
       keep: { type: 'boolean', default: false },
       /** Each worker lives through it: what it keeps for itself shows. */
       'no-kills': { type: 'boolean', default: false },

@@ -4,7 +4,7 @@ import type { Ledger } from './ledger.ts'
 import { tcpSocketsOf } from './sockets.ts'
 import { until } from './until.ts'
 
-/** When nobody sends any more, nothing is open after a while: not by its own account, nor by the kernel's. */
+/** Some time after the last request, nothing is open: not by its own account, nor by the kernel's. */
 export async function endProblems(
   gateway: SoakedGateway,
   { h1Port, h2cPort }: AppPorts,

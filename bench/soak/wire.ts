@@ -1,6 +1,6 @@
 import type { TLSSocket } from 'node:tls'
 
-/** Reads a connection as somebody who wants to know every byte; what nobody asks for stays in the kernel. */
+/** Reads a connection byte by byte; unread bytes stay in the kernel. */
 export class Wire {
   readonly #socket: TLSSocket
   #held: Buffer = Buffer.alloc(0)

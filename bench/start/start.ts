@@ -77,7 +77,7 @@ async function started(contender: Contender): Promise<Start> {
   }
 }
 
-/** Another one for each, so that nobody is taken for the one before. */
+/** Another one for each, so that each is a new client. */
 async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
