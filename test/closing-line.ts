@@ -39,7 +39,7 @@ function report(parser: Parser): void {
   })
 }
 
-/** What a test wrote to stdout by itself, which is no part of the protocol. */
+/** What a test wrote to stdout by itself, which is not part of the protocol. */
 function passOnOutput(parser: Parser): void {
   parser.on('extra', (text: string) => process.stdout.write(text))
   parser.on('child', passOnOutput)

@@ -23,7 +23,7 @@ test('it is asked one thing after the other', async (t) => {
   await until(() => !helper.isThere)
 })
 
-test('whoever asks hears that it has ended, also when it ended before', async (t) => {
+test('a caller is told that it ended, also if it ended before the call', async (t) => {
   let gone = 0
   const helper = new HelperProcess(program(t, ECHO), 'the echo', {}, () => gone++)
   await assert.rejects(helper.ask({ ends: true }), { code: 'HELPER_GONE', message: 'the echo has ended' })
@@ -64,7 +64,7 @@ test('what was asked of one that is given up is never settled', async (t) => {
   assert.equal(gone, 0)
 })
 
-test('where none can be started, for want of descriptors or of a right, whoever asks hears of it', async (t) => {
+test('a caller is told if no process can be started, for lack of descriptors or permission', async (t) => {
   let gone = 0
   const echo = program(t, ECHO)
   await withoutDescriptors(async () => {

@@ -116,7 +116,7 @@ test('a reader that is gone, or does not read, stops nothing', async () => {
   assert.deepEqual(await once(deaf, 'exit'), [7, null])
 })
 
-test('last words that nobody reads, or not any more, hold up no end', async () => {
+test('last lines without a reader do not delay the end', async () => {
   const last = `await once(process.stdin, 'end'); log.info('last words'); log.flush(); process.exit(7)`
   const gone = start(`const { once } = await import('node:events'); process.stdin.resume(); ${last}`, 'pipe')
   gone.stderr!.destroy()

@@ -20,7 +20,7 @@ const zeros = [
   'human/block/4xx',
 ]
 
-test('a tally counts by labels known beforehand; what is not known is other', async () => {
+test('a tally counts by labels known in advance; unknown values count as other', async () => {
   const tally = new Tally({ verdict: ['agent', 'human'], action: ['pass', 'block'], status: ['2xx', '4xx'] })
   tally.add('agent', 'block', '4xx')
   tally.add('agent', 'block', '4xx')
@@ -159,7 +159,7 @@ test('in OpenMetrics a bucket names one that fell into it: the latest of all pro
   assert.ok(!(await metricsText(readings)).includes('decision_id'))
 })
 
-test('who asks for OpenMetrics by name gets it', async () => {
+test('answers in OpenMetrics if the request names it', async () => {
   const prometheus =
     'application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1'
   assert.equal(metricsTypeFor(prometheus), OPENMETRICS_TYPE)

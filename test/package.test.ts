@@ -53,7 +53,7 @@ test('the package, packed and installed in an empty folder', async (t) => {
     for (const text of said) assert.match(text, /^\S+ \d\S+ \(.+\)\n\n\S/)
   })
 
-  t.test('says nothing of where, when and by whom it was packed', async () => {
+  t.test('contains no trace of where, when and by which user it was packed', async () => {
     const entries = run('env', ['TZ=UTC', 'tar', '-tvf', tarball], '.').trim().split('\n')
     for (const entry of entries)
       assert.match(entry, /^-rw[x-]r-[x-]r-[x-] 0\/0 +\d+ 1985-10-26 08:15 package\//)

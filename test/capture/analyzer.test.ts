@@ -115,7 +115,7 @@ test('analyzer: every packet twice, as in a capture of two VLANs, is one finding
   }
 })
 
-test('analyzer: what comes late after the end of a connection is no news', async () => {
+test('analyzer: ignores packets after the end of a connection', async () => {
   const frames = hello().frames
   for (const end of [new Talk().close(), new Talk().reset(0), new Talk().reset(1)]) {
     assert.equal(analyze([...frames, ...end.frames, ...frames]).findings.length, 1)
@@ -296,7 +296,7 @@ const brief = (frames: readonly Buffer[]): unknown[] =>
     src,
   ])
 
-test('analyzer: QUIC, whoever is seen first, and every datagram twice', async () => {
+test('analyzer: QUIC in either packet order, every datagram twice', async () => {
   for (const source of [randomBytes(8), Buffer.alloc(0)]) {
     const all = quicConnection(randomBytes(32), randomBytes(8), source)
     const [first, second, ...rest] = all as [Datagram, Datagram, ...Datagram[]]
@@ -312,7 +312,7 @@ test('analyzer: QUIC, whoever is seen first, and every datagram twice', async ()
   }
 })
 
-test('analyzer: DTLS, whoever is seen first, among STUN, and every datagram twice', async () => {
+test('analyzer: DTLS in either packet order, among STUN, every datagram twice', async () => {
   const all = dtls(randomBytes(32))
   const stun = Buffer.from('000100002112a4420102030405060708090a0b0c', 'hex')
   const among = all.flatMap((each): Datagram[] => [[true, stun], each, [false, stun]])
@@ -369,7 +369,7 @@ test('analyzer: no capture makes it hold more than so many conversations', async
   }
 })
 
-/** The recorded connection, with all that came after the hellos. */
+/** The recorded connection, with everything after the hellos. */
 function connection(): Talk {
   const talk = new Talk().open()
   for (const { fromClient, bytes } of RECORDING.chunks) talk[fromClient ? 'client' : 'server'](bytes)

@@ -137,7 +137,7 @@ const NO_DTLS: readonly Buffer[] = [
   '16030100050100000000', // TLS
 ].map((hex) => Buffer.from(hex, 'hex'))
 
-test('dtls: what is not DTLS between its packets changes nothing', async () => {
+test('dtls: ignores other packets between those of DTLS', async () => {
   const datagrams = FLIGHTS.flat().flatMap(({ fromClient, bytes }): [boolean, Buffer][] => [
     ...NO_DTLS.flatMap((each): [boolean, Buffer][] => [
       [true, each],

@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { type Flow, FlowTable } from '../../src/capture/flow-table.ts'
 import { PacketDecoder } from '../../src/capture/packet.ts'
 
-/** Who sends a packet to whom; the last word of an address is the one that differs. */
+/** The addresses of a packet, which differ in their last word. */
 interface Sent {
   readonly from: number
   readonly fromPort: number
@@ -17,7 +17,7 @@ interface Sent {
 
 const SENT: Sent = { from: 1, fromPort: 50_000, to: 2, toPort: 443 }
 
-test('flow table: both directions are one flow, and the side says who sent', async () => {
+test('flow table: both directions are one flow, and the side tells the sender', async () => {
   for (const isIpv6 of [false, true]) {
     const table = tableOf(10)
     const flow = table.send({ ...SENT, isIpv6 })

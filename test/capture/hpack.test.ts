@@ -163,7 +163,7 @@ test('hpack: compression errors, each for good', async () => {
   }
 })
 
-test('hpack: what looks like an error and is none', async () => {
+test('hpack: accepts input that only looks invalid', async () => {
   const lists: readonly [string, readonly string[]][] = [
     ['', []],
     ['20 3fe1ff03 82', [':method', 'GET']], // two size updates, the last to the limit

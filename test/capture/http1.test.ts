@@ -33,7 +33,7 @@ const streams: readonly Stream[] = [
     rest: null,
   },
   {
-    name: 'latin1, of which 0xa0 is no blank',
+    name: 'latin1, where 0xa0 is not a blank',
     bytes: 'GET /\xfc HTTP/1.1\r\nX: \xa0\xe9\xa0\r\n\r\n',
     heads: [head('GET', '/\xfc', '11', ['X', '\xa0\xe9\xa0'])],
     rest: null,

@@ -152,10 +152,10 @@ test('packet: what carries no TCP or UDP is passed over', async () => {
   for (const [name, frame] of passed) assert.equal(decode(frame), null, name)
 })
 
-/** What is no tunnel, though it comes to the port of one; some let their inner addresses be read before that shows. */
+/** Packets to the port of a tunnel that are not tunnelled; the inner addresses of some can be read first. */
 const NO_TUNNELS: readonly (readonly [name: string, datagram: Inner])[] = [
   ...[4789, 8472, 4790, 6081, 2152].flatMap((to) =>
-    ['', '\x08', '\x30', 'a text that is no tunnel at all'].map(
+    ['', '\x08', '\x30', 'a text instead of a tunnel'].map(
       (text) => [`${JSON.stringify(text)} to ${to}`, udp(Buffer.from(text, 'latin1'), { to })] as const,
     ),
   ),
@@ -177,7 +177,7 @@ const NO_TUNNELS: readonly (readonly [name: string, datagram: Inner])[] = [
   ["GTP', which charges", udp(gtpu(V4).bytes.subarray(8).fill(0x20, 0, 1), { to: 2152 })],
 ]
 
-test('packet: a UDP packet to the port of a tunnel that is none keeps its addresses', async () => {
+test('packet: a UDP packet to the port of a tunnel keeps its addresses if it is not tunnelled', async () => {
   for (const [name, datagram] of NO_TUNNELS) {
     const expected = `10.0.0.1 > 10.0.0.2, 17: ${datagram.bytes.toString('hex')}`
     assert.equal(decode(frameOf(ipv4(datagram, ENDS))), expected, name)

@@ -172,7 +172,7 @@ test('what only looks like TLS is nothing', async () => {
 
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-/** GET / of a client that has spoken to nobody before: a preface, empty SETTINGS, and static headers. */
+/** GET / of a client on a new connection: a preface, empty SETTINGS, and static headers. */
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'
 const H2_GET = (stream: number): string => `\0\0\x03\x01\x05\0\0\0${String.fromCharCode(stream)}\x82\x84\x86`
 
@@ -285,7 +285,7 @@ function play(talk: Talk, steps: readonly Step[], size: number): Talk {
   return talk.client(HELLOS.client, size).server(HELLOS.server, size)
 }
 
-/** All that one side says, and its hello, without waiting for the other. */
+/** Everything that one side sends, and its hello, without waiting for the other. */
 function all(who: 'client' | 'server', talk: Talk, steps: readonly Step[]): Talk {
   const said = steps.filter(([speaker]) => speaker === who).map(([, bytes]) => Buffer.from(bytes, 'latin1'))
   return talk[who](Buffer.concat([...said, HELLOS[who]]))

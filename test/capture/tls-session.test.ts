@@ -385,7 +385,7 @@ test('a gap in the hello is the end', async () => {
   assert.ok(session.done)
 })
 
-test('what is not the beginning of TLS is done at once', async () => {
+test('gives up at once if the first bytes are not TLS', async () => {
   const later = tls12.chunks.filter((chunk) => chunk.fromClient).slice(1)
   for (const chunks of [later, [{ fromClient: true, bytes: Buffer.from('GET / HTTP/1.1\r\n\r\n') }]]) {
     const seen = see(chunks, tls12.keyLog)

@@ -49,7 +49,7 @@ const FIREFOX: Request = {
     ...['sec-fetch-site', 'none', 'sec-fetch-user', '?1', 'priority', 'u=0, i', 'te', 'trailers'],
   ]),
 }
-/** A Safari of a Mac: its hello is nobody's here, and nothing is known of its HTTP/2. */
+/** A Safari of a Mac: its hello and its HTTP/2 are unknown here. */
 const SAFARI: Request = {
   print: {
     ...FIREFOX.print,
@@ -144,7 +144,7 @@ const HEADER_CHANGES: readonly Change[] = [
 
 const CONNECTION_CHANGES: readonly Change[] = [
   [
-    'settings that nobody knows',
+    'unknown settings',
     print(CHROMIUM, { http2: '1:65536;2:0;4:1;6:262144|15663105|0|m,a,s,p' }),
     ['+http2-unlike', '-http2-agrees'],
   ],
@@ -207,7 +207,7 @@ test('settings of HTTP/2 that no Safari has had', async () => {
   assert.deepEqual(opened('7:1|1|0|m,a,s,p'), ['http2-disagrees'])
 })
 
-test('no post-quantum group, in a hello that is otherwise not the browser’s, is no policy of a company', async () => {
+test('a missing post-quantum group is a mark if the hello differs otherwise too', async () => {
   const unknown = { ja4: 't13d0303h2_000000000000_000000000000' as Ja4, stable: null }
   assert.deepEqual(disagreements(print(lacking(CHROMIUM, TRAIT.postQuantum), unknown)), ['version-disagrees'])
   const both = lacking(lacking(CHROMIUM, TRAIT.postQuantum), TRAIT.alps)
@@ -225,7 +225,7 @@ test('HTTP/3 is not held to what TCP and HTTP/1 would show', async () => {
   assert.ok(found.includes('stack-unknown'))
 })
 
-test('what a visitor’s settings add is no other order, and what else is not placed is none', async () => {
+test('headers that a visitor’s settings add do not change the order, nor do unplaced ones', async () => {
   const found = (name: string) =>
     marks(withHeader(CHROMIUM, name, '1', 'last')).filter((kind) => kind.startsWith('header-order'))
   for (const name of ['dnt', 'sec-gpc', 'save-data', 'x-of-an-extension'])
@@ -273,7 +273,7 @@ const BRANDS: readonly (readonly [version: number, brand: string])[] = [
   [156, '"Not:A-Brand";v="8"'],
 ]
 
-test('the brand that is none is that of the version', async () => {
+test('the placeholder brand is that of the version', async () => {
   for (const [of, brand] of BRANDS) assert.ok(!isBrandOdd(of, brand), `${of}: ${brand}`)
   const all = [...' (:-./);=?_']
     .flatMap((first) => [...' (:-./);=?_'].map((second) => `Not${first}A${second}Brand`))

@@ -13,7 +13,7 @@ import type { Print } from '../../src/fingerprint/print.ts'
 
 const knowledge = await loadKnowledge(null, null)
 
-test("no person's browser is held for anything else, whatever its version, and though nobody knows its TLS", async () => {
+test("no person's browser is misclassified, whatever its version, also with unknown TLS", async () => {
   const samples = browserSamples()
   assert.ok(samples.length > 40)
   for (const [id, userAgent] of samples) {
@@ -28,7 +28,7 @@ test("no person's browser is held for anything else, whatever its version, and t
   }
 })
 
-test('no person is held for anything else because a company turns post-quantum keys off', async () => {
+test('no person is misclassified because a company turns post-quantum keys off', async () => {
   const rows = readFileSync(new URL('recorded.jsonl', import.meta.url), 'utf8')
     .trimEnd()
     .split('\n')
@@ -81,7 +81,7 @@ test("what a page's script sends says nothing of the browser, nor of the pages a
   }
 })
 
-test('a word about an upgrade, or about being a WebView, excuses nobody', async () => {
+test('a header about an upgrade or a WebView excuses no mark', async () => {
   const view = CHROME.replace('X11; Linux x86_64', 'Linux; Android 15; Pixel 9 Build/X; wv')
   for (const [userAgent, more] of [
     [CHROME, ['Upgrade', 'websocket']],
@@ -143,7 +143,7 @@ function navigation(claim: Claim, userAgent: string): string[] {
   }
 }
 
-/** User-Agent Client Hints: the brand that is none goes with the version. */
+/** User-Agent Client Hints: the placeholder brand depends on the version. */
 function greaseBrand(version: number): string {
   const characters = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_']
   return `Not${characters[version % 11]}A${characters[(version + 1) % 11]}Brand`

@@ -145,7 +145,7 @@ test('who is called like a known program is called so, and no agent for that', a
   ])
   assert.deepEqual(facts(judged({ userAgent: 'AcmeSDK/1', headers: agent })), ['agent', 'acme', 'acme'])
   assert.deepEqual(facts(judged({ userAgent: 'other/1.0', headers: agent })), ['agent', 'made', 'made'])
-  // One that nobody else has is worth more than a name.
+  // A fingerprint of one owner weighs more than a name.
   const helper = { userAgent: 'acme/1.0', headers: ['x-helper', 'one'] }
   assert.deepEqual(facts(judged(helper)), ['agent', 'helper', 'helper'])
   assert.deepEqual(facts(judged({ userAgent: 'wcurl/1.0', ja4: UNKNOWN_JA4 })), ['automation', 'wcurl', null])
@@ -182,7 +182,7 @@ test('the User-Agent names before a header does', async () => {
   assert.equal(named({ headers: ['x-kit', 'b1'] }), 'kit-b')
 })
 
-test('a family is named only where nobody of it is', async () => {
+test('a family is named only if none of its members is', async () => {
   const family = ['X-Made-With', 'a generator']
   assert.equal(named({ userAgent: 'thing/1', headers: family }), 'made')
   assert.equal(named({ userAgent: 'AcmeSDK/1.0', headers: family }), 'acme')
@@ -192,7 +192,7 @@ test('a family is named only where nobody of it is', async () => {
   assert.equal(named({ userAgent: 'MadeSDK/1.0', headers: ['x-helper', 'one'] }), 'helper')
 })
 
-test('an agent that was named on a connection is it for all that follows', async () => {
+test('an agent named on a connection stays its agent', async () => {
   const conduct = new Conduct()
   assert.equal(judged({ userAgent: 'curl/8.0', ja4: CURL_JA4, conduct }).kind, 'automation')
   judged({ userAgent: 'AcmeSDK/1.0', ja4: CURL_JA4, conduct })
@@ -241,7 +241,7 @@ test('what a browser is denied by on a connection is not said of another program
   for (const kind of denied) assert.doesNotMatch(detail(later.evidence, kind)!, /to cURL, but|match cURL/)
 })
 
-test('a hello that is nearly one program’s names it, where nobody says anything', async () => {
+test('a hello close to one program names it if nothing else does', async () => {
   assert.equal(named({ ja4: CURL_JA4 }), 'curl', '90 %')
   assert.equal(named({ ja4: NODE_JA4 }), null, '89 %')
   assert.equal(named({ ja4: UNKNOWN_JA4 }), null)
@@ -253,10 +253,10 @@ test('a browser is never the name of an agent', async () => {
   assert.deepEqual(facts(verdict), ['agent', null, null])
 })
 
-test('who says to be a browser, and shows nothing that contradicts it, is at worst unknown', async () => {
+test('a claimed browser without contradictions is at worst unknown', async () => {
   const odd = judged({ userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: CHROME_HTTP2 })
   assert.ok(odd.evidence.some(({ kind }) => kind === 'stack-unlike'))
-  assert.deepEqual(facts(odd), ['unknown', 'chrome', null], 'what nobody knows contradicts nothing')
+  assert.deepEqual(facts(odd), ['unknown', 'chrome', null], 'the unknown contradicts nothing')
   const soft = { userAgent: CHROME_USER_AGENT, ja4: UNKNOWN_JA4, http2: UNKNOWN_HTTP2 }
   assert.equal(judged(soft).kind, 'unknown', 'one soft disagreement')
   const ja4 = UNKNOWN_JA4.replace('h2', 'h1')
@@ -268,7 +268,7 @@ test('who says to be a browser, and shows nothing that contradicts it, is at wor
   )
 })
 
-test('who has a browser’s TLS, and shows nothing that contradicts it, is a person to us', async () => {
+test('a client with a browser’s TLS and no contradictions is a person', async () => {
   const said = { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: UNKNOWN_HTTP2 }
   const by = knowledge({ weights: { ...WEIGHTS, 'http2-unlike': [5, 0, -4] } })
   const { kind, confidence, evidence } = judged(said, by)
@@ -284,7 +284,7 @@ test('of who is unknown nothing is sure', async () => {
   assert.deepEqual([judged(said).kind, judged(said).confidence], ['unknown', 0])
 })
 
-test('who says to be a browser is unknown where there is doubt left', async () => {
+test('a claimed browser is unknown if doubt remains', async () => {
   const weights = { ...WEIGHTS, 'stack-disagrees': [1.5, 0, -1] as const }
   const verdict = judged({ userAgent: CHROME_USER_AGENT, ja4: CURL_JA4 }, knowledge({ weights }))
   assert.ok(verdict.evidence.some(({ kind }) => kind === 'stack-disagrees'))
@@ -647,7 +647,7 @@ test('cookies, and what else is not the order of headers, are left out where the
   assert.ok(!found(`po11nn142a00_aaaaaaaaaaab_${NONE}`).includes('headers-of-agents'))
 })
 
-test('cookies say who it is where a signature has them, whoever came before', async () => {
+test('cookies of a signature name the client, whatever came before', async () => {
   const own = knowledge()
   const found = (cookies: string) => {
     const ja4h = `ge11cn110000_dddddddddddd_${cookies}`
@@ -665,7 +665,7 @@ test('an order of headers that agents share with others says so, and who they ar
     detail(evidence, 'headers-shared'),
     'agents and other programs send headers in this order: Acme SDK 75 %, cURL 25 %',
   )
-  assert.equal(software, null, 'nobody has nearly all of it')
+  assert.equal(software, null, 'no owner has nearly all of it')
 })
 
 test('of those who share an order of headers, the hello tells', async () => {
@@ -680,7 +680,7 @@ test('few headers are what a library sends: they name it, where nothing is said,
   assert.deepEqual(kindsOf({ ja4h: SHORT_JA4H }), kindsOf({}))
 })
 
-test('nobody’s order of headers is held against a browser, nor taken from a hop, nor missed', async () => {
+test('an unknown order of headers counts neither against a browser nor behind a hop', async () => {
   for (const ja4h of [AGENT_JA4H, SHARED_JA4H]) {
     for (const said of [
       { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, ja4h },
@@ -699,7 +699,7 @@ test('the same order of headers with other cookies is the same verdict', async (
   assert.equal(verdict('111111111111_222222222222'), verdict('111111111111_333333333333'))
 })
 
-test('a certificate that is known names who has it, but for browsers', async () => {
+test('a known certificate names its owner, except for browsers', async () => {
   const { kind, software, evidence } = judged({ ja4x: AGENT_JA4X })
   assert.deepEqual([kind, software?.id], ['agent', 'acme'])
   assert.equal(
@@ -713,7 +713,7 @@ test('a certificate that is known names who has it, but for browsers', async () 
     assert.deepEqual(judged({ userAgent: 'Plain/3', ja4x }), judged({ userAgent: 'Plain/3' }))
 })
 
-test('a fingerprint that was decided to be an agent’s makes whoever has it that agent', async () => {
+test('a client with a decisive fingerprint is classified as its agent', async () => {
   const own = decided()
   const [ja4, ja4h, ja4x] = [UNKNOWN_JA4, COOKIE_JA4H.replace('*', '111111111111'), AGENT_JA4X]
   for (const said of [
@@ -744,7 +744,7 @@ test('of a JA4H it can be decided without its cookies', async () => {
     assert.equal(judged({ ja4h: SHORT_JA4H.replace(NONE, cookies) }, own).agent?.id, 'mine')
 })
 
-test('whoever names an agent is that one, whatever was decided, and the evidence says both', async () => {
+test('a named agent wins over a decisive fingerprint, and the evidence has both', async () => {
   const own = decided()
   const verdict = judged({ ja4: UNKNOWN_JA4, userAgent: 'HelperBot/1' }, own)
   assert.deepEqual(facts(verdict), ['agent', 'helper', 'helper'])
@@ -764,7 +764,7 @@ test('what was decided to be of several agents is an agent’s and names none; t
   assert.equal(judged({ ja4: UNKNOWN_JA4 }, theirs).agent?.id, 'yours')
 })
 
-test('what was decided is held against nobody who says to be a browser, and shows nothing else that denies it', async () => {
+test('a decisive fingerprint alone does not count against a claimed browser', async () => {
   const own = decided([{ ja4: CHROME_JA4, decisive: true }])
   const person = { userAgent: CHROME_USER_AGENT, ja4: CHROME_JA4, http2: CHROME_HTTP2 }
   const held = judged(person, own)
@@ -775,7 +775,7 @@ test('what was decided is held against nobody who says to be a browser, and show
   assert.deepEqual(facts(judged(spoofed, decided())), ['agent', 'mine', 'mine'])
 })
 
-test('nobody but an agent is decided on', async () => {
+test('only fingerprints of agents are decisive', async () => {
   const decisive = { ja4: UNKNOWN_JA4, decisive: true }
   const list = [...LIST, ...parseSoftwareList([software('cli', 'CLI', { kind: 'tool' }, [decisive])])]
   const said = { ja4: UNKNOWN_JA4 }
@@ -784,7 +784,7 @@ test('nobody but an agent is decided on', async () => {
   assert.notEqual(kind, 'agent')
 })
 
-test('what we answered tells those apart who share a hello, and nobody else', async () => {
+test('our answer distinguishes clients that share a hello, and no others', async () => {
   const [fast, slow, other] = [
     't130200_1301_234ea6891581',
     't130300_1302_234ea6891581',
@@ -802,13 +802,13 @@ test('what we answered tells those apart who share a hello, and nobody else', as
     const { evidence } = judged({ ja4: CURL_JA4, ja4s }, own)
     return detail(evidence, 'stack-of-libraries')?.split(': ')[1]
   }
-  assert.equal(shares(fast!), 'One 91 %, Published 9 %', 'of whom none was seen is not left out')
+  assert.equal(shares(fast!), 'One 91 %, Published 9 %', 'an owner without observations is included')
   assert.equal(shares(slow!), 'Two 91 %, Published 9 %')
   for (const unseen of [other!, null]) assert.equal(shares(unseen), 'One 48 %, Two 48 %, Published 5 %')
   assert.equal(judged({ ja4: CURL_JA4, ja4s: fast! }, own).software?.id, 'one')
 })
 
-test('nobody is a person for whom no part of his TLS speaks', async () => {
+test('a client is no person without support from its TLS', async () => {
   const trusting = knowledge({ weights: { 'names-browser': [-1, -2, 4] } })
   const kind = (ja4: string | null) => judged({ userAgent: CHROME_USER_AGENT, ja4 }, trusting).kind
   assert.equal(kind(UNKNOWN_JA4), 'unknown')
@@ -816,7 +816,7 @@ test('nobody is a person for whom no part of his TLS speaks', async () => {
   assert.equal(kind(null), 'human')
 })
 
-test('who asks for pages as browsers do, and is none, is seen', async () => {
+test('recognises a program that requests pages like a browser', async () => {
   const asks = (userAgent: string, accept: string) =>
     kindsOf({ userAgent, headers: ['accept', accept] }).includes('accepts-pages')
   assert.ok(asks('curl/8.0', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'))
@@ -825,7 +825,7 @@ test('who asks for pages as browsers do, and is none, is seen', async () => {
   assert.ok(!asks('Plain/3', 'text/html,application/xhtml+xml,*/*;q=0.8'))
 })
 
-test('what a connection was held for last holds only while all of it is the same', async () => {
+test('the last verdict of a connection is used only while everything stays the same', async () => {
   const conduct = new Conduct()
   const quiet = { userAgent: 'thing/1', ja4: CURL_JA4, conduct }
   const first = judged(quiet)
@@ -845,7 +845,7 @@ test('what a connection was held for last holds only while all of it is the same
   assert.notDeepEqual(judged(quiet, other), first)
 })
 
-/** With an agent of whom it was decided what it has, and with another, if that has anything. */
+/** With an agent with a decisive fingerprint, and optionally with another agent. */
 function decided(mine: readonly object[] = DECIDED, yours: readonly object[] = []): Knowledge {
   const agent = { kind: 'agent', category: 'custom' }
   const list = [software('mine', 'Mine', agent, mine)]
@@ -892,7 +892,7 @@ function withoutCookies(ja4h: string): string {
   return ja4h.replace(NONE, '*_*')
 }
 
-/** Who is named, if anybody is. */
+/** The named software, if any. */
 function named(said: Said): string | null {
   return judged(said).software?.id ?? null
 }

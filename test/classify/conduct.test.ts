@@ -53,10 +53,10 @@ const CASES: readonly (readonly [what: string, asked: readonly Asked[], kinds: r
   ['a sitemap', [['/'], ['/sitemap.xml'], ['/']], ['asks-sitemap']],
   ['links of a page', [['/'], ['/b', ...REFERER], ['/c', ...REFERER], ['/d', ...REFERER]], ['crawls']],
   ['pages without a referer', [['/'], ['/b'], ['/c'], ['/d']], []],
-  ['robots.txt is no page', [['/robots.txt'], ['/b', ...REFERER], ['/c', ...REFERER]], ['robots-first']],
+  ['robots.txt is not a page', [['/robots.txt'], ['/b', ...REFERER], ['/c', ...REFERER]], ['robots-first']],
   ['a page and its parts', [['/'], ['/site.css', ...REFERER], ['/b', ...REFERER]], ['loads-parts']],
   [
-    'links, and all that belongs to them',
+    'links, and everything that belongs to them',
     [
       ['/b', ...REFERER],
       ['/c.js', ...REFERER],
@@ -89,7 +89,7 @@ test('a connection on its own is a client of its own', async () => {
   assert.deepEqual(shownBy({ conduct: new Conduct(), isPerson: false }, [['/']]), [])
 })
 
-test('nobody is named before anything was read', async () => {
+test('names no software before anything was read', async () => {
   assert.equal(new Conduct().agent, null)
 })
 
@@ -108,7 +108,7 @@ test('and not of others: of another address, another TLS, another program', asyn
   assert.deepEqual(shownBy(visitor({ traffic, userAgent: 'thing/1.0' }), [['/']]), [])
 })
 
-test('where there is no hello, who says the same is one client', async () => {
+test('without a hello, equal headers are one client', async () => {
   const traffic = new Traffic()
   shownBy(visitor({ traffic, hello: null }), pages(30))
   assert.deepEqual(shownBy(visitor({ traffic, hello: null }), [['/']]), ['asks-broadly', 'asks-fast'])
@@ -145,7 +145,7 @@ test('a person whose browser has loaded on this connection what belongs to pages
   assert.deepEqual(seen, ['loads-parts'])
 })
 
-test('a person who has all parts of the pages by now, and whose pages run scripts', async () => {
+test('a person with everything in the cache, on pages with scripts', async () => {
   const traffic = new Traffic()
   const visit = visitor({ traffic, isPerson: true })
   for (const page of pages(60, NAVIGATION))
@@ -157,7 +157,7 @@ test("a page's script that asks for much and often", async () => {
   assert.deepEqual(shownBy(visit, pages(500, OF_SCRIPT)), [])
 })
 
-test('what a browser fetches before anybody wants it', async () => {
+test('what a browser prefetches', async () => {
   const visit = visitor({ traffic: new Traffic(), isPerson: true })
   assert.deepEqual(shownBy(visit, pages(60, [...NAVIGATION, 'sec-purpose', 'prefetch'])), [])
 })
@@ -191,13 +191,13 @@ test('a person is not held to what a program does behind the same address by the
   )
 })
 
-test('who says to be a browser and opens page after page without anything that belongs to them', async () => {
+test('a claimed browser that opens pages without their parts', async () => {
   const traffic = new Traffic()
   const seen = shownBy(visitor({ traffic, isPerson: true }), pages(60, NAVIGATION))
   assert.deepEqual(seen, ['asks-broadly', 'asks-fast'])
 })
 
-test('one TLS that nobody is known to have, from many addresses', async () => {
+test('one unknown TLS from many addresses', async () => {
   const traffic = new Traffic()
   const swarm = (i: number, isStrange = true) =>
     visitor({ traffic, network: `198.51.100.${i}`, isStrange, isPerson: i % 2 === 0 })
@@ -208,7 +208,7 @@ test('one TLS that nobody is known to have, from many addresses', async () => {
   assert.deepEqual(shownBy(swarm(103, false), [['/']]), [], 'whose TLS is known')
 })
 
-test('the next version of a browser, which nobody knows yet, loads what belongs to pages', async () => {
+test('an unknown new version of a browser loads the parts of pages', async () => {
   const traffic = new Traffic()
   for (let i = 0; i < 90; i++)
     shownBy(visitor({ traffic, network: `198.51.100.${i}`, isStrange: true, isPerson: true }), [
@@ -225,7 +225,7 @@ test('an app that shows pages as a browser does, and says that it is another pro
   assert.deepEqual(shownBy(app, [['/']]), ['loads-parts'])
 })
 
-test('a TLS that somebody is known to have says nothing of others who have it', async () => {
+test('a known TLS says nothing about other clients with it', async () => {
   const traffic = new Traffic()
   for (let i = 0; i < 90; i++)
     shownBy(visitor({ traffic, network: `198.51.100.${i}`, isStrange: false }), [[`/page/${i}`]])
@@ -245,7 +245,7 @@ interface Who {
   readonly network?: string
   readonly hello?: string | null
   readonly userAgent?: string | null
-  /** Nobody is known to have its TLS. */
+  /** With unknown TLS. */
   readonly isStrange?: boolean
   readonly isPerson?: boolean
 }

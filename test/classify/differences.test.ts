@@ -23,7 +23,7 @@ const PEOPLE = new PeopleShown([
   row(PAGE, { method: 'POST' }),
 ])
 
-test('what people have shown is no difference, nor are cookies, names of scripts or platforms', async () => {
+test('ignores what people sent, cookies, and names of scripts and platforms', async () => {
   for (const headers of [
     PAGE,
     [...PAGE, ['x-of-a-script', '1'], ['referer', 'https://a.test/']],
@@ -53,11 +53,11 @@ test('a header that people did not always send is not missing', async () => {
   assert.deepEqual(PEOPLE.differencesOf(row(without(PAGE, 'accept'))), ['header missing'])
 })
 
-test('what no person was recorded to ask for so is not held against anybody', async () => {
+test('ignores requests of a kind that was never recorded', async () => {
   assert.deepEqual(PEOPLE.differencesOf(row(without(SCRIPT, 'accept-language'))), [])
 })
 
-test('there is nothing to compare with where nobody was recorded with that version', async () => {
+test('finds nothing without a recording of that version', async () => {
   const older = changed(PAGE, 'user-agent', CHROME.replace('156', '147'))
   assert.equal(PEOPLE.differencesOf(row(older, { ja4: OTHER_JA4 })), null)
   assert.equal(new PeopleShown([]).differencesOf(row(PAGE)), null)

@@ -162,7 +162,7 @@ test('a client is named by its id, its name or an alias, however they are writte
     assert.ok(judgeRow(KNOWLEDGE, row(client, ['AcmeSDK/1.0']))!.isNamed, client)
   for (const client of ['acm', 'acme-2', 'sdk'])
     assert.ok(!judgeRow(KNOWLEDGE, row(client, ['AcmeSDK/1.0']))!.isNamed, client)
-  assert.ok(!judgeRow(KNOWLEDGE, row('acme', ['thing/1']))!.isNamed, 'nobody is named')
+  assert.ok(!judgeRow(KNOWLEDGE, row('acme', ['thing/1']))!.isNamed, 'it is not named')
 })
 
 test('whether a client says its name has nothing to do with whether it is known', async () => {

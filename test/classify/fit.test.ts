@@ -15,7 +15,7 @@ const TRUE: Readonly<Partial<Record<EvidenceKind, readonly [number, number, numb
 }
 const KINDS = Object.keys(TRUE) as EvidenceKind[]
 const BIAS = [0.2, -0.4, 0.2]
-/** All that can be seen, as often as the true weights say for each class: no chance is in it. */
+/** Every observation, as often as the true weights give for each class, without chance. */
 const GENERATED = allSubsets(KINDS).flatMap((kinds) => {
   const odds = probabilitiesOf(kinds)
   return CLASSES.map((truth, c): Example => ({ marks: marksOf(kinds), truth, weight: 100 * odds[c]! }))
@@ -40,7 +40,7 @@ test('what was never seen weighs what is expected of it', async () => {
   const at = (kind: EvidenceKind) => kinds[EVIDENCE_KINDS.indexOf(kind)]!
   assertAlike(bias, [0, 0, 0], 'bias')
   const [agent, automation, human] = at('agent-card') as [number, number, number]
-  assert.ok(agent > automation && agent > human, 'who says to be an agent is one')
+  assert.ok(agent > automation && agent > human, 'a claimed agent is one')
   const tool = at('names-tool') as [number, number, number]
   assert.ok(tool[1] > tool[0] && tool[1] > tool[2])
   const soft = at('http1-only')[2]!
@@ -60,7 +60,7 @@ test('what was never seen weighs what is expected of it', async () => {
   assert.deepEqual(at('loads-parts'), [0, 0, 0])
 })
 
-test('what is the browser’s own speaks for nobody who says to be one against a person', async () => {
+test('a browser’s own traits do not count against a person', async () => {
   const driven = marksOf(['names-browser', 'stack-agrees', 'header-order-agrees'])
   const { kinds } = fitWeights([{ marks: driven, truth: 'agent', weight: 100 }], 0.05)
   for (const kind of ['stack-agrees', 'http2-agrees', 'header-order-agrees'] as const) {
@@ -119,7 +119,7 @@ test('guesses that are worse where they are surer are taken together', async () 
   assert.deepEqual(fitCalibration([]), [])
 })
 
-test('nobody is sure, however often he was right', async () => {
+test('confidence stays below 1, however often it was right', async () => {
   const guesses = Array.from({ length: 5000 }, () => ({ probability: 1, isRight: true, weight: 1 }))
   for (const { right } of fitCalibration(guesses)) assert.ok(right < 1)
 })

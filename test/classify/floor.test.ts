@@ -10,7 +10,7 @@ import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 
 /**
  * Below these the verdicts are worse than they have been: shares of a label's connections, so little less than what was
- * measured that one connection more that is misjudged shows. A change that betters one may raise it.
+ * measured that one more misjudged connection shows. A change that betters one may raise it.
  */
 interface Floors {
   readonly people: {

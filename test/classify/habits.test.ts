@@ -21,7 +21,7 @@ const ROWS: readonly CorpusRow[] = readFileSync('test/classify/recorded.jsonl', 
   .split('\n')
   .map((line) => parseCorpusRow(JSON.parse(line)))
 const LIBRARY = ROWS.find(({ client }) => client === 'python-requests')!
-/** Of a program whose TLS nobody is known to have. */
+/** Of a program with unknown TLS. */
 const STRANGE: ConnectionPrint = {
   ...LIBRARY.print,
   ja4: 't13d0707h2_000000000001_000000000002' as Ja4,
@@ -34,7 +34,7 @@ const TOOLS = ROWS.filter(
 )
 const PEOPLE = ROWS.filter(({ label, requests }) => label === 'human-browser' && requests.length > 0)
 
-test('nobody is held for less of a person because of a program with the same browser at the same address', async () => {
+test('a person is not affected by a program with the same browser at the same address', async () => {
   for (const row of PEOPLE) {
     const traffic = new Traffic()
     crawlAs(row, traffic)
@@ -42,7 +42,7 @@ test('nobody is held for less of a person because of a program with the same bro
   }
 })
 
-test('however much it asks for, who says to be a browser is no program for that alone', async () => {
+test('many requests alone do not make a claimed browser a program', async () => {
   for (const row of PEOPLE) {
     const { kind, evidence } = crawlAs(row, new Traffic())
     assert.ok(kind === 'human' || kind === 'unknown', `${row.id}: ${kind}`)
@@ -50,7 +50,7 @@ test('however much it asks for, who says to be a browser is no program for that 
   }
 })
 
-test('a library that nobody can name is an agent by what it does', async () => {
+test('an unknown library is an agent by its conduct', async () => {
   const row = LIBRARY
   const conduct = new Conduct(new Traffic(), NETWORK)
   assert.equal(judge(row, conduct, '/', []).kind, 'automation')
@@ -59,7 +59,7 @@ test('a library that nobody can name is an agent by what it does', async () => {
   assert.equal(judge(row, conduct, '/c', []).kind, 'agent')
 })
 
-test('a library or tool that looks at a sitemap is none for that', async () => {
+test('a library or tool is not an agent because it reads a sitemap', async () => {
   assert.ok(TOOLS.length > 30)
   for (const row of TOOLS) {
     for (const print of [row.print, { ...row.print, ja4: STRANGE.ja4, stable: STRANGE.stable }]) {
@@ -86,7 +86,7 @@ test('a person who reads with a text browser crawls not', async () => {
   }
 })
 
-test('an app of its own makers is no agent, however much its users do', async () => {
+test('an app of its own makers is not an agent, however active its users are', async () => {
   const traffic = new Traffic()
   let last: Verdict | null = null
   for (let user = 0; user < 60; user++) {

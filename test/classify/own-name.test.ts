@@ -24,13 +24,13 @@ test('a client says its name in its User-Agent, in another header, or in the nam
     ['unit-llm', 'User-Agent', 'ai/7 ai-sdk/provider-utils/4'],
     ['qwen-code-cli', 'User-Agent', 'QwenCode/0.15 (linux)'],
     ['mcp-sdk', 'mcp-session-id', 'x'],
-    ['nobody-knows-it', 'User-Agent', 'nobody-knows-it/1.0'],
-    ['nobody-knows-it', 'User-Agent', 'NobodyKnowsIt/1.0'],
+    ['not-known-yet', 'User-Agent', 'not-known-yet/1.0'],
+    ['not-known-yet', 'User-Agent', 'NotKnownYet/1.0'],
   ] as const)
     assert.ok(BOOK.namesItself(row(client, [[name, value]])), `${client} ${name}: ${value}`)
 })
 
-test('what is no name of its own, or is the server, names nobody', async () => {
+test('a common word or the name of the server names no client', async () => {
   for (const [client, name, value] of [
     ['acme', 'User-Agent', 'node'],
     ['acme', 'User-Agent', 'Pacme/1.0'],
@@ -58,7 +58,7 @@ test('a client is called by its id, its name or an alias', async () => {
   for (const client of ['acme-sdk-js', 'Acme TypeScript SDK', 'ACME', '@acme-ai/sdk'])
     assert.ok(BOOK.isCalled('acme-sdk-js', client), client)
   for (const client of ['acm', 'sdk', 'qwen-code']) assert.ok(!BOOK.isCalled('acme-sdk-js', client), client)
-  assert.ok(!BOOK.isCalled('nobody', 'acme'))
+  assert.ok(!BOOK.isCalled('unknown', 'acme'))
 })
 
 function agent(id: string, name: string, aliases: readonly string[]): object {

@@ -23,7 +23,7 @@ const SCRATCH = new Scratch()
 const NOW_MS = Date.UTC(2026, 10, 21, 12)
 const CURL = 't13d3112h2_e8f1e7e78f70_b26ce05bbdd6'
 const OWN_JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
-/** Of the next version of what has that one. */
+/** Of the next version of its owner. */
 const NEXT_JA4 = 't13d1517h2_8daaf6152771_b6f405a00624'
 const CHROME =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
@@ -88,7 +88,7 @@ test('without proofs a verdict is the very one that it is without', async () => 
   assert.equal(judged({ userAgent: 'Shopper/1', conduct, proofs: NO_PROOFS }), verdict)
 })
 
-test('who has signed is that agent, whatever he says and looks like', async () => {
+test('a signer is that agent, whatever it claims and looks like', async () => {
   for (const userAgent of ['Shopper/1', CHROME, 'curl/8.5.0', 'Unheard/1', '', 'x'.repeat(5000)]) {
     const verdict = judged({ userAgent, proofs: SIGNED })
     assert.deepEqual([verdict.kind, verdict.agent?.id, verdict.software?.id], ['agent', 'shopper', 'shopper'])
@@ -105,18 +105,18 @@ test('who has signed is that agent, whatever he says and looks like', async () =
   }
 })
 
-test('of several agents with one key it is the one it says to be', async () => {
+test('of several agents with one key, the claimed one is proven', async () => {
   assert.equal(judged({ userAgent: 'Buyer/2', proofs: SIGNED }).agent!.id, 'buyer')
   assert.deepEqual(judged({ userAgent: 'Buyer/2', proofs: SIGNED }).conflicts, [])
 })
 
-test('who signs as one and says to be another is the one that has signed, and it is told', async () => {
+test('a signer that claims another agent is the signer, and the conflict is reported', async () => {
   const verdict = judged({ userAgent: 'Bot/1', proofs: SIGNED })
   assert.deepEqual([verdict.agent?.id, verdict.conflicts], ['shopper', ['signed-as-another']])
   assert.match(detail(verdict, 'signed-as-another'), /claims to be Bot, but https:\/\/shopper\.test signed/)
 })
 
-test('a vendor that signs for another of his agents, of which no key is known, is no other', async () => {
+test('a vendor may sign for another of its agents without a known key', async () => {
   const proofs = signed('https://seller.test')
   const teller = judged({ userAgent: 'Teller/1', proofs })
   assert.deepEqual([teller.agent?.id, teller.conflicts], ['seller', []])
@@ -124,7 +124,7 @@ test('a vendor that signs for another of his agents, of which no key is known, i
     assert.deepEqual(judged({ userAgent, proofs }).conflicts, ['signed-as-another'], userAgent)
 })
 
-test('who is in no list has proven who he is, and is no agent of the list', async () => {
+test('an unlisted signer is proven, but is not a known agent', async () => {
   const stranger = signed('https://stranger.test')
   const verdict = judged({ userAgent: 'Unheard/1', proofs: stranger })
   assert.deepEqual([verdict.kind, verdict.agent, verdict.software], ['agent', null, null])
@@ -145,7 +145,7 @@ test('a proven agent with the fingerprint of something else keeps the proof, and
   for (const ja4 of [OWN_JA4, NEXT_JA4, 't13d0000h2_000000000000_000000000000'])
     assert.deepEqual(judged({ userAgent: 'Shopper/1', ja4, proofs: SIGNED }).conflicts, [], ja4)
   const unknown = judged({ userAgent: 'Buyer/1', ja4: CURL, proofs: SIGNED })
-  assert.deepEqual(unknown.conflicts, [], 'nobody knows what Buyer is made with')
+  assert.deepEqual(unknown.conflicts, [], 'the software of Buyer is unknown')
 })
 
 test('a proven agent from elsewhere than is published keeps the proof, and it is told', async () => {
@@ -159,7 +159,7 @@ test('a proven agent from elsewhere than is published keeps the proof, and it is
   }
 })
 
-test('who signs as a listed agent pretends to be no browser, whatever his User-Agent; who is in no list may', async () => {
+test('a listed signer never counts as a spoofed browser; an unlisted one may', async () => {
   const pretending = { userAgent: CHROME, ja4: CURL }
   assert.deepEqual(judged({ ...pretending, proofs: NO_PROOFS }).conflicts, ['spoofed-browser'])
   const signer = judged({ ...pretending, proofs: signed('https://both.test') })
@@ -189,7 +189,7 @@ test('where a proven agent is, is told once, by the best that is known of it', a
     }
 })
 
-test('a name of the vendor outdoes his list, and his list a name that is none of his', async () => {
+test('a host name of the vendor outweighs its list, and the list another name', async () => {
   const told = (address: string, hosts: readonly string[]) => {
     const { proof, conflicts } = judged({ userAgent: 'Both/1', address, proofs: at({ hosts }) })
     return [proof?.method ?? null, ...conflicts]
@@ -200,7 +200,7 @@ test('a name of the vendor outdoes his list, and his list a name that is none of
   assert.deepEqual(told(PUBLIC, []), [null, 'host-foreign', 'address-foreign'])
 })
 
-test('who signs as nobody we know gains nothing from addresses of whom he names', async () => {
+test('an unknown signer gains nothing from addresses of the agent it names', async () => {
   const { signature } = signed('https://stranger.test')
   const { places } = at({ hosts: ['a.both.test'] })
   const verdict = judged({ userAgent: 'Both/1', address: '203.0.113.9', proofs: { signature, places } })
@@ -208,7 +208,7 @@ test('who signs as nobody we know gains nothing from addresses of whom he names'
   assert.deepEqual(verdict.conflicts, ['signed-as-another'])
 })
 
-test('but of whom nobody knows a key, his address proves him, whoever has signed', async () => {
+test('an agent without a known key is proven by its address, whatever the signature', async () => {
   const { signature } = signed('https://keys.bot.test')
   const { places } = at({ hosts: ['a.bot.example'] })
   const proven = judged({ userAgent: 'Bot/1', address: PUBLIC, proofs: { signature, places } })
@@ -241,7 +241,7 @@ test('a signature that does not hold proves nothing, and takes nothing but the g
   assert.equal(later.evidence[0]!.kind, 'signature-unchecked')
 })
 
-test('a host name proves who claims to be that agent, by whole labels, and nobody else', async () => {
+test('a host name proves only the claimed agent, by whole labels', async () => {
   const table: readonly (readonly [host: string | null, expected: string])[] = [
     ['a-1.crawl.bot.test', 'host-proven'],
     ['bot.example', 'host-proven'],

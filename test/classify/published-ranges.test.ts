@@ -73,7 +73,7 @@ test('20,000 ranges are a list', async () => {
   assert.equal(agent({ ...GOOD, prefixes: many(20_000) }).verification.ranges?.prefixes.length, 20_000)
 })
 
-test('nobody but agents has a list', async () => {
+test('only agents have a list', async () => {
   for (const kind of [{ kind: 'tool' }, { kind: 'browser', engine: 'blink' }]) {
     const parse = () => parseSoftware({ id: 'x', name: 'X', ...kind, verification: { ranges: GOOD } })
     assert.throws(parse, /software "x": verification\.ranges: is allowed only for agents/)

@@ -5,7 +5,7 @@ import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 import type { ConnectionPrint } from '../../src/fingerprint/print.ts'
 
 /**
- * What SDKs, frameworks and MCP clients send that name themselves, on a stack that nobody knows: by public source code,
+ * What SDKs, frameworks and MCP clients send that name themselves, on an unknown stack: by public source code,
  * see where each signature says it is from. Full User-Agents alone are in user-agents.json.
  */
 const CLIENTS: readonly (readonly [headers: Headers, id: string, category: string])[] = [
@@ -51,7 +51,7 @@ const CLIENTS: readonly (readonly [headers: Headers, id: string, category: strin
     'claude-code',
     'orchestrator',
   ],
-  // Who says more than the SDK is named before it.
+  // A client that names more than the SDK is named first.
   [
     { 'user-agent': 'Agents/Python 0.2.3', 'x-stainless-lang': 'python' },
     'openai-agents-sdk',
@@ -63,7 +63,7 @@ const CLIENTS: readonly (readonly [headers: Headers, id: string, category: strin
     'llm-sdk',
   ],
   [{ 'user-agent': 'node', 'x-stainless-lang': 'js', 'x-title': 'Kilo Code' }, 'kilo-code', 'orchestrator'],
-  // An SDK of a known generator, by somebody nobody knows.
+  // An SDK of a known generator, by an unknown author.
   [{ 'user-agent': 'AsyncAcme/Python 0.1.0', 'x-stainless-lang': 'python' }, 'stainless-sdk', 'llm-sdk'],
   [
     { 'user-agent': 'acme/0.1.0', 'x-fern-language': 'Python', 'x-fern-sdk-name': 'acme' },
@@ -88,7 +88,7 @@ test('who names itself is called so, and an agent', async () => {
   }
 })
 
-test('an SDK for an interface of any sort is no agent for its generator', async () => {
+test('an SDK is not an agent because of its generator', async () => {
   const { kind, software } = verdictOf({
     'user-agent': 'speakeasy-sdk/python 0.1.3 2.721.3 1.0.0 griddy-nfl',
     accept: 'application/json',

@@ -30,7 +30,7 @@ const B = '8daaf6152771'
 const C = 'cb7bf5808d99'
 const CHROME = `${A}_${B}_${C}`
 
-test('who has a fingerprint, most observed first', async () => {
+test('the owners of a fingerprint, most observed first', async () => {
   const index = indexOf([
     ja4(CHROME, 3, 10),
     ja4(CHROME, 1, 20),
@@ -134,7 +134,7 @@ test('what can stand in a fingerprint', async () => {
   }
 })
 
-test('what is no fingerprint is nobody’s', async () => {
+test('an invalid fingerprint has no owner', async () => {
   const index = indexOf([ja4(CHROME, 1, 1), ja4(`*_${B}_*`, 1, 1)])
   const wrong = [
     '',
@@ -178,7 +178,7 @@ test('what cannot be indexed is named', async () => {
     assert.throws(() => indexOf([ja4(CHROME, 1, 1), signature]), isFault('SIGNATURES_NOT_INDEXED', what))
 })
 
-test('an empty index has nobody', async () => {
+test('an empty index has no owners', async () => {
   const index = indexOf([])
   assert.equal(index.count, 0)
   assert.equal(index.softwareCount, 0)

@@ -124,7 +124,7 @@ const INVALID: readonly (readonly [FingerprintType, string])[] = [
   ['stable', 'gs1-t14i440200-0123456789ab-cdef01234567'],
 ]
 
-test('what is never written is no fingerprint', async () => {
+test('refuses fingerprints that no program writes', async () => {
   for (const [type, value] of VALID) assert.ok(isFingerprint(type, value), value)
   for (const [type, value] of INVALID) assert.ok(!isFingerprint(type, value), value)
 })

@@ -91,7 +91,7 @@ test('a list of addresses that several have stands with one of them', async () =
 test('a whole User-Agent names the entry it is of, and no other comes before it', async () => {
   const index = new UserAgentIndex(all)
   const wrong = samples
-    .map(([id, text]) => [id, index.claim(text).software?.id ?? 'nobody', text])
+    .map(([id, text]) => [id, index.claim(text).software?.id ?? 'none', text])
     .filter(([id, named]) => id !== named)
   assert.deepEqual(wrong, [])
 })
@@ -124,7 +124,7 @@ test('the names that labelled traffic has stand for the software that was record
   for (const [name, id] of Object.entries(RECORDED)) assert.equal(byName.get(name), id, name)
 })
 
-test('what was recorded of imitators and driven browsers is held for nobody else’s', async () => {
+test('recordings of imitators and driven browsers are not classified as other software', async () => {
   const byName = new Map(
     all.flatMap((software) => [software.id, ...software.aliases].map((name) => [name, software])),
   )

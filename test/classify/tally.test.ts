@@ -12,7 +12,7 @@ test('robots.txt first, and not later', async () => {
   assert.deepEqual(shown(['page', '/'], ['robots', '/robots.txt']), [])
 })
 
-test("a sitemap is anybody's to look at, but a crawler's after robots.txt", async () => {
+test('reading a sitemap is ordinary, but after robots.txt it marks a crawler', async () => {
   assert.deepEqual(shown(['sitemap', '/sitemap.xml']), ['asks-sitemap'])
   assert.deepEqual(shown(['sitemap', '/sitemap.xml'], ['robots', '/robots.txt']), ['asks-sitemap'])
   const both = shown(['robots', '/robots.txt'], ['page', '/'], ['sitemap', '/sitemap.xml'])
@@ -32,10 +32,10 @@ test('links of one page are followed one after the other', async () => {
   assert.deepEqual(links(10, 10), ['crawls'])
   assert.deepEqual(links(2000, 2000), ['crawls'])
   assert.deepEqual(links(10), [])
-  assert.deepEqual(links(10, 2001, 10), [], 'somebody has read in between')
+  assert.deepEqual(links(10, 2001, 10), [], 'a person read in between')
 })
 
-test('whom redirects lead on, follows no links', async () => {
+test('following redirects is not following links', async () => {
   const tally = new Tally()
   const targets = ['/a', '/b', '/c', '/d', '/e']
   for (const [i, target] of targets.entries())
@@ -115,7 +115,7 @@ test('traffic that goes on is forgotten, too, but for the last two windows', asy
   assert.deepEqual(tally.marks.kinds(), [], 'ten pages in each window')
 })
 
-test('a clock that goes back makes nobody fast, and does not keep anything for ever', async () => {
+test('a clock that goes back makes no client fast, and keeps nothing forever', async () => {
   const tally = new Tally()
   for (let i = 0; i < 10; i++) tally.note('page', `/${i}`, null, 1, NOW_MS)
   tally.note('robots', '/robots.txt', null, 1, NOW_MS - 10 * WINDOW_MS)

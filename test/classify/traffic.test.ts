@@ -5,7 +5,7 @@ import { Traffic } from '../../src/classify/verdict/traffic.ts'
 
 const HELLO = 'gs1-t13d1516h2-8daaf6152771-d8a2da3f94cd'
 
-test('who has the same in all is one client, and who differs in anything is another', async () => {
+test('equal clients count as one, and any difference makes another', async () => {
   const traffic = new Traffic()
   const tally = traffic.of('192.0.2.1', HELLO, 'curl')
   assert.equal(traffic.of('192.0.2.1', HELLO, 'curl'), tally)
@@ -32,7 +32,7 @@ test('who was seen lately is kept, however many others come', async () => {
   assert.notEqual(traffic.of('192.0.2.2', HELLO, 'curl'), forgotten)
 })
 
-test('who comes again is counted once', async () => {
+test('a returning client is counted once', async () => {
   const traffic = new Traffic(8)
   for (const network of ['a', 'b', 'c', 'd', 'e', 'a', 'b']) traffic.of(network, null, 'curl')
   assert.equal(traffic.size, 5)

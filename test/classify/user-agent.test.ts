@@ -77,7 +77,7 @@ test('where no word is found, the first product may have the name of a program',
   }
 })
 
-test('a pattern without a letter or digit names nobody', async () => {
+test('a pattern without a letter or digit names no software', async () => {
   const index = indexOf({ id: 'dashes', words: ['---'] })
   assert.equal(nameIn(index, '---'), null)
 })
@@ -170,7 +170,7 @@ test('agents come before tools, and tools before browsers', async () => {
   }
 })
 
-test('what nobody has, says what it is, or nothing', async () => {
+test('an unknown User-Agent says what it is, or nothing', async () => {
   const index = browsers()
   for (const [text, kind] of [
     [null, 'none'],
@@ -266,7 +266,7 @@ test('what is built into other programs', async () => {
     assert.equal(index.claim(text).isEmbedded, isEmbedded, text)
 })
 
-test('all that a User-Agent names can be asked for, with its place', async () => {
+test('lists everything that a User-Agent names, with its place', async () => {
   const index = indexOf({ id: 'curl', words: ['curl/'] }, { id: 'git', words: ['git/2.'] })
   const found = index.matches('git/2.39 (curl/8.5.0) git/2.40')
   assert.deepEqual(
@@ -317,7 +317,7 @@ test('a long text is read each time, to an end, and found in its beginning only'
   assert.equal(nameIn(cut, `${' '.repeat(1020)}acme-agent/1`), null)
 })
 
-test('hostile texts are read, and name nobody', async () => {
+test('hostile texts are read, and name no software', async () => {
   const index = browsers()
   const texts = [
     ...['x', '/', ' ', 'chrome', 'a ', '\0', '\xff', '((((', 'http:', 'curl-'].map((each) =>
@@ -338,7 +338,7 @@ test('hostile texts are read, and name nobody', async () => {
   }
 })
 
-test('control characters next to a word hide it from nobody', async () => {
+test('control characters next to a word do not hide it', async () => {
   const index = indexOf({ id: 'curl', words: ['curl/'] })
   for (const text of ['\0curl/8', 'curl/\0', '\tcurl/8\n', '\xffcurl/8'])
     assert.equal(nameIn(index, text), 'curl')

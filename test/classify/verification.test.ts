@@ -18,7 +18,7 @@ test('how an agent can be verified is read, and written as it was', async () => 
   assert.deepEqual(parseSoftwareList([agent(null)])[0]!.verification.asns, [])
 })
 
-test('what is none is refused', async () => {
+test('refuses invalid input', async () => {
   const table: readonly (readonly [verification: object, problem: RegExp])[] = [
     [
       { asns: ['AS64500'] },

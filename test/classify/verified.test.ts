@@ -23,7 +23,7 @@ const WEIGHTS = parseWeights(
 )
 const KNOWLEDGE = knowledge()
 
-test('who says to be an agent and is where it is published to be, is it', async () => {
+test('a claimed agent at a published address is proven', async () => {
   for (const address of [OWN, `::ffff:${OWN}`, '2001:db8::77', '2001:DB8:0:0::1']) {
     const verdict = judged({ userAgent: BOT, address })
     assert.deepEqual(verdict.agent, { id: 'bot', name: 'Bot', category: 'crawler' })
@@ -42,7 +42,7 @@ test('a header can say so, too', async () => {
   assert.equal(judged({ headers: ['x-bot', '1'], address: OWN }).verified, 'ip-range')
 })
 
-test('who is elsewhere is said to be, and is held for what he was without an address', async () => {
+test('a foreign address is reported, and does not change the verdict', async () => {
   const { evidence: without, ...unplaced } = judged({ userAgent: BOT })
   const { evidence: all, ...placed } = judged({ userAgent: BOT, address: ELSEWHERE })
   assert.deepEqual(placed, { ...unplaced, conflicts: ['address-foreign'] })
@@ -69,7 +69,7 @@ test('of an address that is unknown or many have, by a list that is old or lacks
   assert.equal(judged({ userAgent: 'Half/1', address: '203.0.113.1' }).verified, 'ip-range')
 })
 
-test('an address says nothing of who claims to be nobody with a list', async () => {
+test('an address says nothing about a client that claims no agent with a list', async () => {
   const headers = fc.constantFrom([], ['accept', 'text/html'], ['x-unknown', '1'], ['sec-ch-ua', '"x"'])
   const userAgents = fc.constantFrom(null, CHROME, 'curl/8.0', 'Lister/1', 'thing/1', 'a crawler', '')
   fc.assert(
@@ -85,7 +85,7 @@ test('the addresses of one prove nothing of another', async () => {
   assert.ok(evidence(other, 'address-foreign'))
 })
 
-test('who was proven once on a connection goes on to be, and only that one', async () => {
+test('an agent proven on a connection stays proven, and only that agent', async () => {
   const conduct = new Conduct(null, '', OWN)
   assert.equal(judged({ userAgent: CHROME, conduct }).verified, null)
   assert.equal(judged({ userAgent: BOT, conduct }).verified, 'ip-range')
@@ -145,7 +145,7 @@ test('weights of one’s own that do not know the evidence leave the proof as it
   assert.equal(evidence({ evidence: all }, 'address-published')?.weight, 0)
 })
 
-test('whoever is held for a tool by weights of one’s own is no agent, proven or not', async () => {
+test('a client that custom weights classify as a tool is no agent, proven or not', async () => {
   const weights = { temperature: 1, weights: { 'names-agent': { agent: 0, automation: 9, human: 0 } } }
   const { kind, agent, verified } = judged({ userAgent: BOT, address: OWN }, knowledge({}, weights))
   assert.deepEqual([kind, agent, verified], ['automation', null, null])

@@ -12,7 +12,7 @@ import { testCa, testLeaf, testRsa } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 
 const DAY_MS = 86_400_000
-const SECRET = 'never-to-be-shown-to-any-reader'
+const SECRET = 'never-to-be-shown-to-any-reader-at-all'
 
 const ca = await testCa()
 const leaf = await testLeaf(ca, ['shop.example.test'])

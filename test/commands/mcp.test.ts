@@ -129,8 +129,8 @@ test('the key: from a file, else from the variable, and never from the command l
   for (const [argv, env, said] of [
     [[], {}, /--key-file, or GATEHOUSE_KEY/],
     [['--key-file', '/nowhere/at/all'], {}, /no such file/],
-    [['--url', 'ftp://x'], { GATEHOUSE_KEY: 'x' }, /--url takes/],
-    [['--url', 'http://a:b@x'], { GATEHOUSE_KEY: 'x' }, /--url takes/],
+    [['--url', 'ftp://x'], { GATEHOUSE_KEY: 'x' }, /--url must be/],
+    [['--url', 'http://a:b@x'], { GATEHOUSE_KEY: 'x' }, /--url must be/],
     [[], { GATEHOUSE_KEY: 'two words' }, /no key has/],
   ] as const) {
     const { code, err } = await ask(argv, env)

@@ -187,8 +187,8 @@ test('what is asked wrongly is said', async () => {
     [[], /either FILE or --listen/],
     [['-', '--listen', '127.0.0.1:0'], /either FILE or --listen/],
     [['none.http'], /none\.http: no such file/],
-    [['-', '--url', 'gate.example'], /--url takes/],
-    [['-', '--at', 'now'], /--at takes/],
+    [['-', '--url', 'gate.example'], /--url must be/],
+    [['-', '--at', 'now'], /--at must be/],
     [['--listen', 'x'], /--listen/],
   ] as const) {
     const { code, err } = await run(argv, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n')

@@ -53,7 +53,7 @@ export function catalogueLookupContract(kind: DatabaseKind): void {
     assert.ok(shortened > numRuns / 5, `${shortened} answers were shortened`)
   })
 
-  test(`${kind}: of parts that too many share some come, and all that share more`, async (t) => {
+  test(`${kind}: limits results for common parts, and lists all that share more`, async (t) => {
     const { db } = await opened(kind, t)
     const [a, b, c] = ['t13d1516h2', '8daaf6152771', 'e5627efa2ab1']
     const other = (number: number) => String(number).padStart(12, '0')

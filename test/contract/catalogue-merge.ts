@@ -67,11 +67,11 @@ export function catalogueMergeContract(kind: DatabaseKind): void {
           const owners = new Set([...wanted.software.map(({ id }) => id), ...kept])
           for (const { software_id } of left)
             if (before.some(({ id }) => id === software_id))
-              assert.ok(owners.has(software_id), 'nobody has it')
+              assert.ok(owners.has(software_id), 'it has no owner')
           const names = new Map(found.names.map(({ name, software_id }) => [name, software_id]))
           for (const { name, software_id } of wanted.names) assert.equal(names.get(name), software_id, name)
           for (const { software_id } of found.names) assert.ok(owners.has(software_id), software_id)
-          // And once more is no change.
+          // A second merge changes nothing.
           await merge(store, wanted)
           assert.deepEqual(sorted(await tables()), sorted(found))
         },
@@ -143,7 +143,7 @@ const someFiles: fc.Arbitrary<readonly FileSoftware[]> = fc.uniqueArray(
 const someOfApi = fc
   .uniqueArray(
     fc.record({
-      softwareId: fc.constantFrom('', 'nobody', ...IDS),
+      softwareId: fc.constantFrom('', 'unknown', ...IDS),
       value: fc.constantFrom(...VALUES),
       observations: fc.nat(3),
     }),

@@ -20,7 +20,7 @@ export function catalogueContract(kind: DatabaseKind): void {
       assert.equal(await store.catalogue.softwareNamed(name), null, name)
   })
 
-  test(`${kind}: a signature is put where there is none, or one was taken back`, async (t) => {
+  test(`${kind}: a signature is added if it is missing or was withdrawn`, async (t) => {
     const { catalogue, transaction } = bound(await openFresh(kind, t))
     const signature = signatureOf({ softwareId: 'acme-bot', observations: 3 })
     assert.ok(await transaction((queries) => catalogue.addSignature(signature, queries)))

@@ -54,7 +54,7 @@ export function gnapContract(kind: DatabaseKind): void {
     )
   })
 
-  test(`${kind}: what somebody has approved is found and revoked by who, and by the key`, async (t) => {
+  test(`${kind}: approved grants are found and revoked by their approver and by their key`, async (t) => {
     const store = await fresh(t)
     const by = (name: string) => ({ by: name, atMs: 7 })
     await added(store, TOKEN, 'h1', 'm1')

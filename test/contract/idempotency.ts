@@ -27,7 +27,7 @@ export function idempotencyContract(
     assert.deepEqual(await store.begin('me', 'a', 'hash', 2), { kind: 'done', answer: ANSWER })
   })
 
-  test(`${name}: nobody reads an answer who has the database alone`, async (t) => {
+  test(`${name}: an answer cannot be read from the database alone`, async (t) => {
     const url = await freshUrl(t)
     const store = await open(t, url)
     await store.idempotency.finish(await isNew(store.idempotency, 'idem-1234', 0), ANSWER)

@@ -24,7 +24,7 @@ export function partsContract(kind: DatabaseKind): void {
     })
   inEach('the parts of a list joined are the list', joined)
   inEach('what comes and goes between parts moves nothing else', stable)
-  inEach('what is no position of a list is refused', refused)
+  inEach('refuses an invalid position of a list', refused)
 }
 
 async function joined(list: List, store: Store, db: Database['db']): Promise<void> {

@@ -19,7 +19,7 @@ export function policiesContract(kind: DatabaseKind): void {
     assert.deepEqual([items[0], items.map(({ version }) => version), total], [shown, [5, 4], 3])
   })
 
-  test(`${kind}: a version is put once, and whoever comes second changes nothing`, async (t) => {
+  test(`${kind}: a version is stored once, and a second writer changes nothing`, async (t) => {
     const url = await freshUrl(kind, t)
     const store = await openAt(t, url)
     const stores = kind === 'sqlite' ? [store, store] : [store, await openAt(t, url)]

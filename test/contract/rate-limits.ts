@@ -17,7 +17,7 @@ export function rateLimitsContract(kind: DatabaseKind): void {
     assert.deepEqual(await store.rateLimits.current(7_000), [])
   })
 
-  test(`${kind}: of many who count at once nobody is forgotten`, async (t) => {
+  test(`${kind}: counts every one of many concurrent requests`, async (t) => {
     const url = await freshUrl(kind, t)
     const stores = [await openAt(t, url), await openAt(t, url)]
     const adding = Array.from({ length: 60 }, (_, i) => stores[i % 2]!.rateLimits.add('k', 1, 60_000, 1_000))

@@ -93,7 +93,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     await fc.assert(property, { numRuns: kind === 'sqlite' ? 40 : 10, interruptAfterTimeLimit: 10_000 })
   })
 
-  test(`${kind}: what is no Sighting is left out, and the others are stored`, async (t) => {
+  test(`${kind}: invalid Sightings are left out, and the others are stored`, async (t) => {
     const store = await openFresh(kind, t)
     const { ingest, metrics } = ingestInto(store)
     const bad: unknown[] = [
@@ -162,7 +162,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     fault = new Fault('STORE_FULL', 'there is no room')
     await assert.rejects(ingest.take([seen(20)]), { code: 'STORE_FULL' })
     assert.equal(await requests(store), 9)
-    // What the database says that nobody has foreseen is no reason to lose anything.
+    // An unexpected error of the database loses nothing.
     fault = Object.assign(new Error('?'), { code: kind === 'sqlite' ? 'SQLITE_PROTOCOL' : 'XX000' })
     await assert.rejects(ingest.take([seen(20), null, seen(21)]), /\?/)
     fault = null
@@ -226,7 +226,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.deepEqual(await counts('30d', '1h'), [9, 720, '2026-10-21T16:00:00.000Z', 2])
   })
 
-  test(`${kind}: a rule on trial has blocked nobody`, async (t) => {
+  test(`${kind}: a rule on trial blocks no request`, async (t) => {
     const store = await openFresh(kind, t)
     await ingestInto(store).ingest.take([
       seen(1, { action: 'block', dryRun: true, done: 'tag' }),
@@ -353,7 +353,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.deepEqual((await store.catalogueLists.agentSeen('other'))?.versions, ['2.0'])
   })
 
-  test(`${kind}: a fingerprint of nobody that many have becomes a signature`, async (t) => {
+  test(`${kind}: a frequent fingerprint without an owner becomes a signature`, async (t) => {
     const { store, db } = await open(kind, t)
     const signature = {
       status: 'active' as const,
@@ -411,7 +411,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)
     assert.deepEqual([fingerprints.unique, fingerprints.by_type.ja4, fingerprints.unknown], [4, 3, 3])
-    // Somebody has said whose it is.
+    // It has an owner now.
     await db
       .insertInto('signatures')
       .values({ ...signature, ...named, value: 'many' })
@@ -474,7 +474,7 @@ async function open(
   return { store, db: database.db }
 }
 
-/** Nothing is observed before anybody is known. */
+/** Nothing is observed while no software is known. */
 async function knowSomebody(db: Database['db']): Promise<void> {
   const named = { id: 'gptbot', name: 'GPTBot', kind: 'agent' as const, category: 'crawler' as const }
   await db

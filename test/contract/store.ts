@@ -95,7 +95,7 @@ export function storeContract(
     )
   })
 
-  test(`${name}: nobody sees what is half done, here or in another process`, async (t) => {
+  test(`${name}: a half-done change is invisible, here and in another process`, async (t) => {
     const url = await freshUrl(t)
     const [store, other] = [await open(t, url), await open(t, url)]
     const [isWritten, maySay] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -161,7 +161,7 @@ export function storeContract(
     assert.equal(await found({}), '987')
   })
 
-  test(`${name}: what was never written is said to be damage, and gives nobody anything`, async (t) => {
+  test(`${name}: content that the program did not write is reported as damage and grants nothing`, async (t) => {
     const url = await freshUrl(t)
     const store = await open(t, url)
     await store.keys.add(newKey(1))
@@ -221,7 +221,7 @@ export function storeContract(
   })
 }
 
-/** Whoever has changed rows beside us. */
+/** Changes rows behind the back of the store. */
 async function spoiled(t: Test, url: string, statement: string): Promise<void> {
   const { db, close } = await openDatabase(url, null, migrate)
   t.teardown(close)

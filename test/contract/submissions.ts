@@ -64,7 +64,7 @@ export function submissionContract(kind: DatabaseKind): void {
     const count = (principal: string) =>
       store.transaction((queries) => store.submissions.countWaiting(principal, queries))
     assert.deepEqual(await count('key_a'), { all: 3, own: 2 })
-    assert.deepEqual(await count('nobody'), { all: 3, own: 0 })
+    assert.deepEqual(await count('unknown'), { all: 3, own: 0 })
     const waiting = await store.submissions.waiting('ja4', ['value_1', 'value_4', 'value_3'])
     assert.deepEqual(
       waiting.map(({ id }) => id),

@@ -6,7 +6,7 @@ import { freshUrl, openAt } from '../store/databases.ts'
 
 /** What keeping trust has to do in either database. */
 export function trustContract(kind: DatabaseKind): void {
-  test(`${kind}: trust comes back as it was given, by its id and by whom it is for`, async (t) => {
+  test(`${kind}: trust is read as it was stored, by its id and by its subject`, async (t) => {
     const { trust } = await openAt(t, await freshUrl(kind, t))
     const agent = record('trs_a', 1)
     const key: TrustRecord = {

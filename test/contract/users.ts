@@ -67,7 +67,7 @@ export function usersContract(kind: DatabaseKind): void {
     assert.equal(await bind(one, free, anna), false)
     assert.equal(await bind(one, 'usr_9', { ...anna, subject: 'another' }), false)
     assert.equal(await one.users.byOpenid({ ...anna, issuer: 'https://other.example/' }), null)
-    // The same name elsewhere is somebody else.
+    // The same name at another issuer is another person.
     assert.equal(await bind(one, free, { ...anna, issuer: 'https://other.example/' }), true)
     const unbind = (id: string) => one.transaction((queries) => one.users.unbind(id, 7, queries))
     assert.deepEqual([await unbind(id), await unbind('usr_9')], [true, false])
@@ -134,7 +134,7 @@ export function usersContract(kind: DatabaseKind): void {
     assert.equal(await one.users.useRecoveryCode('usr_1', 'b'), false)
     assert.equal(await setCodes('usr_1', null, []), true)
     assert.equal(await one.users.useRecoveryCode('usr_1', 'c'), false)
-    // They go with who has them.
+    // They are deleted with their owner.
     assert.equal(await setCodes('usr_1', 'sealed', ['d']), true)
     await one.transaction((queries) => one.users.remove('usr_1', queries))
     await add(one, user(1))

@@ -49,6 +49,6 @@ test('the directory of agents, however many, and one of them', { skip }, async (
   await looksFine(page, 'agent')
   await page.getByRole('button', { name: '7d' }).click()
   await page.waitForURL(/window=7d/)
-  await goTo('agents/nobody')
+  await goTo('agents/no-such-agent')
   await page.getByText('It may have been deleted').waitFor()
 })

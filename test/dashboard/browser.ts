@@ -13,13 +13,13 @@ export interface OpenDashboard {
   readonly page: Page
   /** Goes to a page of it: `signatures?q=curl`. */
   goTo(path: string): Promise<void>
-  /** What went wrong in the page, that nobody expected. */
+  /** Unexpected errors in the page. */
   readonly complaints: string[]
 }
 
 export interface DashboardOptions extends TestOptions {
   readonly browser?: BrowserContextOptions
-  /** Nobody is signed in. */
+  /** Without a session. */
   readonly isStrange?: boolean
 }
 
@@ -43,7 +43,7 @@ export async function openDashboard(t: Test, options: DashboardOptions = {}): Pr
 }
 
 /**
- * Whoever needs a screen reader, light or dark, or has a telephone, gets along with what is to be seen now. Pictures of it
+ * The page works with a screen reader, in light and dark, and on a phone. Pictures of it
  * are kept in the folder that DASHBOARD_PICTURES names.
  */
 export async function looksFine(page: Page, name: string): Promise<void> {

@@ -41,7 +41,7 @@ test('events are listed, come in as they happen, and are read one by one', { ski
   )
 })
 
-test('an event that is not there is said to be so', { skip }, async (t) => {
+test('a missing event is reported', { skip }, async (t) => {
   const { page, goTo } = await openDashboard(t)
   await goTo('events/evt_nothing')
   await page.getByText('It may have been deleted').waitFor()

@@ -53,7 +53,7 @@ test('a capture is dropped, and who is in it', { skip }, async (t) => {
   await page.getByText(/^sample\.pcapng: pcapng, \d+ frames, \d+ findings/).waitFor()
   await table.getByText('shop.example.test').first().waitFor()
   await looksFine(page, 'explore-capture')
-  await file.setInputFiles({ name: 'no.pcap', mimeType: '', buffer: Buffer.from('this is no capture') })
+  await file.setInputFiles({ name: 'no.pcap', mimeType: '', buffer: Buffer.from('not a capture') })
   await page.getByText(/no\.pcap/).waitFor()
   await page.getByText(/Cannot read|unknown format/).waitFor()
   await file.setInputFiles({ name: 'large.pcap', mimeType: '', buffer: Buffer.alloc(5_000_000) })
@@ -63,7 +63,7 @@ test('a capture is dropped, and who is in it', { skip }, async (t) => {
   await page.getByText(/The file is truncated or corrupt at byte/).waitFor()
 })
 
-test('an analysis of another shape is none that breaks the page', async () => {
+test('an analysis with another shape does not break the page', async () => {
   for (const value of [
     null,
     7,

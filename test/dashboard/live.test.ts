@@ -60,8 +60,8 @@ test('Live works with a read key, and shows networks instead of addresses', { sk
   await page.getByLabel('API key').fill(key.key)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByText('Listening').waitFor()
-  const nobody = { agent: null, software: null, category: null } as const
-  const client = { ...nobody, verdict: 'human', address: '198.51.100.77', path: '/reset/a1b2c3d4' } as const
+  const unknown = { agent: null, software: null, category: null } as const
+  const client = { ...unknown, verdict: 'human', address: '198.51.100.77', path: '/reset/a1b2c3d4' } as const
   await manage.take([seen(1, { ...client, seenAtMs: Date.now() })])
   const feed = page.getByRole('list', { name: 'Requests, newest first' })
   await feed.getByText('198.51.100.0/24').waitFor()

@@ -41,7 +41,7 @@ test('of a long diff what changed is left, with what is around it', async () => 
   )
 })
 
-test('what is written is a policy, or is said where it is none', async () => {
+test('reads a policy from text, or says where it is invalid', async () => {
   assert.deepEqual(readWritten('{"rules": []}'), { kind: 'policy', policy: { rules: [] } })
   for (const [text, line] of [
     ['{\n  "rules": [\n}', 3],

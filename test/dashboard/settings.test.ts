@@ -136,7 +136,7 @@ test('settings are changed while it runs, and everything is in the audit log', {
   await looksFine(page, 'settings-audit')
 })
 
-test('whoever may only read is shown what there is to read', { skip }, async (t) => {
+test('a reader sees only what it may read', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t, { isStrange: true })
   const { body } = await manage.ask('POST', '/v1/keys', { name: 'reader', access: 'read' })
   await page.goto('about:blank')

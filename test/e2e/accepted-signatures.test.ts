@@ -29,7 +29,7 @@ test('what the API has accepted judges in every worker, and no more when it is t
   })
   process.kill(gate.pid, 'SIGHUP')
   await until(gate, app, 'Acme Bot')
-  // Another one's database opens after its start: signatures are made anew then, without being asked for.
+  // Another one's database opens after its start: signatures are then made again without a request.
   const other = await start(t, app, data)
   await until(other, app, 'Acme Bot')
   await store.transaction(async (queries) => {
@@ -39,7 +39,7 @@ test('what the API has accepted judges in every worker, and no more when it is t
   await until(gate, app, null)
 })
 
-test('a fingerprint accepted by way of the API makes an agent, in every worker, until it is taken back', async (t) => {
+test('a fingerprint accepted through the API names an agent in every worker, until it is withdrawn', async (t) => {
   const data = temporaryFolder(t)
   const app = await startApp(t)
   const key = await keyIn(data)
@@ -51,8 +51,8 @@ test('a fingerprint accepted by way of the API makes an agent, in every worker, 
     const { is_agent, agent_name, agent_id, agent_category } = await api('POST', '/v1/detect', { ja4 })
     return [is_agent, agent_name, agent_id, agent_category]
   }
-  const nobody = await detected()
-  assert.deepEqual(nobody.slice(0, 2), [false, null])
+  const unknown = await detected()
+  assert.deepEqual(unknown.slice(0, 2), [false, null])
   const submission = { fingerprint: ja4, type: 'ja4', agent_name: 'Acme Bot', category: 'orchestrator' }
   const [{ id, status }] = (await api('POST', '/v1/signatures/submit', submission)).submissions
   assert.equal(status, 'pending')
@@ -70,7 +70,7 @@ test('a fingerprint accepted by way of the API makes an agent, in every worker, 
   await until(gate, app, null, '/')
   assert.equal((await ask(gate, app, '/')).verdict, verdict)
   while ((await detected())[1] !== null) await wait(100)
-  assert.deepEqual(await detected(), nobody)
+  assert.deepEqual(await detected(), unknown)
 })
 
 function start(t: Test, { url }: App, data: string): Promise<RunningGatehouse> {
@@ -105,7 +105,7 @@ async function resume(gate: RunningGatehouse, app: App) {
   return ask(gate, app, '/', session)
 }
 
-/** What the app is told of an agent that shows itself as nobody else does, on a connection that either worker may take. */
+/** What the app is told about an agent with a fingerprint of its own, on a connection to either worker. */
 async function ask(
   gate: RunningGatehouse,
   app: App,

@@ -43,17 +43,21 @@ test('a crawler is verified by its host name from its second request on, and an 
 
     await visit(gate, BOT, SILENT)
     await known(gate, 'failed', 1)
-    assert.deepEqual(await visit(gate, BOT, SILENT), { verified: null, conflict: null }, 'nobody has said no')
+    assert.deepEqual(
+      await visit(gate, BOT, SILENT),
+      { verified: null, conflict: null },
+      'without a negative answer',
+    )
 
     const before = dns.questions.length
     for (const address of ['10.0.0.7', '192.168.1.1']) await visit(gate, BOT, address)
     for (const userAgent of ['curl/8.5.0', LISTED]) await visit(gate, userAgent, '66.249.67.1')
-    assert.equal(dns.questions.length, before, 'of others nobody is asked')
+    assert.equal(dns.questions.length, before, 'other addresses are not looked up')
     await gate.stop()
   }
 })
 
-test('nobody asks DNS where that is not wanted', async (t) => {
+test('does not use DNS if it is turned off', async (t) => {
   const dns = await DnsServer.start(t, zone)
   const gate = await gateFor(t, {
     variables: { GATEHOUSE_IDENTITY_RESOLVERS: dns.place, GATEHOUSE_IDENTITY_REVERSE_DNS: 'false' },
@@ -127,7 +131,7 @@ test('a list is fetched, judged by, answered by, and there again after a restart
   assert.equal((await visit(never, LISTED, '66.249.65.1')).verified, null)
 })
 
-test('a list that is somebody else’s is held back, and it is said what to do', async (t) => {
+test('a list with other content is held back, and the log says what to do', async (t) => {
   const server = await DocumentServer.start(t, 'http')
   server.serveJson('/ips.json', prefixes(['67.0.0.0/24']))
   const gate = await gateFor(
@@ -152,7 +156,7 @@ function zone({ name, type }: DnsQuestion): DnsReply {
     'crawl-7.bot.test A': CRAWLER,
     [`${'7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.1.0.0.4.0.5.4.1.0.0.a.2.ip6.arpa'} PTR`]: 'six.bot.test',
     'six.bot.test AAAA': CRAWLER_V6,
-    // Whoever has an address says what he likes.
+    // The owner of an address can give it any name.
     '9.65.249.66.in-addr.arpa PTR': 'crawl-7.bot.test',
   }
   if (name === '1.66.249.66.in-addr.arpa') return { code: 2 }
@@ -214,7 +218,7 @@ async function gateFor(t: Test, given: GatehouseOptions, list: object = {}): Pro
   })
 }
 
-/** All that come with Gatehouse, without where their lists are: a test asks nobody out there. */
+/** The built-in agents without the URLs of their lists, so that a test fetches nothing from outside. */
 async function unpublished(): Promise<readonly object[]> {
   const published = (await loadSoftware(null)).filter(({ verification }) => verification.rangesUrl !== null)
   return published.map((software) => {

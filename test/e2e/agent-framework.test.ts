@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { TestManagement } from '../manage/management.ts'
 import { basic, clientFor, postForm } from '../manage/oauth-client.ts'
 
-/** On live traffic, and nobody's: the ciphers are curl's, the rest is not. */
+/** On live traffic, without an owner: the ciphers are curl's, the rest is not. */
 const UNKNOWN = 't13d3112h1_e8f1e7e78f70_0123456789ab'
 
 test('an agent of a framework finds an unknown fingerprint, looks into it, and submits what it has found', async (t) => {
@@ -75,7 +75,7 @@ function nextStep(messages: readonly ModelMessage[]) {
         match: 'partial',
       })
     case 2: {
-      // Somebody shares parts of it, and none is it.
+      // Some software shares parts of it, but none has all of it.
       assert.match(results[1]!, /curl/)
       return calling('explain_detection', { ja4: fingerprintIn(results[0]!) })
     }

@@ -10,12 +10,12 @@ import type { Test } from 'tap'
 import { endGroupWith, missing, plainEnvironment, temporaryFolder } from './programs.ts'
 import { freePort } from './engines.ts'
 
-/** A server of Debian's with an app that answers with all that it was told of the request, as `Told`. */
+/** A server of Debian's with an app that answers with everything it got about the request, as `Told`. */
 export interface AppServer {
   readonly name: string
   /** It answers a request with a chunked body: Caddy (2.6) with FastCGI does not. */
   readonly takesChunks: boolean
-  /** What is not installed; `false` if all of it is. */
+  /** The missing programs; `false`: everything is installed. */
   isMissing(): string | false
   /** Resolves with its URL when it answers. It ends with the test. */
   start(t: Test): Promise<string>

@@ -23,7 +23,7 @@ export interface App {
 
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
 
-/** An app of node:http that keeps what it is asked; what has no route is answered with `ok`. */
+/** An app of node:http that records its requests; a path without a route is answered with `ok`. */
 export async function startApp(t: Test, routes: Readonly<Record<string, Route>> = {}): Promise<App> {
   const asked: Asked[] = []
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -62,7 +62,7 @@ export async function startApp(t: Test, routes: Readonly<Record<string, Route>> 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
 }
 
-/** An app of HTTP/2 without TLS that answers everything in the same way, with all that an answer can have. */
+/** An app of HTTP/2 without TLS that answers everything in the same way, with every part that an answer can have. */
 export async function startHttp2App(t: Test): Promise<App> {
   const asked: Asked[] = []
   const server = createHttp2Server()

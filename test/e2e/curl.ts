@@ -21,7 +21,7 @@ export interface CurlAnswer {
   readonly exitCode: number | null
 }
 
-/** Of a body that nobody would read. */
+/** Of a body that is not read. */
 export interface Digest {
   readonly length: number
   readonly sha256: string

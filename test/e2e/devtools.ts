@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { endWith, plainEnvironment, temporaryFolder } from './programs.ts'
 import { CHROMIUM } from './real-clients.ts'
 
-/** One page of a real Chromium, in which no script runs unless that is asked for, worked by keys alone as somebody does who sees nothing. */
+/** One page of a real Chromium, in which no script runs unless that is asked for, operated with the keyboard alone, as a blind person does. */
 export class BrowserPage {
   readonly #socket: WebSocket
   readonly #session: string

@@ -8,13 +8,13 @@ export interface SmallDisk {
   readonly folder: string
   /** To the last byte. */
   fill(): void
-  /** The same, by another process: whoever asks goes on meanwhile. */
+  /** The same, by another process: the caller continues meanwhile. */
   fillAside(): Promise<void>
   free(): void
   unmount(): void
 }
 
-/** On a folder that is there. `null`: whoever runs this may not mount one. */
+/** On an existing folder. `null`: this user may not mount one. */
 export function mountDisk(folder: string, bytes: number): SmallDisk | null {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'gatehouse-test', folder], {

@@ -10,7 +10,7 @@ import { a2aDoors } from '../manage/a2a-door.ts'
 import { connected, firstConnected } from '../manage/mcp-client.ts'
 import type { Owner } from '../store/databases.ts'
 
-/** What came of a call, whichever way it went. */
+/** The result of a call through any interface. */
 export interface Outcome {
   readonly isError: boolean
   // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
@@ -23,7 +23,7 @@ export interface Door {
   call(tool: string, given: Readonly<Record<string, unknown>>): Promise<Outcome>
 }
 
-/** Every way there is, open to who has this key. */
+/** Every interface that this key opens. */
 export async function doorsTo(t: Owner, manage: TestManagement, key: string): Promise<readonly Door[]> {
   const doors = await Promise.all(DOORS.map((open) => open(t, manage, key)))
   return [...doors, ...a2aDoors(manage, key)]

@@ -56,7 +56,7 @@ test('nginx: a feed is taken, asked for only when it has changed, and never goes
   await second.stop()
 })
 
-test('nginx: whatever else it answers with is no feed, and says why', {
+test('nginx: any other answer is refused as a feed, with the reason', {
   skip: skipped('nginx'),
 }, async (t) => {
   const folder = temporaryFolder(t)

@@ -53,14 +53,14 @@ test('what one manager accepts decides in every proxy; another one leads when th
   await asked(other, 'POST', `/v1/submissions/${id}/review`, { decision: 'rollback' })
   for (const proxy of proxies)
     await eventually(async () => (await requested(proxy, '/')).headers['x-agent-name'] === undefined)
-  // What nobody could be told of, as who changed it is gone, or has not heard that it is there.
+  // A change without a notification, because the process that made it is gone.
   const store = await openAt(t, place.postgres)
   const key = { type: 'ja4', value: ja4, softwareId: 'untold' } as const
   await store.transaction(async (queries) => {
     await store.catalogue.addSoftware(softwareOf({ id: 'untold', name: 'Untold Bot' }), Date.now(), queries)
     await store.catalogue.addSignature(signatureOf(key), queries)
     const document = JSON.stringify({ rules: [CLOSED] })
-    const policy = { version: 1, hash: hashOf(document), author: 'nobody', restoredVersion: null }
+    const policy = { version: 1, hash: hashOf(document), author: 'none', restoredVersion: null }
     await store.policies.add({ ...policy, createdAtMs: Date.now(), document }, 50, queries)
   })
   for (const proxy of proxies) {
@@ -142,7 +142,7 @@ test('a proxy dies: what it had sent is counted, the others serve, and it comes 
   assert.deepEqual(await ids(), before)
 })
 
-test('what comes twice, or in another order, is counted once; what is no batch is thrown away', async (t) => {
+test('repeated and reordered batches are counted once; invalid ones are discarded', async (t) => {
   const place = await sharedPlace(t)
   const app = await echoApp(t)
   const settings = { GATEHOUSE_BUS_FIRST_SNAPSHOT: 'serve' } // no manager is there yet

@@ -145,7 +145,7 @@ export function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promi
   }
 }
 
-export const ADMIN_KEY = 'the key of whoever runs this test'
+export const ADMIN_KEY = 'the key of the operator of this test'
 /** Longer than a busy machine takes; what waits for a server that is away waits longer. */
 const SLOW_MS = 2_000
 
@@ -179,6 +179,6 @@ function answerEmpty(_: unknown, response: { end(text: string): unknown }): void
   response.end('{}')
 }
 
-/** The database is away, and whoever asks for it says so. */
+/** The database is unreachable, and every user of it reports that. */
 export const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/
 const NATS = services().nats ?? USUAL.nats

@@ -14,7 +14,7 @@ import { APP_SERVERS, type AppServer, type Told, variablesOf } from './app-serve
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { ARE_REQUIRED, temporaryFolder } from './programs.ts'
 
-/** Who asks for what of whom: `app` is the number of the server. */
+/** The requests and their servers: `app` is the number of the server. */
 interface Asking {
   readonly gate: RunningGatehouse
   readonly app: number
@@ -34,7 +34,7 @@ const WAYS = {
 
 /** What no app may be told by a client. */
 const PROTECTED = [...OURS, ...FORWARDING, ...NOT_FROM_CLIENTS]
-/** Those that HTTP has, which must not be had by another spelling either. */
+/** Those of HTTP, which other spellings must not reach either. */
 const OF_HTTP = ['Host', 'Cookie', 'Authorization', 'Content-Length', 'Content-Type', 'Transfer-Encoding']
 const CANARY = 'canary'
 /** The variables, and headers, in which an app reads one of them. */
@@ -146,7 +146,7 @@ async function gateBefore(
 }
 
 /**
- * Every protected name with every odd character that can stand in a name: in the place of each hyphen, of all of them,
+ * Every protected name with every odd character that can stand in a name: instead of each hyphen, of all of them,
  * beside each, at the beginning and at the end; and with hyphens doubled, which no server folds.
  */
 function spellings(): readonly string[] {

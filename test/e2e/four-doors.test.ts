@@ -10,7 +10,7 @@ const GPTBOT = { user_agent: 'Mozilla/5.0 (compatible; GPTBot/1.2)', ja4: CURL, 
 const SUBMITTED = {
   fingerprint: 't13d0205h1_0123456789ab_ba9876543210',
   type: 'ja4',
-  agent_name: 'Somebody New',
+  agent_name: 'Someone New',
 }
 
 /** Of every tool what is right, what is refused, and what is wrong. */
@@ -24,7 +24,7 @@ const CALLS: readonly (readonly [tool: string, given: Readonly<Record<string, un
   ['list_agents', { category: 'crawler', limit: 3 }],
   ['list_agents', { category: 'crawlers' }],
   ['get_agent', { agent_id: 'gptbot' }],
-  ['get_agent', { agent_id: 'nobody-at-all' }],
+  ['get_agent', { agent_id: 'no-such-agent' }],
   ['compare_fingerprints', { fingerprints: [CURL, 't13d3112h1_e8f1e7e78f70_0123456789ab'] }],
   ['compare_fingerprints', { fingerprints: [CURL] }],
   ['explain_detection', GPTBOT],

@@ -23,7 +23,7 @@ import { mountSmallDisk } from './small-disk.ts'
 const MEBIBYTE = 1024 ** 2
 const CLOSED = { name: 'closed', when: { path: '/closed' }, action: 'block' }
 const NOWHERE = 'nats://127.0.0.1:9'
-const MAY_NOT_MOUNT = 'whoever runs this may not mount a disk that it could fill'
+const MAY_NOT_MOUNT = 'this user may not mount a disk to fill'
 
 test('the disk of NATS is full: no request fails, and each is counted once when there is room', async (t) => {
   const disk = mountSmallDisk(t, 'nats-disk', 48 * MEBIBYTE)
@@ -70,7 +70,7 @@ test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothin
   await assert.rejects(() => repeatedly(make), /503 .*the database is out of disk space/)
   await wait(2_000)
   disk.free()
-  // Without room for its log it may have ended itself: somebody makes room, and starts it.
+  // Without room for its log it may have ended itself: make room, and start it again.
   await postgres.kill()
   await postgres.start()
   await eventually(() => make().then(() => true))
@@ -130,7 +130,7 @@ function emptyApp(t: Test): Promise<App> {
   return startApp(t, { '/': (_, response) => void response.end('{}') })
 }
 
-/** Puts something on the subject that is no batch. */
+/** Publishes something on the subject that is not a batch. */
 async function publisher(t: Test, url: string, subject: string): Promise<() => Promise<unknown>> {
   const client = await connect({ servers: url })
   t.teardown(() => client.close())

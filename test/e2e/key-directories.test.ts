@@ -74,7 +74,7 @@ test('agents of settings and of signatures are known before they come, and with 
   assert.deepEqual([set!.asked.length, named!.asked.length, stranger!.asked.length], [2, 2, 0])
 })
 
-test('whom signatures name while it runs is listed from then on, and who is taken off the list is known no more', async (t) => {
+test('agents are listed once signatures name them, and forgotten once they do not', async (t) => {
   const [before, after] = await Promise.all([one, two].map((signer) => directoryOf(t, signer)))
   const file = join(temporaryFolder(t), 'own.json')
   const list = (server: DocumentServer) => {
@@ -144,7 +144,7 @@ const BAD: Readonly<Record<string, readonly (readonly [title: string, answer: An
   ],
 }
 
-test('what becomes of directories that are none: nobody is verified by them, and each is counted', async (t) => {
+test('invalid directories verify no agent, and each is counted', async (t) => {
   const gate = await gateFor(t, {})
   const cases = await Promise.all(
     Object.values(BAD)
@@ -167,7 +167,7 @@ test('what becomes of directories that are none: nobody is verified by them, and
       await wait(50)
   for (const { title, server } of cases) {
     const second = await visit(gate, one, agentAt(server))
-    // Nobody is accused of what could not be checked.
+    // An unchecked signature is no accusation.
     assert.deepEqual([second.verified, second.conflict], [null, null], title)
     assert.ok(!server.asked.some(({ url }) => url !== DIRECTORY), title)
   }
@@ -176,7 +176,7 @@ test('what becomes of directories that are none: nobody is verified by them, and
   await verified(gate, one, agentAt(right))
 })
 
-test('no private address is asked, and what has no TLS neither, unless settings say so', async (t) => {
+test('does not fetch from private addresses or without TLS, unless settings allow it', async (t) => {
   const gate = await gateFor(t, { variables: { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'false' } })
   const plain = await DocumentServer.start(t, 'http')
   const server = await directoryOf(t, one)

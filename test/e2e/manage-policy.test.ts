@@ -16,7 +16,7 @@ import { temporaryFolder } from './programs.ts'
 
 const BLOCK = { rules: [{ name: 'no-entry', when: { path: '/no*' }, action: { block: { status: 451 } } }] }
 
-test('a policy put by way of the API blocks in every worker, is taken back, and outlives a restart', async (t) => {
+test('a policy set through the API blocks in every worker, is taken back, and outlives a restart', async (t) => {
   const app = await startApp(t)
   const folder = temporaryFolder(t)
   const key = await keyIn(folder)

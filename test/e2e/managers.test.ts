@@ -14,7 +14,7 @@ import { folderFor, freshBusName, startNats, startPostgres } from './engines.ts'
 import { ADMIN_KEY, asked, eventually, startManager } from './fleet.ts'
 import type { ServingProcess } from './gatehouse.ts'
 
-// What becomes of managers, and of what they have acknowledged, when their database is not as it should be.
+// How managers, and what they have acknowledged, survive a failing database.
 
 test('PostgreSQL is killed again and again while managers are written to: what was acknowledged is there', async (t) => {
   const postgres = await startPostgres(t)
@@ -66,7 +66,7 @@ test('a leader whose network swallows everything leads no more, says so, and is 
   await eventually(async () => (await leaders([first!])).length === 1)
 })
 
-test('a database that is slow is waited for, by who asks and by who leads', async (t) => {
+test('callers and the leader wait for a slow database', async (t) => {
   const relay = await Relay.before(await freshUrl('postgres', t))
   t.teardown(() => relay.stop())
   const managers = await startManagers(t, [relay.url, relay.url])
@@ -84,7 +84,7 @@ test('a database that is slow is waited for, by who asks and by who leads', asyn
   assert.equal(await write(managers[1]!, 'fast'), 201)
 })
 
-test('what others publish every manager has: whoever leads next makes nothing of less', async (t) => {
+test('every manager has what others published, so the next leader loses nothing', async (t) => {
   const key = parseFeedPrivateKey(makeFeedPrivateKey())
   const ca = await testCa()
   const leaf = await testLeaf(ca, ['localhost'])
@@ -120,7 +120,7 @@ test('what others publish every manager has: whoever leads next makes nothing of
   }
 })
 
-/** One for each URL of a database; `beside`: on the bus of that one. */
+/** One for each URL of a database; `beside`: on the bus of that manager. */
 async function startManagers(
   t: Test,
   urls: readonly string[],
@@ -222,5 +222,5 @@ const FEED = {
   ],
 }
 const BUSES = new WeakMap<ServingProcess, { readonly nats: string; readonly bus: string }>()
-/** The database is away, and whoever asks for it says so. */
+/** The database is unreachable, and every user of it reports that. */
 const OF_A_LOST_DATABASE = /STORE_|cannot be stored|database|ECONNREFUSED|tidied up/

@@ -19,7 +19,7 @@ test('config/METRICS.md has every metric there is: else "npm run metrics:docs"',
     ),
   )
   assert.ok(named.length > 80)
-  for (const name of named) assert.ok(document.includes(`\`gatehouse_${name}\``), `nobody has shown ${name}`)
+  for (const name of named) assert.ok(document.includes(`\`gatehouse_${name}\``), `${name} was never shown`)
   for (const [command, page] of Object.entries(pages))
     for (const metric of metricsIn(page)) isInOrder(command, metric)
   // What requests of clients and calls of the API can bring about, if all of it happens.
@@ -31,7 +31,7 @@ test('config/METRICS.md has every metric there is: else "npm run metrics:docs"',
   assert.ok(fixed + requests + operations <= SERIES_MAX, `${fixed} + ${requests} + ${operations}`)
 })
 
-/** Prometheus: "Metric and label naming", and that nobody guesses what it is. */
+/** Prometheus: "Metric and label naming", and that its meaning is clear. */
 function isInOrder(
   command: string,
   { name, type, help, labels }: ReturnType<typeof metricsIn>[number],

@@ -10,7 +10,7 @@ import { memoryIo } from '../commands/memory-io.ts'
 import { endWith, heard } from './programs.ts'
 
 export interface NetworkCapture {
-  /** The capture, once all that was sent is in it. */
+  /** The capture, once it contains everything that was sent. */
   end(): Promise<Buffer>
 }
 

@@ -13,7 +13,7 @@ import { endWith, plainEnvironment, temporaryFolder } from './programs.ts'
 const ADMIN_KEY = 'the first key of an administrator'
 const ANNA = { email: 'anna@example.com', password: 'a phrase of four words' }
 
-// The suite says it is `none` to whatever server takes `none` from anybody, also with a client that has a secret; those have
+// The suite says it is `none` to any server that accepts `none` from any client, also with a client that has a secret; those have
 // to prove themselves (RFC 6749 §3.2.1), and are refused. So it gets a client without one.
 test('the suite of MCP for authorization servers finds nothing wrong, whatever the token is for', async (t) => {
   const app = await startApp(t)
@@ -41,7 +41,7 @@ test('the suite of MCP for authorization servers finds nothing wrong, whatever t
   }
 })
 
-/** Somebody does what it says: opens the address, signs in and consents. */
+/** Does what a user is asked to: opens the address, signs in and consents. */
 async function runSuite(t: Test, origin: string, argv: readonly string[]) {
   const env = plainEnvironment(temporaryFolder(t))
   const suite = spawn('conformance', ['authorization', ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] })

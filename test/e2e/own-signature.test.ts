@@ -113,7 +113,7 @@ signing: {webhooks: true, upstream: true}
   await gateway.stop()
 })
 
-test('who signs nothing shows no keys, and makes none', async (t) => {
+test('a gateway that signs nothing shows no keys, and makes none', async (t) => {
   const folder = temporaryFolder(t)
   const text = `proxy: {upstream: "http://127.0.0.1:9", listen: ${listen}}\nmanage: {listen: ${listen}}\n`
   writeFileSync(join(folder, 'g.yaml'), text, { mode: 0o600 })

@@ -4,7 +4,7 @@ import { TestManagement } from '../manage/management.ts'
 import { BrowserPage } from './devtools.ts'
 import { skipped } from './programs.ts'
 
-test('Chromium: somebody makes a passkey, signs in with it, and its copy is found out', {
+test('Chromium: a user makes a passkey, signs in with it, and its copy is detected', {
   skip: skipped('chromium'),
 }, async (t) => {
   const manage = await TestManagement.start(t, { host: 'localhost' })

@@ -32,7 +32,7 @@ export function noCapture(): string | false {
   )
 }
 
-/** What a program runs with: no proxies and settings of whoever runs this, and no Node options of tap's. */
+/** What a program runs with: no proxies and settings of the user, and no Node options of tap's. */
 export function plainEnvironment(folder: string, more: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env
   return { PATH, HOME: folder, LANG: 'C', ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...more }

@@ -50,7 +50,7 @@ test('each outcome of a signature is told to the app, in events and in what was 
   for (const name of ['x-agent-identity', 'x-agent-key', 'x-agent-verified'])
     assert.ok(signature!.includes(`"${name}"`), name)
 
-  assert.deepEqual(shown(await visit(gate, stranger, 'Nobody/1')), {
+  assert.deepEqual(shown(await visit(gate, stranger, 'Unknown/1')), {
     ...{ verdict: 'agent', name: null, confidence: '1.00', verified: 'web-bot-auth' },
     ...{ identity: stranger.agent, key: stranger.signer.key.thumbprint, conflict: null },
   })
@@ -75,7 +75,7 @@ test('each outcome of a signature is told to the app, in events and in what was 
     const told = shown(await visit(gate, who, userAgent))
     assert.deepEqual([told.name, told.verified, told.conflict], [name, 'web-bot-auth', conflict], userAgent)
   }
-  // Nobody tells of himself what only we do.
+  // A client cannot set the headers that only we set.
   const forged = await send(gate, {
     'x-agent-identity': ours.agent,
     'X-Agent_Key': 'k',
@@ -108,7 +108,7 @@ test('each outcome of a signature is told to the app, in events and in what was 
   assert.ok(detection.verified >= 6)
 })
 
-test('who has proven it from elsewhere is told, and ready-made policies let in whom signatures name', async (t) => {
+test('a proof from a foreign address is reported, and ready-made policies allow known signers', async (t) => {
   const [ours, stranger] = await Promise.all([party(t), party(t)])
   const ranges = { ...SOURCE, date: new Date().toISOString().slice(0, 10), prefixes: ['203.0.113.0/24'] }
   const signatures = [
@@ -127,10 +127,10 @@ test('who has proven it from elsewhere is told, and ready-made policies let in w
     const visits: readonly (readonly [Party | null, userAgent: string, address: string])[] = [
       [ours, 'OurBot/1', '203.0.113.7'],
       [ours, 'OurBot/1', '198.51.100.7'],
-      [stranger, 'Nobody/1', '198.51.100.7'],
+      [stranger, 'Unknown/1', '198.51.100.7'],
       [stranger, 'OurBot/1', '198.51.100.7'],
       [null, 'PlainBot/1', '198.51.100.7'],
-      // Its vendor has begun to sign, and nobody here knows as whom.
+      // Its vendor has begun to sign, with an unknown directory.
       [stranger, 'PlainBot/1', '203.0.113.7'],
     ]
     const told: Headers[] = []
@@ -169,7 +169,7 @@ interface Threat {
 
 type Headers = Readonly<Record<string, string>>
 
-/** Somebody with a key, and a directory of it. */
+/** A signer with a key and its directory. */
 async function party(t: Test): Promise<Party> {
   const signer = newSigner('ed25519')
   const server = await DocumentServer.start(t)
@@ -248,7 +248,7 @@ async function visit(
 
 /** Until its key is there. */
 async function known(gate: RunningGatehouse, who: Party, path = '/'): Promise<void> {
-  while (shown(await visit(gate, who, 'Nobody/0', path)).verified !== 'web-bot-auth') await wait(50)
+  while (shown(await visit(gate, who, 'Unknown/0', path)).verified !== 'web-bot-auth') await wait(50)
 }
 
 function shown(told: Headers) {

@@ -33,7 +33,7 @@ const CASES: readonly CurlCase[] = [
   { name: 'a part that is not there', path: '/small.html', argv: ['-r', '99999-'], status: '416' },
   { name: 'no file', path: '/no/such/file', status: '404' },
   { name: 'a folder', path: '/folder', status: '301' },
-  { name: 'a status nobody knows', path: '/odd', status: '299' },
+  { name: 'an unknown status', path: '/odd', status: '299' },
   { name: 'nothing', path: '/nothing', status: '204' },
   { name: 'a method that is not allowed', path: '/small.html', argv: ['-d', 'a=b'], status: '405' },
   {

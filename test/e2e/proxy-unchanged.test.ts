@@ -140,7 +140,7 @@ const CASES: readonly CurlCase[] = [
     ],
     status: '200',
   },
-  { name: 'several Set-Cookie, a status and a reason nobody knows', path: '/cookies', status: '299' },
+  { name: 'several Set-Cookie, an unknown status and reason', path: '/cookies', status: '299' },
   { name: 'HEAD', path: '/head', argv: ['-I'], status: '200' },
   { name: '204', path: '/none', status: '204' },
   { name: '304', path: '/not-modified', argv: ['-H', 'If-None-Match: "a"'], status: '304' },

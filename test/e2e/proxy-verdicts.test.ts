@@ -20,7 +20,7 @@ interface Client {
   argv(url: string, folder: string): readonly string[]
 }
 
-/** What the app is told of whoever asks for a page. */
+/** What the app is told about the client of a page. */
 interface Told {
   readonly verdict: string | null
   readonly name: string | null
@@ -71,7 +71,7 @@ const EXPECTED: readonly (readonly [client: Client, told: Omit<Told, 'confidence
   [WITHOUT_WINDOW, { verdict: 'agent', name: 'Headless Chrome', category: 'browser-agent' }],
 ]
 
-test('the app is told what each client is held for', async (t) => {
+test('the app is told the verdict on each client', async (t) => {
   const app = await startApp(t, ROUTES)
   const gatehouse = await startGatehouse(t, { upstream: app.url })
   for (const [client, expected] of EXPECTED) {
@@ -92,7 +92,7 @@ test('the app is told what each client is held for', async (t) => {
   })
 })
 
-test('who passes himself off as a browser is kept out, and the browser is not', async (t) => {
+test('a spoofed browser is blocked, and the browser is not', async (t) => {
   const app = await startApp(t, ROUTES)
   const policy = join(temporaryFolder(t), 'policy.yaml')
   writeFileSync(policy, 'rules: [{name: spoofed, when: {evidence: spoofed-browser}, action: block}]\n')
@@ -110,7 +110,7 @@ test('who passes himself off as a browser is kept out, and the browser is not', 
   }
 })
 
-/** For each policy that comes with Gatehouse: who asks for what, and gets which status. */
+/** For each policy that comes with Gatehouse: clients, their requests, and the expected status. */
 const READY_MADE: Readonly<
   Record<string, readonly (readonly [client: Client, path: string, status: string])[]>
 > = {
@@ -129,7 +129,7 @@ const READY_MADE: Readonly<
     [GPTBOT_BY_CURL, '/page', '200'],
     [CURL, '/page', '200'],
   ],
-  // From here, where nobody is anywhere.
+  // From here, which is an address of no agent.
   'block-impostors.yaml': [
     [GPTBOT_BY_CURL, '/page', '200'],
     [CHROME_BY_CURL, '/page', '200'],

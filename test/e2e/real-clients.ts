@@ -20,7 +20,7 @@ export interface ClientPlace {
   readonly folder: string
 }
 
-/** Where the pages of a client are: by its path the server knows who asks. */
+/** The pages of a client: their path tells the server which client asks. */
 export function pathOf(name: string): string {
   return `/${name.replaceAll(/\W+/g, '-')}`
 }

@@ -9,7 +9,7 @@ import { type App, startApp } from './app.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { endWith, GATEHOUSE, plainEnvironment, run, temporaryFolder } from './programs.ts'
 
-/** The commands as somebody types them, who tries out how a gateway takes what his agent signs. */
+/** The commands that a developer types to test signed requests at a gateway. */
 test('what "sign" sends, a real gateway takes as "verify" says it would', async (t) => {
   const app = await startApp(t)
   const folder = temporaryFolder(t)

@@ -8,7 +8,7 @@ import { clientFor } from '../manage/oauth-client.ts'
 import { BrowserPage } from './devtools.ts'
 import { skipped } from './programs.ts'
 
-test('Chromium without scripts: somebody signs in and consents by keys alone, and is led back to an app', {
+test('Chromium without scripts: a user signs in and consents with the keyboard alone, and returns to an app', {
   skip: skipped('chromium'),
 }, async (t) => {
   const manage = await TestManagement.start(t)

@@ -38,7 +38,7 @@ test('what curl does behind a policy is told at once, each threat once', {
   await curl(gatehouse, '/blocked')
   await curl(gatehouse, '/limited')
   await curl(gatehouse, '/limited')
-  await curl(gatehouse, '/', '-H', 'x-agent-name: somebody', '-H', 'cookie: session=secret')
+  await curl(gatehouse, '/', '-H', 'x-agent-name: forged', '-H', 'cookie: session=secret')
   await curl(gatehouse, '/', '-A', CHROME)
   await curl(gatehouse, '/', '-A', 'GPTBot/1.2 (+https://openai.com/gptbot)')
   await until(async () => (await events(gatehouse)).get('new_agent') === 1)

@@ -52,7 +52,7 @@ test('a request is a trace: what was decided, and what the app hangs its own on'
   assert.match(page, /gatehouse_spans_total\{outcome="exported"\} 2/)
 })
 
-test('who is nobody’s trusted hop begins no trace of ours', { skip }, async (t) => {
+test('an untrusted client cannot start a trace', { skip }, async (t) => {
   const { app, ask, spans } = await bench(t)
   await ask('/', '-H', `traceparent: 00-${TRACE}-${SPAN}-00`, '-H', 'tracestate: a=b')
   const told = headersOf(app)
@@ -96,7 +96,7 @@ test('what is blocked has one span, and an app that is away an error', { skip },
   )
 })
 
-test('what is not sampled is told the app as such, and without a collector contexts pass as they are', {
+test('an unsampled trace is passed on as such, and without a collector contexts pass unchanged', {
   skip,
 }, async (t) => {
   const none = await bench(t, { variables: { GATEHOUSE_TRACING_SAMPLE: '0' } })

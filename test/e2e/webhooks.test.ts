@@ -28,7 +28,7 @@ test('what happens at the gate reaches receivers that others have written, also 
   const hooks = await Promise.all([standard, svix].map((each) => register(gate, each)))
 
   await visit(gate, { 'user-agent': GPTBOT })
-  await visit(gate, { 'x-agent-name': 'somebody else' })
+  await visit(gate, { 'x-agent-name': 'forged' })
   await visit(gate, { 'user-agent': 'curl/8.0' }, '/no-entry?token=secret')
   for (const each of [standard, svix]) {
     const agent = await each.has(({ type, data }) => type === 'new_agent' && data.agent.id === 'gptbot')
@@ -51,8 +51,8 @@ test('what happens at the gate reaches receivers that others have written, also 
   for (const secret of [hooks[0]!.secret, rotated.secret])
     new StandardWebhook(secret).verify(sample.raw, flat(sample.headers))
 
-  // Nobody is told twice in five minutes, nor is anything told again after a kill.
-  await visit(gate, { 'x-agent-name': 'somebody else' })
+  // No event is sent twice in five minutes, also after a kill.
+  await visit(gate, { 'x-agent-name': 'forged' })
   await visit(gate, { 'x-agent-action': 'pass' }, '/again')
   const before = standard.received.length
   await gate.stop()

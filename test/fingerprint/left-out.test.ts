@@ -18,7 +18,7 @@ test('every 16-bit value is left out by its own mark and by no other', async () 
   }
 })
 
-test('what is counted is what is not left out', async () => {
+test('counts everything that is not left out', async () => {
   const values = [0x0a0a, 0x0000, 0x0017, 0x0017, 0x0029]
   assert.equal(countWithout(values, GREASE), 4)
   assert.equal(countWithout(values, GREASE | FLEETING), 3)

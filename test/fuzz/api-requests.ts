@@ -299,5 +299,5 @@ const TOKEN: fc.Arbitrary<FuzzedRequest['token']> = fc.oneof(
   { weight: 12, arbitrary: fc.constant<FuzzedRequest['token']>('admin') },
   { weight: 4, arbitrary: fc.constantFrom<FuzzedRequest['token'][]>('read', 'write', 'none', 'wrong') },
 )
-const NO_CURSOR = textOf(['nobody’s', 1])
+const NO_CURSOR = textOf(['unknown', 1])
 const DEPTH_MAX = 5

@@ -94,7 +94,7 @@ async function orFault(reading: Promise<void>): Promise<void> {
   }
 }
 
-/** Throws it where it is none. */
+/** Throws it if it is not a Fault. */
 function isFault(error: unknown): void {
   if (!(error instanceof Fault) || error.message === '') throw error
 }

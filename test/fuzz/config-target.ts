@@ -96,7 +96,7 @@ export function filesIn(folder: string): Buffer[] {
 
 const NAME = 'gatehouse.yaml'
 const NOWHERE = 'settings'
-const SECRET = 'a secret that nobody is to see, of more than 32 characters'
+const SECRET = 'a secret that must not be shown, of more than 32 characters'
 const PLACE = /:(\d+):(\d+)$/
 const LINE_END = /\n/
 /** A hundred problems, which quote no more than a piece of what is wrong. */

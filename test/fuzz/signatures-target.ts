@@ -94,7 +94,7 @@ const SEED_BYTES_MAX = 4000
 const PROVENANCE = { source: 'the fuzzer', date: '2026-11-24' }
 const [NEWCOMER, KNOWN] = parseSoftwareList([
   {
-    ...{ id: 'nobody-has-this-id', name: 'a "name": # of {all}', kind: 'agent', category: 'custom' },
+    ...{ id: 'an-unknown-id', name: 'a "name": # of {all}', kind: 'agent', category: 'custom' },
     signatures: [{ user_agent: "it's: new", ...PROVENANCE }],
   },
   {

@@ -28,7 +28,7 @@ import { fixedKey } from './fixed-key.ts'
 
 /**
  * A request with signatures: whatever is in it, it is read or refused. Structured fields are what the strict parser of
- * others says; what was signed has a line for each thing that is covered, and no more; and what is not covered changes
+ * others says; what was signed has a line for each thing that is covered, and no more; and an uncovered part changes
  * nothing of it.
  *
  * The first line is the target, then a line for each field.
@@ -63,9 +63,9 @@ export function signed(bytes: Buffer): void {
       const wrong = verifySignature(signature, PUBLIC_KEY)
       assert.ok(wrong === null || wrong === 'wrong' || wrong === 'other-algorithm')
     }
-    // Names in another case, another order of other names, and a field that nobody has covered.
+    // Names in another case, another order of other names, and an uncovered field.
     const others = rawHeaders.map((text, i) => (i % 2 === 0 ? text.toUpperCase() : text))
-    const more = ['X-Nobody-Has-Covered-This', '1', ...others]
+    const more = ['X-Not-Covered', '1', ...others]
     assert.deepEqual(readSignatures({ ...request, rawHeaders: more }, policy, NOW_MS), read)
   }
   const bot = readBotSignature(request, { allowPrivate: false }, NOW_MS)

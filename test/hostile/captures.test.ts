@@ -170,12 +170,12 @@ const LIES: Readonly<Record<string, { bytes: Buffer; fault: RegExp | null }>> = 
     fault: null,
   },
   'a block of 4 GiB': { bytes: blockOf(6, 0xffff_fffc), fault: /claims 4294967292 bytes/ },
-  'a block of 4 GiB that nobody wants': {
+  'a block of 4 GiB of an unknown type': {
     bytes: blockOf(0x0bad, 0xffff_fffc),
     fault: /ends inside a record/,
   },
   'a block of nothing': { bytes: blockOf(6, 0), fault: /claims 0 bytes/ },
-  'a block that is no multiple of four': { bytes: blockOf(6, 13), fault: /claims 13 bytes/ },
+  'a block whose length is not a multiple of four': { bytes: blockOf(6, 13), fault: /claims 13 bytes/ },
   'blocks of nothing, without an end': {
     bytes: Buffer.concat([
       ...pcapngParts([]),
@@ -191,7 +191,7 @@ const LIES: Readonly<Record<string, { bytes: Buffer; fault: RegExp | null }>> = 
     bytes: pcapng(Array.from({ length: 70_000 }, () => interfaceBlock())),
     fault: /too many interfaces/,
   },
-  'a packet of an interface that is none': {
+  'a packet of an undefined interface': {
     bytes: pcapng([enhancedPacket(EMPTY, 7)]),
     fault: /interface 7/,
   },

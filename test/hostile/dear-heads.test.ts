@@ -33,7 +33,7 @@ const HEADS: Readonly<Record<string, readonly string[]>> = {
   types: ['accept', filled('a/b,')],
   brands: ['sec-ch-ua', filled('"a";v="1", ')],
   'hops by X-Forwarded-For': ['x-forwarded-for', filled('192.0.2.1,')],
-  'hops by X-Forwarded-For that are none': ['x-forwarded-for', filled(',')],
+  'empty hops in X-Forwarded-For': ['x-forwarded-for', filled(',')],
   'hops by Forwarded': ['forwarded', filled('for="[2001:db8::1]";by=_a,')],
   'options of Connection': ['connection', numbered(9_000, (index) => `n${index}`).join(',')],
   'blanks in TE': ['te', filled(' ,')],

@@ -11,7 +11,7 @@ import { answersIn } from './desync-play.ts'
 import { ownName } from './desync-upstreams.ts'
 
 for (const [front, settings] of Object.entries(FRONTS)) {
-  test(`${front}: whatever an upstream answers, each client hears its own answer, or that there is none`, async (t) => {
+  test(`${front}: whatever an upstream answers, each client gets its own answer or an error`, async (t) => {
     const upstream = await startLiar(t)
     const gate = await startGate(t, upstream.url, settings)
     const bystander = await gate.dial('plain')
@@ -34,7 +34,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
     t.comment(`${ANSWER_CASES.length} answers`)
   })
 
-  test(`${front}: what comes when nobody has asked is nobody's answer`, async (t) => {
+  test(`${front}: bytes without a request are not an answer`, async (t) => {
     const upstream = await startLiar(t)
     const gate = await startGate(t, upstream.url, settings)
     const bystander = await gate.dial('plain')
@@ -47,7 +47,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
     }
   })
 
-  test(`${front}: an answer that was there before the request is nobody's`, async (t) => {
+  test(`${front}: an answer before the request is discarded`, async (t) => {
     const upstream = await startLiar(t)
     const gate = await startGate(t, upstream.url, settings)
     const bystander = await gate.dial('plain')
@@ -70,7 +70,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
     }
   })
 
-  test(`${front}: an answer that comes too late is nobody's`, async (t) => {
+  test(`${front}: an answer that comes too late is discarded`, async (t) => {
     const upstream = await startLiar(t)
     const gate = await startGate(t, upstream.url, settings, { headTimeoutMs: 100 })
     const bystander = await gate.dial('plain')
@@ -90,7 +90,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
   })
 }
 
-/** An answer that comes before the body it is for: 0.CL, where whoever is in front of us does not wait for it. */
+/** An answer that comes before the body it is for: 0.CL, if the proxy in front of us does not wait for it. */
 const EARLY: readonly (readonly [name: string, fields: string, body: string, goesOn: boolean])[] = [
   ['a length', `Content-Length: ${INNER.length}\r\n`, INNER, true],
   ['a length of much', `Content-Length: 100000\r\n`, INNER.padEnd(100_000), false],
@@ -110,7 +110,7 @@ const EARLY: readonly (readonly [name: string, fields: string, body: string, goe
 ]
 
 for (const [front, settings] of Object.entries(FRONTS)) {
-  test(`${front}: a body whose answer came early is no request, neither to us nor to the upstream`, async (t) => {
+  test(`${front}: a body after an early answer is not a request, neither for us nor for the upstream`, async (t) => {
     const upstream = await startLiar(t)
     const gate = await startGate(t, upstream.url, settings)
     const bystander = await gate.dial('plain')
@@ -131,7 +131,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
 
 interface Liar {
   readonly url: string
-  /** The answer to whoever asks for `/lie`, from now on. All others get what they asked for. */
+  /** The answer to `/lie`, from now on. Other requests get a correct answer. */
   say(one: AnswerCase, isCut: boolean): void
   /** The connection that was asked last. */
   last(): Socket

@@ -1,11 +1,11 @@
-/** What an upstream sends when it is asked, and what the client who asked may hear of it. */
+/** What an upstream sends when it is asked, and what its client may get of it. */
 export interface AnswerCase {
   readonly name: string
   readonly method: 'GET' | 'HEAD' | 'POST'
   /** Bytes of the answer, and of what comes with it. */
   readonly bytes: string
   readonly after: 'stays' | 'ends' | 'resets'
-  /** An answer that is whole; one that breaks off where it can be seen; or ours, that there is none. */
+  /** A complete answer, a visibly broken one, or our error. */
   readonly heard: { readonly status: number; readonly body: string } | 'broken' | 'none'
   /** There is more than the answer: it may not come apart from it, or it would be another request's. */
   readonly hasMore: boolean
@@ -43,7 +43,7 @@ const WHOLE: readonly AnswerCase[] = [
   whole('a list of equal lengths', `${OK}Content-Length: 2, 2\r\n\r\nok`),
   whole('a length that Connection takes away', `${OK}Connection: Content-Length\r\n${TWO}\r\nok`),
   whole('no reason', 'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok'),
-  whole('a 100 that nobody asked for', `HTTP/1.1 100 Continue\r\n\r\n${OK}${TWO}\r\nok`),
+  whole('an unrequested 100', `HTTP/1.1 100 Continue\r\n\r\n${OK}${TWO}\r\nok`),
   whole('a 103', `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}${TWO}\r\nok`),
   whole('32 of them', `${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(32)}${OK}${TWO}\r\nok`),
   whole('no body', `${OK}Content-Length: 0\r\n\r\n`, { body: '' }),
@@ -54,7 +54,7 @@ const WHOLE: readonly AnswerCase[] = [
   whole('304 with a length', `HTTP/1.1 304 Not Modified\r\n${TWO}\r\n`, { status: 304, body: '' }),
 ]
 
-/** The answer is whole, and more comes with it: that is nobody's. */
+/** A complete answer with more bytes behind it, which are discarded. */
 const TOO_MUCH: readonly AnswerCase[] = [
   whole('two answers', `${OK}${TWO}\r\nok${POISON}`),
   whole('two answers, the first without a body', `${OK}Content-Length: 0\r\n\r\n${POISON}`, { body: '' }),
@@ -158,12 +158,9 @@ const BAD_HEADS: readonly AnswerCase[] = [
     ['a request', 'GET / HTTP/1.1\r\nHost: a\r\n'],
     ['TLS', '\x15\x03\x01\0\x02\x02\x16'],
     ['a preface of HTTP/2', '\0\0\0\x04\0\0\0\0\0'],
-    [
-      '101 that nobody asked for',
-      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n',
-    ],
+    ['an unrequested 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'],
     ['101 without an upgrade', 'HTTP/1.1 101 Switching Protocols\r\n'],
-    ['an interim answer that is none', 'HTTP/1.1 1x0 Continue\r\n'],
+    ['an invalid interim answer', 'HTTP/1.1 1x0 Continue\r\n'],
     ['too many interim ones', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(40)],
   ].map(([name, line]) => none(name!, `${line}${TWO}\r\nok${POISON}`)),
   none('nothing', '', 'ends'),
@@ -173,7 +170,7 @@ const BAD_HEADS: readonly AnswerCase[] = [
   none('an interim answer and no other', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'ends'),
 ]
 
-/** What has begun well and goes on badly: nobody may take it for whole. */
+/** A valid start with an invalid rest: no client may take it for complete. */
 const BROKEN: readonly AnswerCase[] = [
   broken('a body that is too short', `${OK}Content-Length: 9\r\n\r\nok`, 'ends'),
   broken('a body that is too short, and a reset', `${OK}Content-Length: 9\r\n\r\nok`, 'resets'),
@@ -181,7 +178,7 @@ const BROKEN: readonly AnswerCase[] = [
   broken('no last line', `${OK}${CODED}\r\n2\r\nok\r\n0\r\n`, 'ends'),
   broken('half a chunk', `${OK}${CODED}\r\n9\r\nok`, 'ends'),
   ...[
-    ['a size that is none', 'x\r\nok\r\n0\r\n\r\n'],
+    ['an invalid size', 'x\r\nok\r\n0\r\n\r\n'],
     ['a negative size', '-2\r\nok\r\n0\r\n\r\n'],
     ['a prefixed size', '0x2\r\nok\r\n0\r\n\r\n'],
     ['a size in quotes', '"2"\r\nok\r\n0\r\n\r\n'],

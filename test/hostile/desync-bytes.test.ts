@@ -72,7 +72,7 @@ interface Variant {
   readonly template: string
 }
 
-/** Each byte before, and in the place of, each byte of a template; each upstream gets some places where not all is tried. */
+/** Each byte before, and instead of, each byte of a template; in a short run, each upstream gets a sample. */
 function variantsFor(name: string): Variant[] {
   const share = Object.keys(UPSTREAMS).indexOf(name)
   const variants: Variant[] = []

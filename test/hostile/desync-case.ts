@@ -1,6 +1,6 @@
 import type { Framing } from './desync-messages.ts'
 
-/** What a client sends over one connection, and all that may come of it. */
+/** What a client sends over one connection, and every allowed result. */
 export interface Case {
   readonly family: string
   readonly name: string
@@ -12,7 +12,7 @@ export interface Case {
   readonly refused: number | null
   /** Afterwards: the client may go on, or we have closed the connection; `client`: it closes its side itself, first. */
   readonly end: 'open' | 'closed' | 'client'
-  /** An upstream whose log does not tell of whom such a request is. */
+  /** An upstream whose log does not tell the client of such a request. */
   readonly except: string | null
 }
 

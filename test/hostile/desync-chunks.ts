@@ -31,7 +31,7 @@ const SERVED: readonly Row[] = [
   ['an extension without a value', '5;a\r\nhello\r\n0\r\n\r\n'],
   ['several extensions', '5;a=b;c=d\r\nhello\r\n0\r\n\r\n'],
   ['a quoted extension', '5;a="b;c"\r\nhello\r\n0\r\n\r\n'],
-  ['an extension that is none', '5;=\r\nhello\r\n0\r\n\r\n'],
+  ['an invalid extension', '5;=\r\nhello\r\n0\r\n\r\n'],
   ['an extension at the end', '5\r\nhello\r\n0;a=b\r\n\r\n'],
   ['a host for a trailer', '5\r\nhello\r\n0\r\nHost: b\r\n\r\n'],
   ['a tag for a trailer', '5\r\nhello\r\n0\r\nX-Agent-Name: b\r\n\r\n'],

@@ -20,7 +20,7 @@ import {
 
 const LENGTH = `Content-Length: ${INNER.length + 5}\r\n`
 const CODING = 'Transfer-Encoding: chunked\r\n'
-/** Ends here for whoever reads chunks, and is longer for whoever reads the length. */
+/** Ends here for a reader of chunks, and is longer for a reader of the length. */
 const EARLY_END = `0\r\n\r\n${INNER}`
 const HIDDEN = chunked(INNER)
 
@@ -35,7 +35,7 @@ const TWO_FRAMINGS: readonly Row[] = [
   refused('TE.CL, the coding first', 400, post(`${CODING}Content-Length: 4\r\n`, HIDDEN)),
   refused('TE.CL, a length of nothing', 400, post(`Content-Length: 0\r\n${CODING}`, HIDDEN)),
   refused('both, and they agree', 400, post(`Content-Length: ${HIDDEN.length}\r\n${CODING}`, HIDDEN)),
-  refused('a length that is none beside chunks', 400, post(`Content-Length: x\r\n${CODING}`, HIDDEN)),
+  refused('an invalid length beside chunks', 400, post(`Content-Length: x\r\n${CODING}`, HIDDEN)),
   refused('an empty length beside chunks', 400, post(`Content-Length:\r\n${CODING}`, HIDDEN)),
   refused('behind a second request', 400, get('', '/next') + post(LENGTH + CODING, EARLY_END), NEXT_SEEN),
 ]
@@ -100,8 +100,8 @@ const CODINGS: readonly (readonly [name: string, lines: string, status: number |
   ['before identity', 'Transfer-Encoding: chunked, identity', 400],
   ['identity in a line behind', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity', 400],
   ['identity in a line before', 'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked', 400],
-  ['a coding nobody knows in a line behind', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: cow', 400],
-  ['a coding nobody knows in a line before', 'Transfer-Encoding: cow\r\nTransfer-Encoding: chunked', 400],
+  ['an unknown coding in a line behind', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: cow', 400],
+  ['an unknown coding in a line before', 'Transfer-Encoding: cow\r\nTransfer-Encoding: chunked', 400],
   ['behind gzip', 'Transfer-Encoding: gzip, chunked', 400],
   ['gzip', 'Transfer-Encoding: gzip', 400],
   ['identity', 'Transfer-Encoding: identity', 400],
@@ -132,7 +132,7 @@ const TE_TE: readonly Row[] = CODINGS.flatMap(([name, lines, status]) => {
   return [
     served(`${name}, behind a length`, beside, postSeen(EARLY_END)),
     served(`${name}, before a length`, before, postSeen(EARLY_END)),
-    // Without framing it has no body, and what comes is no request.
+    // Without framing it has no body, and the rest is not a request.
     refused(`${name}, alone`, 501, alone, postSeen()),
   ]
 })

@@ -10,7 +10,7 @@ import { goodPair, liveState, surroundings, upstreamSettings } from '../proxy/te
 /** All is tried, or what takes no longer than CI may wait. */
 export const IS_WHOLE = process.env['HOSTILE'] === 'whole'
 
-/** Whoever reads what clients send. One more reader is one more line. */
+/** The readers of client bytes. One more reader is one more line. */
 export const FRONTS: Readonly<Record<string, Partial<WorkerSettings>>> = {
   'node:http': { fastLane: false },
   'fast lane': { fastLane: true },
@@ -18,7 +18,7 @@ export const FRONTS: Readonly<Record<string, Partial<WorkerSettings>>> = {
 
 export type Door = 'plain' | 'tls'
 
-/** A worker with an upstream behind it. One connection carries all, so that what is left on it meets whoever comes next. */
+/** A worker with an upstream behind it. One connection carries everything, so that leftovers meet the next request. */
 export interface Gate {
   dial(door: Door, protocol?: 'http/1.1' | 'h2'): Promise<Peer>
   /** Until each request that was decided on has been told of; the worker takes no more. */
@@ -72,5 +72,5 @@ export async function inTime<T>(promise: Promise<T>, what: () => string): Promis
 
 const PAIR = await goodPair()
 const HANG_MS = 15_000
-/** Nobody is being served: this is for the last Sightings, on a machine that has no time. */
+/** After the last request: this is for the last Sightings, on a busy machine. */
 const DRAIN_MS = 10_000

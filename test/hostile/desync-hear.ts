@@ -8,7 +8,7 @@ import { ownName } from './desync-upstreams.ts'
 
 export type Method = 'GET' | 'HEAD' | 'POST'
 
-/** What a client has of an answer: all of it, or that there is none. */
+/** What a client gets of an answer: all of it, or an error. */
 export type Heard = { readonly status: number; readonly body: string } | 'broken'
 
 /** Asks for `/lie`, and reads the answer by the letter: a line or a byte that does not belong is a fault. */

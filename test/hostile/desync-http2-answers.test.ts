@@ -40,7 +40,7 @@ const ROWS: readonly Row[] = [
   ['a length that is too long', 'broken', (n) => [head(n, 'content-length', '3'), data(n, 'ok')]],
   ['a length and no body', 'none', (n) => [headers(n, [':status', '200', 'content-length', '3'])]],
   ['two lengths', 'none', (n) => [head(n, 'content-length', '2', 'content-length', '3'), data(n, 'ok')]],
-  ['a length that is none', 'none', (n) => [head(n, 'content-length', '+2'), data(n, 'ok')]],
+  ['an invalid length', 'none', (n) => [head(n, 'content-length', '+2'), data(n, 'ok')]],
   ['a coding', 'none', (n) => [head(n, 'transfer-encoding', 'chunked'), data(n, '2\r\nok\r\n0\r\n\r\n')]],
   ['Connection', 'none', (n) => [head(n, 'connection', 'close'), data(n, 'ok')]],
   ['an upgrade', 'none', (n) => [head(n, 'upgrade', 'h2c'), data(n, 'ok')]],
@@ -101,12 +101,12 @@ const ROWS: readonly Row[] = [
   ['a reset within', 'broken', (n) => [head(n), data(n, 'o', false), frame(3, 0, n, Buffer.of(0, 0, 0, 2))]],
   ['a frame on no stream', 'none', () => [data(0, 'ok')]],
   ['a CONTINUATION of nothing', 'none', (n) => [frame(9, 4, n)]],
-  ['a block that is none', 'none', (n) => [frame(1, 4, n, Buffer.of(0xff, 0xff, 3))]],
+  ['an invalid block', 'none', (n) => [frame(1, 4, n, Buffer.of(0xff, 0xff, 3))]],
   ['HTTP/1', 'none', () => [Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')]],
 ]
 
 for (const [front, settingsOf] of Object.entries(FRONTS)) {
-  test(`${front}: whatever an upstream answers over h2c, each client hears its own answer, or that there is none`, async (t) => {
+  test(`${front}: whatever an upstream answers over h2c, each client gets its own answer or an error`, async (t) => {
     const upstream = await startLiar(t)
     const gate = await startGate(t, upstream.url, settingsOf)
     const bystander = await gate.dial('plain')

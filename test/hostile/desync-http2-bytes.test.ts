@@ -72,7 +72,7 @@ for (const [front, settings] of Object.entries(FRONTS)) {
         found.delete(mark)
         decided.delete(mark)
       }
-      assert.deepEqual([[...found], [...decided]], [[], []], 'of nobody')
+      assert.deepEqual([[...found], [...decided]], [[], []], 'without a client')
       assert.ok(served > 20 && served < tried.length, `${served}`)
       t.comment(`${tried.length} requests, ${served} served`)
     })

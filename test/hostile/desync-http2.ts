@@ -1,15 +1,15 @@
 import { data, frame, getRequest, headers } from '../proxy/http2-frames.ts'
 import { type Forwarded, INNER, MARK, seen } from './desync-case.ts'
 
-/** Frames behind the preface of a client, and what comes of the stream that they open. */
+/** Frames behind the preface of a client, and the result of the stream that they open. */
 export interface Http2Case {
   readonly family: string
   readonly name: string
   readonly frames: Buffer
   readonly forwarded: readonly Forwarded[]
-  /** The status of its answer, or that there is none: the stream is reset, or the connection ends. */
+  /** The status of its answer, or no answer: the stream is reset, or the connection ends. */
   readonly outcome: number | 'reset' | 'gone'
-  /** Upstreams that serve it otherwise, or do not tell of whom it is. */
+  /** Upstreams that serve it otherwise, or do not tell its client. */
   readonly except: readonly string[]
   /** The frames come once the connection is open, where nothing but nghttp2 reads them. */
   readonly isLate: boolean
@@ -149,7 +149,7 @@ const PSEUDO: readonly Row[] = [
   reset('an authority with a user', get({ ':authority': 'u@a' })),
   reset('an authority with a path', get({ ':authority': 'a/b' })),
   reset('an authority with a blank', get({ ':authority': 'a b' })),
-  refused('an authority with a port that is none', 400, get({ ':authority': 'a:b' })),
+  refused('an authority with an invalid port', 400, get({ ':authority': 'a:b' })),
   served(
     'an authority with a port',
     get({ ':authority': 'a:81' }),
@@ -280,7 +280,7 @@ const FRAMES: readonly Row[] = [
   gone('HEADERS on no stream', headers(0, getRequest({ ':path': PATH }))),
   gone('HEADERS on an even stream', headers(2, getRequest({ ':path': PATH }))),
   gone('DATA on no stream', data(0, INNER)),
-  gone('DATA on a stream that nobody has opened', data(5, INNER)),
+  gone('DATA on an idle stream', data(5, INNER)),
   gone('another frame within a head', [
     headers(1, getRequest({ ':path': PATH }), { isWhole: false }),
     data(1, INNER),

@@ -202,7 +202,7 @@ const VERSIONS: readonly Row[] = [
 ]
 
 const METHODS: readonly Row[] = [
-  ['nobody knows', 'FOO', 501],
+  ['unknown', 'FOO', 501],
   ['in lower case', 'get', 400],
   ['in mixed case', 'Get', 400],
   ['with NUL', 'GE\0T', 501],

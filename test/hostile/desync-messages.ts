@@ -31,7 +31,7 @@ export class MessageReader {
     this.#unframed = unframed
   }
 
-  /** What has not become a message yet. */
+  /** Bytes of an incomplete message. */
   get rest(): string {
     return this.#text
   }

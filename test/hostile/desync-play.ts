@@ -111,7 +111,7 @@ export class Play {
     for (const found of [sightings, asked, reached]) assert.deepEqual([...(found ?? [])], [], 'of no run')
   }
 
-  /** Somebody else, who gets the upstream's connection next. */
+  /** Another client, which gets the upstream's connection next. */
   async #bystander(door: Door): Promise<Peer> {
     const known = this.#bystanders.get(door)
     if (known !== undefined) return known
@@ -149,7 +149,7 @@ interface Played {
   readonly forwarded: Forwarded[]
 }
 
-/** With its number in the place of the mark, which is as long. */
+/** With its number instead of the mark, which is as long. */
 function marked<T>(one: T, mark: string): T {
   return JSON.parse(JSON.stringify(one).replaceAll(MARK, mark))
 }
@@ -167,7 +167,7 @@ async function askHttp2(peer: Http2Peer, mark: string): Promise<Forwarded> {
   return seen(`GET ${target}`)
 }
 
-/** A server may answer without its app, and then names nobody's request. */
+/** A server may answer without its app, and then does not name the request. */
 function isOwnWord({ behind }: Upstream, body: string): boolean {
   return behind !== null && !/\d{6}/.test(body)
 }
@@ -182,7 +182,7 @@ async function send(peer: Peer, bytes: string, cuts: readonly number[]): Promise
   peer.write(bytes.slice(from))
 }
 
-/** Long enough for what was sent to arrive, mostly: what comes of it is the same if it has not. */
+/** Long enough for what was sent to arrive, mostly: the result is the same if it has not. */
 async function turn(): Promise<void> {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -68,7 +68,7 @@ const TARGETS: readonly Row[] = [
     ['a URL without a host', `http:///${MARK}`],
     ['a URL with a user', `http://u@b/${MARK}`],
     ['a URL with a user and a password', `http://u:p@b/${MARK}`],
-    ['a URL with a port that is none', `http://b:x/${MARK}`],
+    ['a URL with an invalid port', `http://b:x/${MARK}`],
     ['a URL with a long port', `http://b:123456/${MARK}`],
     ['a URL with two ports', `http://b:1:2/${MARK}`],
     ['a URL with a backslash', `http://b\\@c/${MARK}`],
@@ -113,7 +113,7 @@ const HOSTS: readonly Row[] = [
     ['a query', 'Host: a?b\r\n'],
     ['a fragment', 'Host: a#b\r\n'],
     ['a URL', 'Host: http://a\r\n'],
-    ['a port that is none', 'Host: a:b\r\n'],
+    ['an invalid port', 'Host: a:b\r\n'],
     ['two ports', 'Host: a:1:2\r\n'],
     ['a long port', 'Host: a:123456\r\n'],
     ['a port only', 'Host: :80\r\n'],
@@ -147,7 +147,7 @@ const CONNECTIONS: readonly Row[] = [
     ['the host', 'Host'],
     ['a tag of ours', 'X-Agent-Verdict, X-Forwarded-For, Forwarded'],
     ['itself', 'Connection'],
-    ['what is no name', '@, "a b", ,'],
+    ['invalid names', '@, "a b", ,'],
     ['nothing', ''],
     ['a proxy', 'Proxy-Connection'],
     ['an upgrade that is not named', 'Upgrade'],
@@ -165,7 +165,7 @@ const CONNECTIONS: readonly Row[] = [
     postSeen('hello'),
   ),
   servedLast('close, by Proxy-Connection', get('Proxy-Connection: close\r\n') + INNER, GET_SEEN),
-  served('Keep-Alive is nobody here', get('Keep-Alive: max=0\r\n') + NEXT, GET_SEEN, NEXT_SEEN),
+  served('Keep-Alive is ignored', get('Keep-Alive: max=0\r\n') + NEXT, GET_SEEN, NEXT_SEEN),
 ]
 
 const WEB_SOCKET =
@@ -173,11 +173,11 @@ const WEB_SOCKET =
 const SIZE = INNER.length
 const UPGRADED = seen(`GET /${MARK}`, '', { isUpgrade: true })
 
-/** None of the upstreams agrees to any: what is behind is nobody's, whoever believes in a tunnel. */
+/** None of the upstreams agrees to any, so the bytes behind belong to no request. */
 const UPGRADES: readonly Row[] = [
   servedLast('a WebSocket, and a request for a frame', get(WEB_SOCKET) + INNER, UPGRADED),
-  servedLast('a WebSocket of a version nobody has', get(WEB_SOCKET.replace('13', '777')) + INNER, UPGRADED),
-  servedLast('a protocol nobody knows', get('Connection: Upgrade\r\nUpgrade: foo\r\n') + INNER, UPGRADED),
+  servedLast('a WebSocket of an unknown version', get(WEB_SOCKET.replace('13', '777')) + INNER, UPGRADED),
+  servedLast('an unknown protocol', get('Connection: Upgrade\r\nUpgrade: foo\r\n') + INNER, UPGRADED),
   servedLast(
     'h2c',
     get(
@@ -255,7 +255,7 @@ const EXPECTATIONS: readonly Row[] = [
     postSeen(INNER, 'chunked'),
     NEXT_SEEN,
   ),
-  // Nobody has been told to go on, and nobody knows whether a body comes.
+  // No 100 Continue was sent, so a body may come or not.
   servedLast('of nothing', post('Expect: 100-continue\r\nContent-Length: 0\r\n') + INNER, postSeen()),
   servedLast('of a GET without a body', get('Expect: 100-continue\r\n') + INNER, GET_SEEN),
   served(

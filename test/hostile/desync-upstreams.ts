@@ -26,7 +26,7 @@ export interface Seen {
   readonly connection: number | null
 }
 
-/** Whoever is behind the proxy. It answers each request with its own name: method, target and the length of its body. */
+/** The server behind the proxy. It answers each request with its own name: method, target and the length of its body. */
 export interface Upstream {
   readonly name: string
   readonly url: string
@@ -50,7 +50,7 @@ export const HTTP2_UPSTREAMS: typeof UPSTREAMS = {
   'nginx over h2c': (t) => startNginx(t, 'h2c'),
 }
 
-/** Whoever is asked by its own name must say it. */
+/** Servers that must answer with their own name. */
 export function ownName(method: string, target: string, bodyLength: number): string {
   return `${method} ${target} ${bodyLength}`
 }

@@ -31,7 +31,7 @@ function everyth(upstream: string): number {
   return upstream === 'bytes' || upstream === 'node' ? 1 : upstream in HTTP2_UPSTREAMS ? 5 : 2
 }
 
-/** Nobody leaves HTTP for another protocol over h2c; and nginx (1.22) takes no trailers there, and tells nobody to go on. */
+/** Over h2c there is no upgrade; and nginx (1.22) accepts no trailers there and sends no 100 Continue. */
 function isFor({ family, forwarded }: Case, upstream: string): boolean {
   if (!(upstream in HTTP2_UPSTREAMS)) return true
   if (forwarded.some(({ isUpgrade }) => isUpgrade)) return false

@@ -43,7 +43,7 @@ for (const kind of KINDS) {
     assert.match(body.error.description, /too many requests are waiting for approval/)
     await served(manage)
     assert.equal((await first.withdraw(waits)).status, 204)
-    // What nobody has decided on is forgotten, and then there is room.
+    // Undecided requests are forgotten, and then there is room.
     const store = await openAt(t, manage.storeUrl)
     while ((await store.gnapGrants.forget(Date.now() + 3_600_001, 5_000)) > 0);
     assert.equal((await stranger(manage).grant(['read'], APPROVAL)).status, 200)
@@ -152,7 +152,7 @@ test('of keys for idempotency as many are kept as requests of a plan, and for a 
   for (let number = 0; number < 80; number++) statuses.push((await ask(one, number)).status)
   assert.equal(statuses.filter((status) => status === 200).length, 50)
   assert.equal(statuses.filter((status) => status === 429).length, 30)
-  // Who may not ask leaves none, and who asks wrongly is told so.
+  // A refused request leaves nothing, and an invalid one gets an error.
   assert.equal((await ask(bearer(await manage.key({ scopes: ['read'] })), 100)).status, 403)
   assert.equal((await ask({ authorization: 'Bearer x' }, 101)).status, 401)
   assert.equal((await ask(other, 102)).status, 200)
@@ -272,7 +272,7 @@ async function trusted(manage: TestManagement): Promise<GnapClient> {
   return client
 }
 
-/** Somebody else is, by each way to get in. */
+/** The other records, by each way to get in. */
 async function served(manage: TestManagement): Promise<void> {
   const client = await trusted(manage)
   const { status, body } = await client.grant(['read'])

@@ -168,7 +168,7 @@ const MEMORIES: readonly {
     },
   },
   {
-    name: 'keys and agents that nobody trusts',
+    name: 'untrusted keys and agents',
     full: 11_000,
     make() {
       const trust = new Trust({ of: async () => null } as never, () => 1_000)

@@ -104,7 +104,7 @@ interface Module {
 
 /** The page has one reader; commands and the reading of settings are over soon. */
 const ELSEWHERE = /^src\/(?:dashboard|commands|config)\//
-/** A WeakMap grows with what is there anyway. */
+/** A WeakMap grows only with existing objects. */
 /** What they are given are settings, and not what is in them. */
 const CACHES: ReadonlySet<string> = new Set(['LRUCache', 'LateCache'])
 const KINDS: ReadonlySet<string> = new Set(['Map', 'Set', ...CACHES])

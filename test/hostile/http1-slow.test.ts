@@ -23,7 +23,7 @@ const post = (framing: string) => `POST / HTTP/1.1\r\n${HOST}${framing}\r\n\r\n`
 
 interface Slowness {
   readonly name: string
-  /** All that is sent at first. */
+  /** Everything that is sent at first. */
   readonly first: string
   /** And this again and again, until the connection is gone. */
   readonly drip?: string
@@ -79,8 +79,8 @@ const SLOWNESSES: readonly Slowness[] = [
     first: post('Content-Length: 10\r\nExpect: 100-continue'),
     gets: /^HTTP\/1\.1 (?:100 Continue\r\n\r\nHTTP\/1\.1 )?408 /,
   },
-  { name: 'an answer that nobody reads', first: get('/large'), isDeaf: true },
-  { name: 'answers that nobody reads', first: get('/large').repeat(10), isDeaf: true },
+  { name: 'an unread answer', first: get('/large'), isDeaf: true },
+  { name: 'unread answers', first: get('/large').repeat(10), isDeaf: true },
   {
     name: 'a thousand requests at once, and no answer read',
     first: get('/large').repeat(1_000),
@@ -106,18 +106,21 @@ for (const fastLane of [true, false])
   }, async (t) => {
     const app = await startHolder(t)
     const victim = await startVictim(t, { upstream: app.url, limits: LIMITS, settings: { fastLane } })
-    await t.test('who is slow, or never reads, is let go of, and with it all that it held', async (t) => {
-      const witness = startWitness(victim.port)
-      await Promise.all(
-        SLOWNESSES.flatMap((slowness) => [true, false].map((isTls) => beSlow(victim, slowness, isTls))),
-      )
-      assert.ok((await witness.leave()) > 0)
-      await victim.settles('connections_open h1', 0)
-      await app.settles()
-      t.comment(`${SLOWNESSES.length * 2} connections`)
-    })
+    await t.test(
+      'a client that is slow, or never reads, is disconnected, and everything it held is freed',
+      async (t) => {
+        const witness = startWitness(victim.port)
+        await Promise.all(
+          SLOWNESSES.flatMap((slowness) => [true, false].map((isTls) => beSlow(victim, slowness, isTls))),
+        )
+        assert.ok((await witness.leave()) > 0)
+        await victim.settles('connections_open h1', 0)
+        await app.settles()
+        t.comment(`${SLOWNESSES.length * 2} connections`)
+      },
+    )
     await t.test('heads that are too much are refused, and nothing is kept of them', async (t) => {
-      // Those of others: who sends much is not slow.
+      // Those of others: a client that sends much is not slow.
       const victim = await startVictim(t, { upstream: app.url, settings: { fastLane } })
       const round = async (times: number) => {
         for (let time = 0; time < times; time++)
@@ -192,7 +195,7 @@ test('slowhttptest', { skip: skipped('slowhttptest'), timeout: 600_000 }, async 
     assert.doesNotMatch(stdout, /service available:\s+NO/i, name)
     await victim.settles('connections_open h1', 0)
     await app.settles()
-    t.comment(`${name}: ${count} connections, ${served} answers for somebody else`)
+    t.comment(`${name}: ${count} connections, ${served} answers for another client`)
   }
 })
 
@@ -211,7 +214,7 @@ async function beSlow(victim: Victim, { name, first, drip, isDeaf = false, gets 
   if (!isDeaf) socket.setEncoding('latin1').on('data', (text) => (heard += text.slice(0, 1_000)))
   socket.write(first)
   const endMs = Date.now() + PATIENCE_MS
-  // Who does not read hears of the end by what he sends.
+  // A client that does not read notices the end when it sends.
   while (!isGone && Date.now() < endMs) {
     await wait(20)
     if (drip !== undefined && socket.writableLength < 1_000_000) socket.write(drip)
@@ -222,7 +225,7 @@ async function beSlow(victim: Victim, { name, first, drip, isDeaf = false, gets 
   if (gets !== undefined) assert.match(heard, gets, name)
 }
 
-/** Only those are left that nobody waits for: see who waits for it. */
+/** Only those remain that nothing waits for. */
 async function isLetGo(victim: Victim): Promise<boolean> {
   await wait(50)
   return (await victim.read(false)).metrics['connections_open h1'] === 0

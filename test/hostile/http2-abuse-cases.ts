@@ -109,7 +109,7 @@ export const ABUSES: readonly Abuse[] = [
     askedMax: 0,
   },
   {
-    name: 'CVE-2019-9514, reset flood: requests that are none',
+    name: 'CVE-2019-9514, reset flood: invalid requests',
     count: 2000,
     each: (index) => headers(id(index), getRequest({}, 'X', 'y')),
     outcome: [INTERNAL_ERROR, ENHANCE_YOUR_CALM],
@@ -304,7 +304,7 @@ export const ABUSES: readonly Abuse[] = [
     askedMax: 1,
   },
   {
-    name: 'frames that nobody knows',
+    name: 'unknown frames',
     count: 20_000,
     each: () => frame(0x42, 0, 0, Buffer.alloc(10)),
     outcome: [ENHANCE_YOUR_CALM],

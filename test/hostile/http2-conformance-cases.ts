@@ -44,7 +44,7 @@ export interface Case {
 }
 
 export type Outcome =
-  /** The connection ends; with a GOAWAY of one of these codes, or, where there are none, without. */
+  /** The connection ends; with a GOAWAY of one of these codes, or without one if the list is empty. */
   | { readonly kind: 'ended'; readonly codes: readonly number[] }
   /** One stream is reset, and the connection goes on. */
   | { readonly kind: 'reset'; readonly stream: number; readonly codes: readonly number[] }
@@ -135,7 +135,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
   ],
   'RFC 9113 §4.1': [
     ['a frame of an unknown type', [frame(22, 0, 0, Buffer.alloc(8)), get(1)], served(1)],
-    ['a flag that nobody knows', [frame(PING, 0x16, 0, Buffer.alloc(8)), get(1)], served(1)],
+    ['an unknown flag', [frame(PING, 0x16, 0, Buffer.alloc(8)), get(1)], served(1)],
     ['the reserved bit', [frame(PING, 0, 0x8000_0000, Buffer.alloc(8)), get(1)], served(1)],
   ],
   'RFC 9113 §4.2': [
@@ -367,7 +367,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
     ['a window above the highest', [settings([4, 0x8000_0000])], ended(FLOW_CONTROL_ERROR)],
     ['frames below 16,384', [settings([5, 16_383])], ended(PROTOCOL_ERROR)],
     ['frames above 2^24-1', [settings([5, 0x100_0000])], ended(PROTOCOL_ERROR)],
-    ['a setting that nobody knows', [settings([0xff, 1]), get(1)], served(1)],
+    ['an unknown setting', [settings([0xff, 1]), get(1)], served(1)],
     ['ENABLE_CONNECT_PROTOCOL of 2', [settings([8, 2])], ended(PROTOCOL_ERROR)],
   ],
   'RFC 9113 §6.5.3': [
@@ -391,7 +391,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
       'an acknowledgement of no PING',
       [ping(ACK)],
       ended(INTERNAL_ERROR),
-      'Node ends the session: nobody who has had no PING has one to answer',
+      'Node ends the session: an answer to a PING that was never sent',
     ],
     ['PING of a stream', [ping(0, 1)], ended(PROTOCOL_ERROR)],
     ['PING of another length', [ping(0, 0, 6)], ended(FRAME_SIZE_ERROR)],
@@ -533,7 +533,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
     ['te of trailers', [get(1, 'te', 'trailers')], served(1)],
   ],
   'RFC 9113 §8.3': [
-    ['a pseudo-header that nobody knows', [get(1, ':test', 'x')], reset(1, PROTOCOL_ERROR)],
+    ['an unknown pseudo-header', [get(1, ':test', 'x')], reset(1, PROTOCOL_ERROR)],
     ['one of an answer', [headers(1, [':status', '200', ...getRequest()])], reset(1, PROTOCOL_ERROR)],
     ['one in trailers', [holdPost(1), headers(1, [':method', 'GET'])], reset(1, PROTOCOL_ERROR)],
     [

@@ -7,7 +7,7 @@ import type { Frame } from '../proxy/http2-frames.ts'
 /** A client of HTTP/2 that sends whatever bytes it is told to, and takes apart what it hears. */
 export interface Http2Peer {
   readonly socket: net.Socket
-  /** All that has been heard, unless it was told to forget: of DATA only as much as says what came. */
+  /** Everything that was received, unless it was told to forget; DATA only in short. */
   readonly frames: readonly Frame[]
   /** The code of the first GOAWAY; `null` without one. */
   readonly goaway: number | null

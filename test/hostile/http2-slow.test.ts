@@ -33,7 +33,7 @@ const OPEN_WINDOWS = settings([4, 0x7fff_ffff])
 
 interface Slowness {
   readonly name: string
-  /** All that is sent at first. */
+  /** Everything that is sent at first. */
   readonly first: readonly Buffer[]
   /** And this again and again, until the connection is gone. */
   readonly drip?: Buffer
@@ -128,7 +128,7 @@ test('HTTP/2 that is slow', { timeout: 120_000 }, async (t) => {
   const app = await startHolder(t)
   const victim = await startVictim(t, { upstream: app.url, limits: LIMITS })
   t.test(
-    'who is slow, or never reads, is let go of in the time there is for it, and with it all that it held',
+    'a client that is slow, or never reads, is disconnected in time, and everything it held is freed',
     {
       timeout: 60_000,
     },

@@ -8,7 +8,7 @@ import { KINDS } from '../store/databases.ts'
 import { Caller } from './management-caller.ts'
 import { ADMIN_KEY, bodyFor, Estate, tablesOf } from './management-estate.ts'
 
-/** What is nobody's to say but the server's. */
+/** Members that only the server may set. */
 const SERVERS: Readonly<Record<string, unknown>> = {
   ...{ id: 'mass-assigned', key_id: 'mass-assigned', client_id: 'mass-assigned', task_id: 'mass-assigned' },
   ...{
@@ -42,7 +42,7 @@ const SERVERS: Readonly<Record<string, unknown>> = {
   },
   ...{ health: {}, attempts: -1, plan: 'unlimited', scopes: ['admin'], access: 'admin' },
 }
-/** By whom an object is told to be another one. As text: an object literal would do it. */
+/** Members that change the prototype of an object. As text: an object literal would do it. */
 const PROTOTYPES = [
   '"__proto__":{"admin":true,"scopes":["admin"]}',
   '"constructor":{"prototype":{"admin":true}}',
@@ -94,10 +94,10 @@ test('who may not give a scope or a plan cannot write it into what registers its
   const { manage } = await Estate.start(t, 'sqlite', {
     oauth: { accessTokenTtlS: 600, keyRotationMs: 90 * 86_400_000, ...registration },
   })
-  const nobody = { authorization: '' }
+  const anonymous = { authorization: '' }
   const wanted = { redirect_uris: ['https://app.example/callback'], client_name: 'x', scope: 'read admin' }
   const more = { ...SERVERS, client_id: 'mass-assigned', grant_types: ['authorization_code'] }
-  const { status, body } = await manage.ask('POST', '/oauth/register', { ...more, ...wanted }, nobody)
+  const { status, body } = await manage.ask('POST', '/oauth/register', { ...more, ...wanted }, anonymous)
   assert.equal(status, 201, JSON.stringify(body))
   assert.notEqual(body.client_id, 'mass-assigned')
   assert.equal(body.scope, 'read')
@@ -108,7 +108,7 @@ test('who may not give a scope or a plan cannot write it into what registers its
   for (const [name, rows] of Object.entries(tables)) assert.doesNotMatch(rows, /mass-assigned/, name)
 })
 
-/** All that the schema of a body knows, of its alternatives too. */
+/** Everything in the schema of a body, with its alternatives. */
 function membersOf({ path, method }: AnyOperation): readonly string[] {
   const { schemas } = DOCUMENT.components
   const schema = DOCUMENT.paths[path]![method.toLowerCase()]!.requestBody!.content['application/json']!.schema

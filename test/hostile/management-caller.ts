@@ -9,7 +9,7 @@ export interface Heard {
   readonly ms: number
 }
 
-/** Sends an address as it stands, which `fetch` would make right first, and reads what comes of it. */
+/** Sends an address as it stands, which `fetch` would make right first, and reads the answer. */
 export class Caller {
   readonly #url: string
   readonly #headers: Readonly<Record<string, string>>
@@ -37,7 +37,7 @@ export class Caller {
       ...more,
     }
     const { promise, resolve, reject } = Promise.withResolvers<Heard>()
-    // Of what never ends, like a stream of events, nobody waits for the end.
+    // Does not wait for the end of endless answers, like a stream of events.
     const signal = AbortSignal.timeout(LIMIT_MS)
     const sent = request(this.#url, { method, path, headers, agent: this.#agent, signal }, (answer) => {
       const status = answer.statusCode!
@@ -52,5 +52,5 @@ export class Caller {
   }
 }
 
-/** Far above all that is asked for here on a busy machine: what takes it hangs. */
+/** Far longer than any request here takes on a busy machine: such a request hangs. */
 export const LIMIT_MS = 20_000

@@ -15,7 +15,7 @@ import { HookReceiver } from '../manage/webhook-receiver.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
 
-/** Of every kind of thing that the API keeps one, made through the API by somebody: what others are after. */
+/** One record of every kind that the API stores, made through the API by one principal: the target of others. */
 export class Estate {
   readonly manage: TestManagement
   /** The key of who made the task. */

@@ -14,7 +14,7 @@ import { clientFor, tokenFor } from '../manage/oauth-client.ts'
 import { bodyFor, changedIn, Estate, tablesOf } from './management-estate.ts'
 import { shareOf } from './whole.ts'
 
-/** What belongs to nobody: whoever may read reads it. All else that a path names is somebody's, or an administrator's. */
+/** Shared records, which every reader may read. All others that a path names have an owner, or need an administrator. */
 const EVERYBODYS = new Set(['/agents/{agent_id}', '/requests/{id}', '/events/{id}'])
 const NAMED = VERSIONS.flatMap(({ prefix, operations }) =>
   operations
@@ -28,7 +28,7 @@ const APPROVAL = { interact: { start: ['redirect'] } }
 const ABSENT = 'zzz_AAAAAAAAAAAAAAAA'
 
 for (const kind of KINDS)
-  test(`${kind}: what is another’s is like what is not there, and stays as it is`, async (t) => {
+  test(`${kind}: records of another look missing, and stay unchanged`, async (t) => {
     const estate = await Estate.start(t, kind)
     const { manage } = estate
     const scopes = ['read', 'detect', 'write', 'mcp'] as const
@@ -97,7 +97,7 @@ test('a task of another is not there for A2A, whatever is asked of it, and not f
   assert.deepEqual(changedIn(before, await tablesOf(manage.storeUrl)), [])
 })
 
-test('over HTTP+JSON, too, a task of another and what is told of it are like what is not there', async (t) => {
+test('over HTTP+JSON too, a task of another and its events look missing', async (t) => {
   const estate = await Estate.start(t, 'sqlite')
   const { manage } = estate
   const own = estate.nameFor(VERSIONS[0]!.operations.find(({ id }) => id === 'getTask')!)
@@ -128,7 +128,7 @@ test('over HTTP+JSON, too, a task of another and what is told of it are like wha
   assert.equal((await asWho(`${configs(own)}/theirs`, 'GET', owner)).status, 200)
 })
 
-test('what a client has of GNAP is of no use to others, and like what is not there', async (t) => {
+test('the grants and tokens of GNAP are useless to others, and look missing', async (t) => {
   const estate = await Estate.start(t, 'sqlite', { gnap: { tokenTtlS: 600, allowsBearer: true } })
   const { manage } = estate
   const [owner, waiting, other, another] = [newClient(), newClient(), newClient(), newClient()]
@@ -184,7 +184,7 @@ test('what a client has of GNAP is of no use to others, and like what is not the
   }
 })
 
-test('a stream of MCP belongs to who opened it: nobody else ends it, resumes it, or is told that there is one', async (t) => {
+test('a stream of MCP belongs to its opener: others cannot end it, resume it, or see that it exists', async (t) => {
   const { manage, key } = await Estate.start(t, 'sqlite')
   const stranger = await manage.key({ scopes: ['mcp', 'read'] })
   const open = await listening(manage.url, key)
@@ -196,7 +196,7 @@ test('a stream of MCP belongs to who opened it: nobody else ends it, resumes it,
     })
     return told(answered, String(id))
   }
-  // What listens has the id 1; 77 is there for nobody.
+  // The listener has the id 1; 77 does not exist.
   for (const method of ['GET', 'DELETE'])
     for (const name of ['last-event-id', 'mcp-session-id'])
       assert.deepEqual(await said(1, method, { [name]: '1' }), await said(77, method, { [name]: '77' }))
@@ -222,7 +222,7 @@ test('a stream of MCP belongs to who opened it: nobody else ends it, resumes it,
   assert.deepEqual(manage.failures, [])
 })
 
-test('an Idempotency-Key and an entity tag are of use to who got them, and to nobody else', async (t) => {
+test('an Idempotency-Key and an entity tag are useless to other principals', async (t) => {
   const estate = await Estate.start(t, 'sqlite')
   const { manage } = estate
   const admin = async () => ({ authorization: `Bearer ${await manage.key({ scopes: ['admin'] })}` })
@@ -274,7 +274,7 @@ test('a session of a browser opens no operation: only what a page of ours asks f
     }
 })
 
-/** All that tells one answer from another, but what was asked for. */
+/** Everything that distinguishes two answers, except the requested name. */
 function told({ status, headers, body }: Answered, name: string): unknown {
   const kept = ['content-type', 'cache-control', 'etag', 'www-authenticate', 'allow', 'link', 'location']
   const text = JSON.stringify({ ...body, duration_ms: null })

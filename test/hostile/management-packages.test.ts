@@ -37,7 +37,7 @@ test('the lockfile says of each package which bytes it is', async () => {
     if (integrity === undefined) assert.fail(`${place} has no integrity`)
     assert.match(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/, place)
     assert.match(version, EXACT, place)
-    // Not from a place of somebody's own: whatever registry there is gives the same bytes.
+    // Not from a private place: every registry gives the same bytes.
     if (resolved !== undefined) assert.match(resolved, /^https:\/\/registry\.npmjs\.org\//, place)
   }
 })

@@ -6,7 +6,7 @@ import { CALLBACK, clientFor } from '../manage/oauth-client.ts'
 import { Caller, type Heard } from './management-caller.ts'
 import { ADMIN_KEY, bodyFor, Estate } from './management-estate.ts'
 
-/** What anybody can look at, found and not found. */
+/** Public pages, found and not found. */
 const PUBLIC = [
   ...[
     '/',
@@ -57,7 +57,7 @@ const SAID_OF_ELSEWHERE: readonly Readonly<Record<string, string>>[] = [
   { referer: 'https://evil.example/', 'accept-language': '<script>', 'user-agent': '<script>evil.example' },
 ]
 
-test('a page lets nothing in and is in nobody’s frame, and nothing is taken for what it is not', async (t) => {
+test('a page loads nothing foreign, is in no frame, and has its type', async (t) => {
   const { manage } = await Estate.start(t, 'sqlite')
   const caller = new Caller(t, manage.url, { accept: 'text/html' })
   let pages = 0
@@ -118,7 +118,7 @@ test('whatever host a request names, or a proxy says it named, the answer is the
   assert.deepEqual(manage.failures, [])
 })
 
-test('nobody is led off to where nobody has registered', async (t) => {
+test('redirects only to registered places', async (t) => {
   const manage = await TestManagement.start(t)
   const app = { grant_types: ['authorization_code'], redirect_uris: [CALLBACK, 'http://127.0.0.1/cb'] }
   const { client_id } = await clientFor(manage, app)
@@ -152,7 +152,7 @@ test('nobody is led off to where nobody has registered', async (t) => {
     }
 })
 
-test('what has a secret in it is kept by nobody', async (t) => {
+test('answers with a secret are never cached', async (t) => {
   const estate = await Estate.start(t, 'sqlite')
   const caller = new Caller(t, estate.manage.url, {
     authorization: `Bearer ${ADMIN_KEY}`,
@@ -171,7 +171,7 @@ test('what has a secret in it is kept by nobody', async (t) => {
   }
 })
 
-/** All that is the same each time it is asked for. */
+/** Everything that is the same in each answer. */
 function shown({ status, headers, text }: Heard): unknown {
   const { date: _, 'x-request-id': __, etag: ___, ...kept } = headers
   const changing = ['set-cookie', 'ratelimit', 'content-length', 'www-authenticate']

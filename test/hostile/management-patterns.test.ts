@@ -140,7 +140,7 @@ const SCRIPT = new Script(`
 `)
 /** More than any header, address or body line has. */
 const LENGTH = IS_WHOLE ? 200_000 : 50_000
-/** Of all that are tried, the worst of these are tried at length. */
+/** Of all patterns, the worst of these are tried at length. */
 const SCREEN_LENGTH = 1_500
 const WORST = IS_WHOLE ? 20 : 4
 /** Of as many steps as characters, it is less than one; of their square, some thousands. */

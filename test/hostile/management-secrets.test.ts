@@ -164,12 +164,12 @@ test('what is secret is in nothing that check and doctor say, whether all is wel
   const places: { readonly about: string; readonly text: string }[] = []
   for (const [name, more] of [
     ['as it is', NO_PASSPHRASE],
-    ['wrong', { GATEHOUSE_LISTEN: 'nonsense', GATEHOUSE_STORE_URL: 'postgres://nobody@127.0.0.1:1/x' }],
+    ['wrong', { GATEHOUSE_LISTEN: 'nonsense', GATEHOUSE_STORE_URL: 'postgres://gatehouse@127.0.0.1:1/x' }],
     [
       'elsewhere',
       {
         ...NO_PASSPHRASE,
-        GATEHOUSE_STORE_URL: 'postgres://nobody@127.0.0.1:1/x',
+        GATEHOUSE_STORE_URL: 'postgres://gatehouse@127.0.0.1:1/x',
         GATEHOUSE_BUS_URL: 'nats://127.0.0.1:1',
       },
     ],

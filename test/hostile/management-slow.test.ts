@@ -19,7 +19,7 @@ const SLOWNESSES: readonly (readonly [name: string, first: string, drip?: string
   ['a head without an end', 'GET /v1/agents HTTP/1.1\r\nHost: a\r\n', 'X: y\r\n'],
   ['a body that stops', `POST /v1/detect HTTP/1.1\r\n${KEY}Content-Length: 100\r\n\r\n{`],
   ['a body byte by byte', `POST /v1/detect HTTP/1.1\r\n${KEY}Content-Length: 100000\r\n\r\n{`, ' '],
-  ['a body of nobody', 'POST /v1/detect HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{', ' '],
+  ['a body without a key', 'POST /v1/detect HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{', ' '],
   ['chunks of a byte', `POST /v1/detect HTTP/1.1\r\n${KEY}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
   [
     'half of what is packed',
@@ -48,7 +48,7 @@ const BOMBS: readonly (readonly [name: string, sent: string, status: RegExp])[] 
   ],
 ]
 
-test('whoever is slow at the management port is let go of, and others are served meanwhile', {
+test('a slow client of the management port is disconnected, and others are served meanwhile', {
   timeout: 300_000,
 }, async (t) => {
   const manage = await TestManagement.start(t, { adminKey: ADMIN_KEY, front: FRONT })

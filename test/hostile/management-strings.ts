@@ -1,4 +1,4 @@
-/** What is put where a text is expected. None of it is in any row: whoever finds one by it has got through. */
+/** What is put where a text is expected. None of it is in any row: a result means an injection. */
 export const HOSTILE_TEXTS: readonly string[] = [
   // SQL, of both databases
   `' or '1'='1`,

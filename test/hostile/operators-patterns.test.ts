@@ -98,7 +98,7 @@ const REFUSED: readonly (readonly [expression: string, why: RegExp])[] = [
   ['verdict.evidence.map(e, e + e)', /not supported/],
   [`request.path == "${'a'.repeat(3_000)}"`, /2048/],
   ['request.constructor.constructor("return process") == "a"', /constructor/],
-  ['request.headers["__proto__"].contains("a") && nobody', /nobody|unknown/i],
+  ['request.headers["__proto__"].contains("a") && nothing', /nothing|unknown/i],
 ]
 
 test('expressions without an end are refused, and said why', async () => {
@@ -164,7 +164,7 @@ function software(signatures: readonly unknown[]) {
   return parseSoftwareList([{ id: 'x', name: 'X', kind: 'tool', signatures }])
 }
 
-/** `null`: it is no pattern there, and a Fault says so. */
+/** `null`: it is not a pattern there, and a Fault says so. */
 function refusedOr<Made>(make: () => Made): Made | null {
   try {
     return make()

@@ -176,7 +176,7 @@ test('small pieces are not held back for others', async (t) => {
 })
 
 for (const way of ['chunks', 'TLS records'] as const)
-  test(`a body in tiny ${way} that nobody reads is not read on`, { timeout: 120_000 }, async (t) => {
+  test(`a body in tiny ${way} that the app does not read is not read on`, { timeout: 120_000 }, async (t) => {
     const asked = Promise.withResolvers<Exchange>()
     const front = await startFront({ request: asked.resolve, limits: PATIENT })
     t.teardown(() => front.close())

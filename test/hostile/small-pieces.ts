@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import tls from 'node:tls'
 
-/** Bytes of which each differs from its neighbors, so that one that is lost, repeated or moved shows. */
+/** Bytes of which each differs from its neighbors, so that a lost, repeated or moved byte shows. */
 export function pattern(length: number): Buffer {
   return Buffer.from(Array.from({ length }, (_, index) => 97 + ((index * 7 + (index >> 8)) % 26)))
 }

@@ -1,6 +1,6 @@
 import net from 'node:net'
 
-/** All that is heard, however much of it can be sent. */
+/** Everything that is received, however much can be sent. */
 export async function tell(port: number, sent: string): Promise<string> {
   const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   let heard = ''
@@ -16,5 +16,5 @@ export async function tell(port: number, sent: string): Promise<string> {
   return heard
 }
 
-/** Far above all that is waited for here on a busy machine. */
+/** Far longer than any wait here on a busy machine. */
 export const PATIENCE_MS = 60_000

@@ -143,7 +143,7 @@ test('TLS, abused', { timeout: 120_000 }, async (t) => {
         await peer.closed
         assert.match(peer.text, answer, name)
       }
-      // Behind a request that was served, the preface is no beginning any more.
+      // Behind a request that was served, the preface is not valid any more.
       const peer = await dialTls(victim.port, { ALPNProtocols: ['http/1.1'] })
       peer.write(GET)
       await peer.hears('200 OK')

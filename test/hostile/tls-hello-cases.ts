@@ -93,12 +93,7 @@ export const HELLOS: readonly HelloCase[] = [
   raw('HTTP', 'words', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')),
   raw('HTTP/2 in the clear', 'words', Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')),
   raw('SSH', 'words', Buffer.from('SSH-2.0-OpenSSH_9.9\r\n')),
-  raw(
-    'a PROXY header that nobody wants',
-    'words',
-    headerV1('TCP4 192.0.2.1 192.0.2.2 1 443'),
-    records(HELLO),
-  ),
+  raw('an unexpected PROXY header', 'words', headerV1('TCP4 192.0.2.1 192.0.2.2 1 443'), records(HELLO)),
   raw('a PROXY header of version 2', 'end', Buffer.from('0d0a0d0a000d0a515549540a', 'hex'), records(HELLO)),
   raw('zeros', 'end', Buffer.alloc(1000)),
   ...[0x0000, 0x0200, 0x0300, 0x0301, 0x0302].map((legacyVersion) =>
@@ -113,13 +108,13 @@ export const HELLOS: readonly HelloCase[] = [
     'hello',
     records(helloMessage({ legacyVersion: 0xffff, extensions: without(VERSIONS, KEY_SHARE) })),
   ),
-  hello('versions that nobody knows', 'alert', changed([VERSIONS, sized(1, u16(0x0a0a, 0x0505))])),
+  hello('unknown versions', 'alert', changed([VERSIONS, sized(1, u16(0x0a0a, 0x0505))])),
   hello('no versions in their list', 'alert', changed([VERSIONS, sized(1)])),
   hello('half a version', 'alert', changed([VERSIONS, sized(1, Buffer.of(3))])),
   raw('a session id of 33 bytes', 'alert', records(helloMessage({ sessionId: randomBytes(33) }))),
   raw('no ciphers', 'alert', records(helloMessage({ ciphers: Buffer.alloc(0) }))),
   raw('half a cipher', 'alert', records(helloMessage({ ciphers: Buffer.of(0x13, 0x01, 0x13) }))),
-  raw('ciphers that nobody knows', 'alert', records(helloMessage({ ciphers: u16(0xeeee, 0xeeef) }))),
+  raw('unknown ciphers', 'alert', records(helloMessage({ ciphers: u16(0xeeee, 0xeeef) }))),
   raw(
     'nothing but GREASE',
     'alert',
@@ -142,7 +137,7 @@ export const HELLOS: readonly HelloCase[] = [
     ...usualExtensions(),
     ...Array.from({ length: 1000 }, (_, index): Extension => [0x4000 + index, []]),
   ]),
-  hello('an extension of 40,000 bytes that nobody knows', 'hello', changed([UNKNOWN, Buffer.alloc(40_000)])),
+  hello('an unknown extension of 40,000 bytes', 'hello', changed([UNKNOWN, Buffer.alloc(40_000)])),
   raw(
     'more than is read of a hello',
     'end',

@@ -104,7 +104,7 @@ export async function startVictim(t: Test, wish: VictimWish): Promise<Victim> {
   }
 }
 
-/** Somebody else, who asks one thing after another for as long as it goes on, on connections of its own. */
+/** Another client, which sends one request after another during the attack, on its own connections. */
 export interface Witness {
   /** How many answers it had; fails when it got another than it had to. */
   leave(): Promise<number>

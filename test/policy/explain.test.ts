@@ -79,7 +79,7 @@ test('it comes to what decide comes to', async () => {
   }
 })
 
-test('rules on trial, over, behind the one that decides, and of which nobody can be sure', async () => {
+test('rules on trial, expired, after the deciding one, and doubtful', async () => {
   const policy = parsePolicy({
     rules: [
       { name: 'over', when: {}, action: 'block', expires: '2020-01-01T00:00:00Z' },

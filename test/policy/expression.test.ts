@@ -61,7 +61,7 @@ const HOLD = [
   'fingerprint.http2 == "1:65536"',
   'forged',
   'request.method == "POST" ? forged : false',
-  // What has no answer does not matter where the rest decides (CEL).
+  // A failing part does not matter if the rest decides (CEL).
   'int(request.headers["x-text"]) == 12 || forged',
 ]
 
@@ -77,7 +77,7 @@ test('an expression holds, and its contrary does not', async (t) => {
   }
 })
 
-test('what is not there is an empty text', async () => {
+test('a missing value is an empty text', async () => {
   const verdict = { ...FACTS.verdict, agent: null, software: null, proof: null, evidence: [] }
   const facts = { ...FACTS, host: null, path: '/', rawHeaders: [], verdict, forged: [] }
   const text = `request.host == "" && request.query == "" && verdict.agent == "" && verdict.category == "" &&
@@ -156,13 +156,13 @@ test('what cannot be used is refused when it is loaded, and where it is', async 
   }
 })
 
-test('a name that JavaScript has is none here', async () => {
+test('names of JavaScript are unknown', async () => {
   for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'prototype'])
     for (const text of [`${name} == "a"`, `request.${name} == "a"`, `${name}()`, `request.path.${name}()`])
       assert.throws(() => parsePolicy(policyOf(text)), DocumentFault, text)
 })
 
-test('of what has no answer the worse reading counts, and it is counted', async () => {
+test('the stricter result counts if an expression fails, and the failure is counted', async () => {
   const fails = 'int(request.headers["x-text"]) > 5'
   const request = new PolicyRequest()
   const holds = (when: unknown, facts: Facts, action: string) =>

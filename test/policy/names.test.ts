@@ -25,7 +25,7 @@ const LIST = parseSoftwareList([
 ])
 const NAMES = SoftwareNames.of(LIST)
 
-/** Requests of an agent, or of software that is none. */
+/** Requests of an agent, or of other software. */
 const OF_SDK = factsOf(SDK)
 const OF_CHROME: Facts = {
   ...FACTS,

@@ -19,7 +19,7 @@ test('an empty policy tags everything', async () => {
   }
 })
 
-test('who has signed with a key that nobody knows yet passes, or waits for a bounded time', async () => {
+test('a request signed with an unknown key passes, or waits for a bounded time', async () => {
   const waitMs = (unknownSigner: unknown) =>
     parsePolicy({ unknown_signer: unknownSigner }).unknownSignerWaitMs
   assert.equal(parsePolicy({}).unknownSignerWaitMs, 0)
@@ -80,7 +80,7 @@ const ACTIONS: readonly (readonly [written: unknown, action: Action])[] = [
   [{ route: { upstream: 'agents' } }, { kind: 'route', upstream: 'agents' }],
 ]
 
-test('actions, with all that is left out filled in', async () => {
+test('actions, with their defaults', async () => {
   for (const [written, action] of ACTIONS) {
     assert.deepEqual(parsePolicy({ otherwise: written }).otherwise.action, action)
     const { decision, isRestricting: restricting } = rule({ action: written })
@@ -119,8 +119,8 @@ type Bad = readonly [title: string, policy: unknown, said: readonly string[], pr
 const BAD: readonly Bad[] = [
   ['no mapping', [], [': is a list; expected a mapping']],
   ['an unknown member', { rule: [] }, ['/rule: unknown field (did you mean "rules"?)']],
-  ['rules that are none', { rules: {} }, ['/rules: is a mapping; expected a list of rules']],
-  ['a rule that is none', { rules: ['block'] }, ['/rules/0: is "block"; expected a mapping']],
+  ['rules that are not a list', { rules: {} }, ['/rules: is a mapping; expected a list of rules']],
+  ['a rule that is not a mapping', { rules: ['block'] }, ['/rules/0: is "block"; expected a mapping']],
   [
     'nothing in a rule',
     { rules: [{}] },
@@ -134,7 +134,7 @@ const BAD: readonly Bad[] = [
     ['/rules/0/name: "otherwise" is already used'],
   ],
   [
-    'a name nobody can say',
+    'a name with control characters',
     { rules: [full({ name: 'a\nb' })] },
     ['/rules/0/name: is "a\\nb"; expected 1 to 64'],
   ],

@@ -30,7 +30,7 @@ const CLIENTS = {
     },
     CHROME,
   ),
-  // Anybody can sign as a domain of his own.
+  // Anyone can sign as their own domain.
   stranger: client({ ...proven('https://stranger.test') }, 'Stranger/1.0'),
   strangerAsGooglebot: client(
     { ...proven('https://stranger.test'), evidence: ['signature-proven', 'signed-as-another'] },
@@ -117,7 +117,7 @@ for (const [file, turnedAway] of Object.entries(TURNED_AWAY)) {
     t.test('who is turned away', async () => {
       for (const path of OTHER) assert.deepEqual(restricted(policy, { path }), turnedAway, path)
     })
-    t.test('nobody is kept from what is open to all', async () => {
+    t.test('open paths are allowed for every client', async () => {
       for (const path of OPEN) {
         assert.deepEqual(restricted(policy, { path }), [], path)
         assert.deepEqual(restricted(policy, { path, method: 'HEAD' }), [], path)
@@ -126,7 +126,7 @@ for (const [file, turnedAway] of Object.entries(TURNED_AWAY)) {
     t.test('but only from reading it', async () => {
       assert.deepEqual(restricted(policy, { path: '/feed', method: 'POST' }), turnedAway)
     })
-    t.test('whoever is let through is tagged, never passed without', async () => {
+    t.test('allowed requests are tagged, never passed untagged', async () => {
       for (const facts of Object.values(CLIENTS)) {
         const { action } = decide(policy, facts, 0)
         assert.ok(action.kind === 'tag' || isRestricting(action))

@@ -116,7 +116,7 @@ test('a share of the requests is written', async (t) => {
   assert.ok(count > 40 && count < 200, String(count))
 })
 
-test('what waits is bounded, and what has no room is counted', async (t) => {
+test('waiting lines are bounded, and dropped ones are counted', async (t) => {
   const file = join(temporaryFolder(t), 'access.log')
   const log = new AccessLog({ format: 'common', file, sample: 1 }, silentLog())
   for (let i = 0; i < 80_000; i++) add(log)

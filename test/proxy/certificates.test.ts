@@ -156,7 +156,7 @@ test('what is wrong with a pair is said in plain words, all of it at once', asyn
     assert.ok(!String(all).includes(secret.split('\n')[1]!))
 })
 
-test('a file that may not be read is said to be so', {
+test('reports a file without read permission', {
   skip: process.getuid?.() === 0 && 'root reads everything',
 }, async (t) => {
   const { file, load } = workbench(t)
@@ -168,7 +168,7 @@ test('a file that may not be read is said to be so', {
   )
 })
 
-test('what will disappoint clients is warned of', async (t) => {
+test('warns about what clients will refuse', async (t) => {
   const { file, load } = workbench(t)
   const old = await testLeaf(ca, ['a.example.test'], NOW - 100 * DAY_MS, 90)
   const early = await testLeaf(ca, ['a.example.test'], NOW + 10 * DAY_MS, 90)
@@ -320,7 +320,7 @@ test('the development certificate', async (t) => {
     assert.match(verified.stderr, /permitted subtree violation/)
   })
 
-  await t.test("is its owner's only, also after somebody opened it up", async () => {
+  await t.test('is readable only by its owner, also after its mode was changed', async () => {
     chmodSync(folder, 0o755)
     chmodSync(made.file, 0o644)
     await developmentCertificate(folder, 'box.example.test', NOW)
@@ -330,7 +330,7 @@ test('the development certificate', async (t) => {
     )
   })
 
-  // Each change is told to whoever watches the files, and has them read again: it would never end.
+  // Each change wakes the watcher, which reads the files again: it would never end.
   await t.test('changes nothing where nothing is to be changed', async () => {
     const changes = () =>
       [folder, made.file, made.caFile, join(folder, 'ca-key.pem')].map(
@@ -357,7 +357,7 @@ test('the development certificate', async (t) => {
     assert.deepEqual(moved.names, ['localhost', '127.0.0.1', '::1'])
   })
 
-  await t.test('what is damaged is made anew', async () => {
+  await t.test('a damaged one is made again', async () => {
     const before = leafOf()
     writeFileSync(made.file, 'half a fi')
     assert.equal((await developmentCertificate(folder, 'box.example.test', NOW)).isNew, false)

@@ -136,7 +136,7 @@ test('upgraded connections have their grace', async () => {
   await peer.closed
 })
 
-test('at the deadline all is over, and whoever held an exchange hears of it', async () => {
+test('at the deadline everything ends, and the holder of an exchange is told', async () => {
   let gone = 0
   const front = await startFront({ request: (exchange) => (exchange.onGone = () => gone++) })
   const peer = await dialTls(front.port)

@@ -75,7 +75,7 @@ export function exchangeContract(fastLane: boolean): void {
         (x) => x.answer(200, ['sEt-CooKie', 'a=1', 'B', '\xff', 'set-cookie', 'b=2', 'Date', 'then'], 0),
         /OK\r\nsEt-CooKie: a=1\r\nB: \xff\r\nset-cookie: b=2\r\nDate: then\r\nContent-Length: 0\r\nConnection: keep-alive\r\nKeep-Alive: timeout=75\r\n\r\n$/,
       ],
-      ['a status nobody knows', GET, (x) => x.answer(299, [], 0), /^HTTP\/1.1 299 /],
+      ['an unknown status', GET, (x) => x.answer(299, [], 0), /^HTTP\/1.1 299 /],
       [
         'words of its own beside it',
         GET,
@@ -175,7 +175,7 @@ export function exchangeContract(fastLane: boolean): void {
     await front.close()
   })
 
-  test('an answer that is shorter or longer than it said is cut off, and whoever wrote it hears of it', async () => {
+  test('an answer that is shorter or longer than announced is cut off, and its writer is told', async () => {
     const writes: readonly ((exchange: Exchange) => void)[] = [
       (exchange) => send(exchange, 10, 'hello'),
       (exchange) => send(exchange, 4, 'hello'),
@@ -248,7 +248,7 @@ export function exchangeContract(fastLane: boolean): void {
     await leave(front, peer)
   })
 
-  test('whoever holds an exchange hears once that the client has gone, and not once it is answered', async () => {
+  test('the holder of an exchange is told once that the client left, and not after the answer', async () => {
     const leaves: readonly [title: string, bytes: string, leave: (peer: Peer) => void, gone: number][] = [
       ['reset', GET, (peer) => peer.socket.resetAndDestroy(), 1],
       ['half close', GET, (peer) => peer.socket.end(), 1],
@@ -332,7 +332,7 @@ export function exchangeContract(fastLane: boolean): void {
     }
   })
 
-  test('a body that nobody reads holds the client back', async () => {
+  test('an unread body holds the client back', async () => {
     for (const start of [plain, overTls]) {
       const asked = Promise.withResolvers<Exchange>()
       const { front, peer } = await start({ request: asked.resolve })

@@ -12,7 +12,7 @@ const [PROTOCOL_ERROR, CANCEL, ENHANCE_YOUR_CALM] = [1, 8, 11]
 const RST_STREAM = 3
 const INITIAL_WINDOW_SIZE = 4
 
-/** Reset by nghttp2, before anybody hears of it. */
+/** Reset by nghttp2, before our code sees it. */
 const RESET: readonly [title: string, code: number, request: Buffer][] = [
   ['a name in upper case', PROTOCOL_ERROR, headers(1, getRequest({}, 'A', 'b'))],
   ['connection', PROTOCOL_ERROR, headers(1, getRequest({}, 'connection', 'close'))],
@@ -28,7 +28,7 @@ const RESET: readonly [title: string, code: number, request: Buffer][] = [
   ],
   ['a pseudo-header twice', PROTOCOL_ERROR, headers(1, [':path', '/x', ...getRequest()])],
   ['two authorities', PROTOCOL_ERROR, headers(1, [':authority', 'b', ...getRequest()])],
-  ['a pseudo-header nobody knows', PROTOCOL_ERROR, headers(1, [':foo', 'x', ...getRequest()])],
+  ['an unknown pseudo-header', PROTOCOL_ERROR, headers(1, [':foo', 'x', ...getRequest()])],
   ['the pseudo-header of an answer', PROTOCOL_ERROR, headers(1, [':status', '200', ...getRequest()])],
   [
     'an extended CONNECT that was not offered',
@@ -47,7 +47,7 @@ const RESET: readonly [title: string, code: number, request: Buffer][] = [
   ['an authority with a user', PROTOCOL_ERROR, headers(1, getRequest({ ':authority': 'u@a' }))],
   ['two hosts', PROTOCOL_ERROR, headers(1, getRequest({ ':authority': null }, 'host', 'a', 'host', 'b'))],
   ['two lengths', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '0', 'content-length', '0'))],
-  ['a length that is none', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '+1'))],
+  ['an invalid length', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '+1'))],
   ['a length and no body', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '5'))],
   ['far too many fields', ENHANCE_YOUR_CALM, headers(1, getRequest({}, ...new Array(800).fill('a')))],
   [
@@ -57,7 +57,7 @@ const RESET: readonly [title: string, code: number, request: Buffer][] = [
   ],
 ]
 
-test('nghttp2 resets what is no request of HTTP/2, and goes on with the next', async () => {
+test('nghttp2 resets invalid requests, and continues with the next', async () => {
   const front = await startFront({ limits: SMALL })
   for (const [title, code, request] of RESET) {
     const said = await speak(front, request, headers(3, getRequest()))
@@ -123,7 +123,7 @@ test('a request that comes whole has its body and its trailers', async () => {
   await front.close()
 })
 
-test('what is taken back as it comes is nobody’s request, and nothing of it stays', async () => {
+test('a request that is reset at once is not served, and leaves nothing', async () => {
   const front = await startFront()
   const cancel = (stream: number) => frame(RST_STREAM, 0, stream, Buffer.of(0, 0, 0, CANCEL))
   const open = { hasEnded: false }
@@ -363,7 +363,7 @@ test('an answer that is broken off while the client holds it back ends there, an
   await leave(front, session)
 })
 
-test('whoever holds an exchange hears once that the client has gone, and not once it is answered', async () => {
+test('the holder of an exchange is told once that the client left, and not after the answer', async () => {
   const leaves: readonly [
     title: string,
     leave: (stream: ClientHttp2Stream, session: ClientHttp2Session) => void,
@@ -421,8 +421,8 @@ test('a stream that is reset without an error is as gone as any other, whatever 
       const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })
       const request = headers(1, getRequest({ ':method': method }), { hasEnded: method === 'GET' })
       peer.write(Buffer.concat([PREFACE, settings([INITIAL_WINDOW_SIZE, 0]), request]))
-      if (method === 'POST') peer.write(data(1, 'nobody reads this', false))
-      // What comes of the request is there before the answer to a PING behind it.
+      if (method === 'POST') peer.write(data(1, 'this is never read', false))
+      // The result of the request arrives before the answer to a PING behind it.
       peer.write(frame(6, 0, 0, Buffer.alloc(8)))
       await peer.hears(() => framesOf(peer.bytes).some(({ type, flags }) => type === 6 && flags === 1))
       assert.equal(front.listener.counts.streams, 1)
@@ -435,7 +435,7 @@ test('a stream that is reset without an error is as gone as any other, whatever 
   }
 })
 
-test('a body that is broken off is said to be, before it ends', async () => {
+test('a broken body is reported before its end', async () => {
   const events: string[] = []
   const half = Promise.withResolvers<void>()
   const { front, session } = await start({
@@ -520,7 +520,7 @@ test('a client that turns away from answer after answer is served for ever, on a
   await leave(front, session)
 })
 
-test('a body that nobody reads holds its own stream back, and no other', async () => {
+test('an unread body holds its own stream back, and no other', async () => {
   const asked = Promise.withResolvers<Exchange>()
   const { front, session } = await start({
     request: (exchange) =>

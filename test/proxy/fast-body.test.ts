@@ -61,7 +61,7 @@ test('it asks to wait when its reader has stopped and it is full, and says when 
   assert.ok(body.isWhole)
 })
 
-test('what nobody reads any more is dropped', async () => {
+test('drops a body that is no longer read', async () => {
   const body = new FastBody(100, () => {})
   body.on('data', () => assert.fail('it has gone'))
   body.destroy()

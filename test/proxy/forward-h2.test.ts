@@ -334,9 +334,9 @@ test('frames by hand: what the connection takes with it is not whole, also after
   }
 })
 
-test('frames by hand: what is no HTTP/2 is a fault', async () => {
+test('frames by hand: invalid HTTP/2 is a fault', async () => {
   const answers: Readonly<Record<string, Buffer>> = {
-    'a status that is none': frame(1, 5, 1, literal(':status', '99')),
+    'an invalid status': frame(1, 5, 1, literal(':status', '99')),
     'no status': frame(1, 5, 1, literal('a', 'b')),
     'a status beyond 599': frame(1, 5, 1, literal(':status', '600')),
     'a switch to another protocol': frame(1, 4, 1, literal(':status', '101')),
@@ -372,7 +372,7 @@ test('frames by hand: what is no HTTP/2 is a fault', async () => {
 test('a server that speaks something else, or nothing', async () => {
   const answers = {
     'HTTP/1': ['HTTP/1.1 400 Bad Request\r\n\r\n', 'bad-response'],
-    'a frame that is no SETTINGS': [frame(6, 0, 0, Buffer.alloc(8)), 'bad-response'],
+    'another frame than SETTINGS': [frame(6, 0, 0, Buffer.alloc(8)), 'bad-response'],
     'a word and then the end': ['', 'reset'],
   } as const
   for (const [name, [bytes, reason]] of Object.entries(answers)) {
@@ -405,12 +405,12 @@ test('TLS to a server that does not speak HTTP/2', async () => {
   await once(server, 'close')
 })
 
-test('nobody listens', async () => {
-  const nobody = http.createServer().listen(0, '127.0.0.1')
-  await once(nobody, 'listening')
-  const { port } = nobody.address() as AddressInfo
-  nobody.close()
-  await once(nobody, 'close')
+test('no server listens', async () => {
+  const closed = http.createServer().listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const { port } = closed.address() as AddressInfo
+  closed.close()
+  await once(closed, 'close')
   const group = groupOf([`h2c://127.0.0.1:${port}`])
   const askings = Array.from({ length: 10 }, () => ask(group))
   for (const asking of askings) {
@@ -555,7 +555,7 @@ test('time-outs, and a connection that does not answer any more', async () => {
   await silent.settled()
 })
 
-test('however long nobody has asked, who asks then has time to wait for a connection', async () => {
+test('a request after a long pause has the full time to wait for a connection', async () => {
   const h2 = http2.createServer((_, response) => response.end('late'))
   h2.on('session', (session) => session.on('error', () => {}))
   const late = await upstream((socket) => setTimeout(() => h2.emit('connection', socket), 3 * BEAT_MS))

@@ -116,7 +116,7 @@ test('an app with TLS', async (t) => {
     group.close()
   })
   const refusals: Readonly<Record<string, Parameters<typeof groupOf>[1]>> = {
-    'a certificate nobody trusts': { tls: { verify: true, ca: null, serverName: null } },
+    'an untrusted certificate': { tls: { verify: true, ca: null, serverName: null } },
     'a certificate for another name': { tls: { verify: true, ca: PEM, serverName: 'other.example.test' } },
   }
   for (const [name, changes] of Object.entries(refusals)) {
@@ -159,7 +159,7 @@ test('an app with TLS', async (t) => {
     group.close()
     await stopped(app)
   })
-  t.test('plain text to it, and TLS to what has none', async () => {
+  t.test('plain text to it, and TLS to a server without TLS', async () => {
     const plain = groupOf([`http://localhost:${port}`])
     const first = await ask(plain).outcome
     assert.equal(first.kind, 'failed')

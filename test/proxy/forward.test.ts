@@ -100,7 +100,7 @@ test('the request is written anew', async (t) => {
       `POST / HTTP/1.1\r\n${FIELDS}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
     ],
     [
-      'trailers, less those that nobody should believe behind a body, and ours',
+      'trailers, without those that are unsafe behind a body, and ours',
       {
         method: 'POST',
         body: BODY,
@@ -227,13 +227,13 @@ test('what would say something else is not sent', async (t) => {
     'a wide unit in the target': [{ target: '/\u010a' }, HEADERS],
     'an empty target': [{ target: '' }, HEADERS],
     'a fragment in the target': [{ target: '/a#b' }, HEADERS],
-    'a target that is no path': [{ target: 'a' }, HEADERS],
+    'a target that is not a path': [{ target: 'a' }, HEADERS],
     'an authority for a target': [{ target: 'a.example.test:443' }, HEADERS],
     'another scheme': [{ target: 'ftp://a/b' }, HEADERS],
     'no host in an absolute target': [{ target: 'http:///a' }, HEADERS],
     '* for GET': [{ target: '*' }, HEADERS],
     CONNECT: [{ method: 'CONNECT', target: '/' }, HEADERS],
-    'a method that is no token': [{ method: 'GET /x' }, HEADERS],
+    'a method that is not a token': [{ method: 'GET /x' }, HEADERS],
     'an empty method': [{ method: '' }, HEADERS],
   }
   for (const [name, [request, headers]] of Object.entries(cases)) {
@@ -248,7 +248,7 @@ test('what would say something else is not sent', async (t) => {
       assertClean(asking)
     })
   }
-  t.test('nobody was connected to', async () => {
+  t.test('no connection was made', async () => {
     assert.equal(server.accepted, 0)
     await closed(group, server)
   })
@@ -304,7 +304,7 @@ test('a response that ends at any byte is never whole', async () => {
   }
 })
 
-test('responses to what has no body, and of no length', async () => {
+test('responses to requests without a body, and without a length', async () => {
   const server = await upstream((socket) => {
     eachHead(socket, (head) => {
       if (head.startsWith('HEAD')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n')
@@ -387,7 +387,7 @@ test('a connection is used again, and not when it should not be', async (t) => {
   }
 })
 
-test('what comes on an idle connection closes it, and is no answer', async () => {
+test('bytes on an idle connection close it, and are not an answer', async () => {
   const server = await upstream((socket) => eachHead(socket, () => socket.write(OK)))
   const group = groupOf([server.url])
   await answerOf(group)
@@ -428,7 +428,7 @@ test('interim answers', async () => {
   const server = await upstream(answering(interim + OK))
   const group = groupOf([server.url])
   const exchange = await answerOf(group)
-  assert.deepEqual(exchange.informs, [{ status: 103, headers: ['Link', '</a>'] }], 'nobody asked for a 100')
+  assert.deepEqual(exchange.informs, [{ status: 103, headers: ['Link', '</a>'] }], 'a 100 was not requested')
   await closed(group, server)
 })
 
@@ -509,7 +509,7 @@ test('an answer that comes with the last byte of the request leaves the connecti
   await closed(group, server)
 })
 
-test('a body that is not as long as announced is no request', async (t) => {
+test('refuses a body with another length than announced', async (t) => {
   const cases: Readonly<Record<string, readonly [sent: string, ends: boolean]>> = {
     longer: ['hello!', false],
     shorter: ['hell', true],
@@ -535,7 +535,7 @@ test('a body that is not as long as announced is no request', async (t) => {
   }
 })
 
-test('what comes before the request has gone out is no answer to it', async () => {
+test('bytes before the request was sent are not its answer', async () => {
   const sockets: net.Socket[] = []
   const server = await upstream((socket) => {
     sockets.push(socket)
@@ -691,8 +691,8 @@ test('a target that cannot be reached', async (t) => {
       group.close()
     }
   })
-  t.test('a name that nobody has, a socket that is not there', async () => {
-    for (const url of ['http://nobody.invalid:1', 'unix:/nowhere/at/all.sock']) {
+  t.test('an unknown name, a missing socket', async () => {
+    for (const url of ['http://unknown.invalid:1', 'unix:/nowhere/at/all.sock']) {
       const group = groupOf([url])
       const outcome = await ask(group).outcome
       assert.equal(outcome.kind === 'failed' && `${outcome.reason} ${outcome.status}`, 'unreachable 502')
@@ -727,7 +727,7 @@ test('time-outs', async (t) => {
     assertClean(asking)
     const later = await ask(group).outcome
     assert.equal(later.kind === 'failed' && later.reason, 'head-timeout')
-    assert.deepEqual(slow.outcomes, [], 'a client that sends slowly is no fault of the upstream')
+    assert.deepEqual(slow.outcomes, [], 'a slow client is not a fault of the upstream')
     slow.exchange.leave()
     await closed(group, server)
   })
@@ -827,7 +827,7 @@ test('a client that goes away takes its request with it, at any time', async (t)
     assert.deepEqual([group.status[0]!.waiting, group.status[0]!.connections], [0, 1])
     await gone(second)
     assert.equal(group.status[0]!.connections, 0)
-    // Nobody is told of it later.
+    // No caller is told later.
     assert.equal((await ask(group).outcome).kind, 'answered')
     await closed(group, server)
   })

@@ -67,8 +67,8 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
   }
   const options: ListenerOptions = {
     proxyProtocol: 'off',
-    trusted: NOBODY,
-    ja4Hops: NOBODY,
+    trusted: NO_ADDRESSES,
+    ja4Hops: NO_ADDRESSES,
     ja4plus: true,
     fastLane: true,
     ...plan.options,
@@ -92,7 +92,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
   }
 }
 
-/** Answers 200 with the request's body, or with what it was asked where there is none. */
+/** Answers 200 with the request's body, or with the request line if it has no body. */
 export function echo(exchange: Exchange): void {
   if (exchange.bodyLength === 0)
     return answerText(exchange, `${exchange.head.method} ${exchange.head.target}`)
@@ -217,7 +217,7 @@ async function makeIdentities(): Promise<CertificateStore> {
 
 let IDENTITIES: Promise<CertificateStore> | null = null
 
-export const NOBODY = AddressSet.parse([])!
+export const NO_ADDRESSES = AddressSet.parse([])!
 export const LOOPBACK = AddressSet.parse(['127.0.0.0/8'])!
 
 export const LIMITS: ListenerLimits = {

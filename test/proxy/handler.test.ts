@@ -35,7 +35,7 @@ const FORWARDING = [
 const CANARY = 'canary'
 const PROTOCOLS = ['h1', 'h2'] as const
 
-test('pass: the app sees the client’s own headers, where it comes from, and no tag from anybody', async (t) => {
+test('pass: the app sees the client’s own headers, its address, and no tags', async (t) => {
   const { gate, seen } = await gateWithApp(t, { policy: { rules: [], otherwise: 'pass' } })
   const own = ['User-AGENT', 'tester', 'accept', '*/*', 'X-Own', '1', 'x-own', '2', 'Cookie', 'a=b; c=d']
   await ask(gate, 'h1', { headers: [...own, ...forgeries()] })
@@ -111,7 +111,7 @@ function agentWith(ja4h: string): object {
   return { id: 'acme', name: 'Acme', kind: 'agent', category: 'llm-sdk', signatures: [measured] }
 }
 
-test('tag: the app is told all that is known, and what the rule adds', async (t) => {
+test('tag: the app gets everything that is known, and the headers of the rule', async (t) => {
   const { gate, seen } = await gateWithApp(t, {
     policy: { rules: [], otherwise: { tag: { headers: { 'X-Agent-Plan': 'free' } } } },
   })
@@ -269,13 +269,13 @@ test('rate_limit: addresses are counted apart; of IPv6 the network a client has 
   assert.deepEqual(answers, [200, 429, 200, 200, 429, 200])
 })
 
-test('rate_limit: fingerprints are counted apart, and who has none by its address', async (t) => {
+test('rate_limit: counts by fingerprint, and clients without one by address', async (t) => {
   for (const per of ['fingerprint', 'agent']) {
     const { gate } = await gateWithApp(t, { policy: rule(limit({ per })) })
     const statusBy = async (ciphers: string) => (await ask(gate, 'h1', { tls: { ciphers } })).status
     const [one, other] = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384']
     const answers = [await statusBy(one!), await statusBy(one!), await statusBy(other!)]
-    // Nobody is known as an agent yet, so that all of them are known by their address.
+    // No agent is known yet, so all of them count by address.
     assert.deepEqual(answers, per === 'agent' ? [200, 429, 429] : [200, 429, 200])
     const plain = [await askPlain(gate), await askPlain(gate)]
     assert.deepEqual(plain, per === 'agent' ? [429, 429] : [200, 429])
@@ -305,7 +305,7 @@ test('tarpit: a request is held and then blocked; over its bound at once', async
   )
 })
 
-test('tarpit: whoever leaves is counted down once, whenever that is', async (t) => {
+test('tarpit: a client that leaves is counted down once, whenever it leaves', async (t) => {
   const { gate } = await gateWithApp(t)
   const { request } = createHandler(gate.context)
   const { tarpit } = gate.context
@@ -387,7 +387,7 @@ test('dry_run: what a rule would have done is said, and the next rule is tried',
   )
 })
 
-test('fail closed: who has no fingerprint over TLS is not served', async (t) => {
+test('fail closed: refuses TLS clients without a fingerprint', async (t) => {
   const { gate, seen } = await gateWithApp(t, { context: { fail: 'closed' } })
   const exchange = new MemoryExchange()
   createHandler(gate.context).request(exchange)
@@ -418,7 +418,7 @@ test('sni_mismatch reject: a connection serves the host it was opened for', asyn
   assert.equal(seen.length, 4)
 })
 
-test('an app that cannot be reached is said to be so, with the id of the decision', async (t) => {
+test('an unreachable app is reported, with the id of the decision', async (t) => {
   const { gate } = await gateWithApp(t, { policy: rule({ route: { upstream: 'gone' } }) }, [
     settingsFor(['http://127.0.0.1:1'], { name: 'gone' }),
   ])

@@ -21,10 +21,10 @@ export const NOT_FROM_CLIENTS: readonly string[] = [
   ...['True-Client-IP', 'X-Client-IP', 'X-Cluster-Client-IP', 'CF-Connecting-IP', 'Fastly-Client-IP'],
   ...['X-Original-URL', 'X-Rewrite-URL', 'Proxy'],
 ]
-/** All that a name may have beside letters, digits and hyphens (RFC 9110 §5.6.2). */
+/** Every character that a name may have beside letters, digits and hyphens (RFC 9110 §5.6.2). */
 export const ODD_CHARACTERS: readonly string[] = [..."!#$%&'*+.^_`|~"]
 
-/** The name in all its cases, and with each odd character in the place of each hyphen, and of all of them. */
+/** The name in all its cases, and with each odd character instead of each hyphen, and of all of them. */
 export function spellingsOf(name: string): readonly string[] {
   const hyphens = [...name.matchAll(/-/g)].map(({ index }) => index)
   const spellings = [name, name.toLowerCase(), name.toUpperCase()]

@@ -86,7 +86,7 @@ const FAILED: readonly [
   ['HTTP', Buffer.from('GET / HTTP/1.1\r\n'), 'not-tls', 'http'],
   ['anything', Buffer.of(0x80, 0x2e, 1), 'not-tls', 'other'],
   ['an old version', Buffer.of(22, 2, 0), 'not-tls', 'other'],
-  ['a PROXY header nobody asked for', headerV1('TCP4 192.0.2.1 192.0.2.2 7 443'), 'not-tls', 'http'],
+  ['an unexpected PROXY header', headerV1('TCP4 192.0.2.1 192.0.2.2 7 443'), 'not-tls', 'http'],
   [
     'a PROXY header that is broken',
     headerV1('TCP4 a b 7 443'),
@@ -151,7 +151,7 @@ test('plain text shows HTTP/2 by its preface, and by nothing less', async () => 
   }
 })
 
-test('who says nothing, or half of it, is told from who leaves', async () => {
+test('distinguishes silent and slow clients from ones that leave', async () => {
   const [, bytes] = HELLOS[0]!
   const half = bytes.subarray(0, 50)
   for (const [pieces, code] of [
@@ -172,7 +172,7 @@ test('who says nothing, or half of it, is told from who leaves', async () => {
   }
 })
 
-test('whoever is not wanted under its new address is not read any further', async () => {
+test('stops reading a client that is refused under its new address', async () => {
   const { duplex, opened, sources } = start(
     [headerV1('TCP4 192.0.2.1 192.0.2.2 7 443')],
     { ...OPTIONS, proxyHeader: 'required' },
@@ -196,7 +196,7 @@ function hostOf(opening: Opening): string | null {
 
 interface Opened {
   readonly opening: Opening
-  /** What whoever goes on would read. */
+  /** What the next reader would read. */
   readonly rest: Buffer
   readonly sources: readonly (ProxySource | null)[]
 }

@@ -160,7 +160,7 @@ test('HTTP/1.0 without a Host: proxy.hosts and sni_mismatch judge the supplied o
   assert.equal(await toldPlain(gate, bare), 421)
 })
 
-test('a server name that is no host supplies none', async (t) => {
+test('an invalid server name supplies no host', async (t) => {
   const { gate, seen, authority } = await gateWithApp(t, {})
   for (const servername of ['a b.example', 'a.example:80', 'u@a.example'])
     assert.equal(await told(gate, 'GET / HTTP/1.0\r\n\r\n', { servername }), 200, servername)

@@ -6,7 +6,7 @@ const SMALL = { headerCountMax: 20, headerBytesMax: 8192, requestLineBytesMax: 1
 const HOST = 'Host: a\r\n'
 const CHUNKED = `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`
 
-/** What could be read in two ways, or goes beyond a limit: refused in one way, and never shown to anybody. */
+/** What could be read in two ways, or goes beyond a limit: refused in one way, and never forwarded. */
 const REFUSED: readonly [title: string, status: number, code: string, request: string][] = [
   [
     'length after chunks',
@@ -64,7 +64,7 @@ const REFUSED: readonly [title: string, status: number, code: string, request: s
   ['a Host with a blank', 400, 'host', 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'],
   ['a Host with a quote', 400, 'host', 'GET / HTTP/1.1\r\nHost: a";for=x\r\n\r\n'],
   ['a Host beyond ASCII', 400, 'host', 'GET / HTTP/1.1\r\nHost: \xff\r\n\r\n'],
-  ['a Host with a port that is none', 400, 'host', 'GET / HTTP/1.1\r\nHost: a:b\r\n\r\n'],
+  ['a Host with an invalid port', 400, 'host', 'GET / HTTP/1.1\r\nHost: a:b\r\n\r\n'],
   ['an open bracket', 400, 'host', 'GET / HTTP/1.1\r\nHost: [::1\r\n\r\n'],
   ['HTTP/0.9', 505, 'version', `GET / HTTP/0.9\r\n${HOST}\r\n`],
   ['HTTP/1.2', 505, 'HPE_INVALID_VERSION', `GET / HTTP/1.2\r\n${HOST}\r\n`],
@@ -94,7 +94,7 @@ const REFUSED: readonly [title: string, status: number, code: string, request: s
   ['a URL with a user', 400, 'target', `GET http://u:p@b/ HTTP/1.1\r\n${HOST}\r\n`],
   ['a URL without a host', 400, 'target', `GET http:///x HTTP/1.1\r\n${HOST}\r\n`],
   ['CONNECT', 501, 'connect', `CONNECT a:443 HTTP/1.1\r\n${HOST}\r\n`],
-  ['a method nobody knows', 501, 'HPE_INVALID_METHOD', `FOO / HTTP/1.1\r\n${HOST}\r\n`],
+  ['an unknown method', 501, 'HPE_INVALID_METHOD', `FOO / HTTP/1.1\r\n${HOST}\r\n`],
   ['a registered method in lower case', 400, 'method-case', `get / HTTP/1.1\r\n${HOST}\r\n`],
   ['a registered method in mixed case', 400, 'method-case', `GeT / HTTP/1.1\r\n${HOST}\r\n`],
   ['a registered method with one small letter', 400, 'method-case', `POSt / HTTP/1.1\r\n${HOST}\r\n`],
@@ -133,7 +133,7 @@ const REFUSED: readonly [title: string, status: number, code: string, request: s
   ['a very long target', 431, 'HPE_HEADER_OVERFLOW', `GET /${'b'.repeat(10_000)} HTTP/1.1\r\n${HOST}\r\n`],
 ]
 
-test('what is ambiguous, broken or too much is refused, reported once, and shown to nobody', async () => {
+test('ambiguous, broken and oversized requests are refused, reported once, and never forwarded', async () => {
   const front = await startFront({ tls: null, limits: SMALL })
   for (const [title, status, code, request] of REFUSED) {
     const reported = front.failures.length
@@ -181,7 +181,7 @@ test('a miscased method is refused in both lanes, also behind another request', 
 
 /** These begin like a request that is fine. */
 const BROKEN_BODIES: readonly [title: string, code: string, request: string][] = [
-  ['a size that is none', 'HPE_INVALID_CHUNK_SIZE', `${CHUNKED}x\r\n\r\n`],
+  ['an invalid size', 'HPE_INVALID_CHUNK_SIZE', `${CHUNKED}x\r\n\r\n`],
   ['a prefixed size', 'HPE_INVALID_CHUNK_SIZE', `${CHUNKED}0x5\r\nhello\r\n0\r\n\r\n`],
   ['a negative size', 'HPE_INVALID_CHUNK_SIZE', `${CHUNKED}-1\r\nhello\r\n0\r\n\r\n`],
   ['a size beyond 64 bits', 'HPE_INVALID_CHUNK_SIZE', `${CHUNKED}fffffffffffffffff\r\nhello\r\n0\r\n\r\n`],

@@ -27,7 +27,7 @@ const OPENINGS: readonly [title: string, frames: readonly Buffer[], text: string
   ['settings alone', [CHROME], '1:65536;2:0;4:6291456;6:262144|00|0|m,a,s,p'],
   ['empty settings', [settings()], '|00|0|m,a,s,p'],
   [
-    'settings nobody knows',
+    'unknown settings',
     [settings([0x0a0a, 1], [8, 1], [9, 4_294_967_295])],
     '2570:1;8:1;9:4294967295|00|0|m,a,s,p',
   ],
@@ -106,7 +106,7 @@ test('a first request that is not whole, or broken, is not counted, and is not w
   }
 })
 
-test('what is no opening has no fingerprint, and is not waited for', async () => {
+test('other bytes have no fingerprint, and are not waited for', async () => {
   const wrong: readonly Buffer[] = [
     Buffer.from('GET / HTTP/1.1\r\n\r\n'),
     Buffer.concat([PREFACE, Buffer.from('ffffff0400000000ff', 'hex')]),
@@ -221,7 +221,7 @@ test('a client that does not begin is given up', async () => {
   await front.close()
 })
 
-test('a client that leaves before it begins is no failure', async () => {
+test('a client that leaves before it begins is not a failure', async () => {
   const front = await startFront({ request: (exchange) => answerText(exchange, '') })
   for (const bytes of [Buffer.alloc(0), PREFACE.subarray(0, 10)]) {
     const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })

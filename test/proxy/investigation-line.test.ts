@@ -129,7 +129,7 @@ test('who gets no answer is told so in time, and a late one changes nothing', as
   assert.equal(await again, false)
 })
 
-test('over a line that is closed nobody waits', async () => {
+test('a closed line does not wait', async () => {
   const line = new BreakableLine()
   const investigator = new RemoteInvestigator(line, 60_000)
   const waiting = investigator.claim(USE)

@@ -5,7 +5,7 @@ export type LaneCase = readonly Buffer[]
 
 /**
  * Some requests, valid, odd or changed at random, cut anywhere, and one that ends the connection where all before it were
- * understood. Behind it comes what no request begins with: so that nobody waits for the rest of a body.
+ * understood. Behind it comes what no request begins with: so that neither lane waits for the rest of a body.
  */
 export function laneCase(random: Random): LaneCase {
   const requests = Array.from({ length: 1 + random.below(4) }, () => request(random))

@@ -26,7 +26,7 @@ test('both lanes do the same, to the byte', { timeout: 3_600_000 }, async (t) =>
   const fates = new Map<string, number>()
   let requests = 0
   let next = 0
-  // Each pair has a connection at a time: of several nobody could tell what is whose. Most of a case is waiting.
+  // Each pair has a connection at a time: with several, Sightings could not be assigned. Most of a case is waiting.
   const pairs = await Promise.all(
     Array.from({ length: PAIRS }, async () => [await lane(t, true), await lane(t, false)] as const),
   )
@@ -107,7 +107,7 @@ async function lane(t: Test, fastLane: boolean): Promise<Lane> {
   return { gate, app }
 }
 
-/** A connection on which the pieces are sent, and all that anybody could tell the lanes apart by, but for when. */
+/** A connection on which the pieces are sent, and everything that could distinguish the lanes, except time. */
 async function visit({ gate, app }: Lane, pieces: LaneCase, isTls: boolean) {
   // What is known of the case before, of which one lane may have seen more, is not to be remembered.
   Object.assign(gate.context, { traffic: new Traffic() })

@@ -154,7 +154,7 @@ test('a body that stops coming ends its request', async () => {
   }
 })
 
-test('a body that moves, that nobody reads, that nobody asked for yet, or that is being answered, is waited for', async () => {
+test('waits for a body that moves, is unread, is not requested yet, or is being answered', async () => {
   const ways: readonly [title: string, serve: (exchange: Exchange) => void, head: string][] = [
     ['moves', echoBody, POST],
     ['is not read', (exchange) => setTimeout(echoBody, 150, exchange), POST],

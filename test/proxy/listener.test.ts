@@ -14,7 +14,16 @@ import { createListener } from '../../src/proxy/worker/listener.ts'
 import { type ClientHello, parseClientHello } from '../../src/wire/client-hello.ts'
 import { HelloReader } from '../../src/wire/record.ts'
 import { parseCertificate } from '../../src/wire/x509.ts'
-import { dialPlain, dialTls, type Front, LIMITS, LOOPBACK, listenOn, NOBODY, startFront } from './front.ts'
+import {
+  dialPlain,
+  dialTls,
+  type Front,
+  LIMITS,
+  LOOPBACK,
+  listenOn,
+  NO_ADDRESSES,
+  startFront,
+} from './front.ts'
 import { headerV1, headerV2 } from './proxy-header.ts'
 import { testPair, testRsa } from './test-certificates.ts'
 import { until } from './test-worker.ts'
@@ -202,7 +211,7 @@ test('a handshake that fails says how, once, and leaves nothing', async () => {
   await front.close()
 })
 
-test('what is not TLS, or only half of it, is told apart', async () => {
+test('distinguishes other bytes from half a hello', async () => {
   const hello = await rawHello()
   const odd = Buffer.from(hello)
   odd.writeUInt8(odd[76 + 1]! | 1, 77) // the length of the cipher list, behind a session id of 32 bytes
@@ -257,7 +266,7 @@ test('a hello in pieces, or in several records, is a hello', async () => {
         near.pipe(far)
       })
       far.pipe(near)
-      // Either may say goodbye to who has gone.
+      // Either may say goodbye to a client that left.
       for (const socket of [near, far]) socket.on('error', () => {})
     })
     await once(relay.listen(0, '127.0.0.1'), 'listening')
@@ -272,7 +281,7 @@ test('a hello in pieces, or in several records, is a hello', async () => {
   await front.close()
 })
 
-test('a PROXY header names the client, from whom it is believed', async () => {
+test('a PROXY header from a trusted proxy names the client', async () => {
   const headers = [
     headerV1('TCP4 192.0.2.1 198.51.100.1 4711 443'),
     headerV2({ source: '192.0.2.1', port: 4711 }),
@@ -297,8 +306,8 @@ test('who may not send a PROXY header, or has to, is held to it', async () => {
   const header = headerV1('TCP4 192.0.2.1 198.51.100.1 4711 443')
   const cases = [
     ['off', LOOPBACK, header, 'not-tls http'],
-    ['optional', NOBODY, header, 'not-tls http'],
-    ['required', NOBODY, header, 'proxy-protocol untrusted'],
+    ['optional', NO_ADDRESSES, header, 'not-tls http'],
+    ['required', NO_ADDRESSES, header, 'proxy-protocol untrusted'],
     ['required', LOOPBACK, await rawHello(), 'proxy-protocol missing'],
     ['required', LOOPBACK, headerV1('TCP4 a b 1 2'), 'proxy-protocol address'],
     ['optional', LOOPBACK, Buffer.concat([header, header]), 'not-tls http'],
@@ -362,13 +371,13 @@ test('2,000 aborted handshakes leave no socket, no timer and no listener, and ea
   await front.close()
 })
 
-test('a port that cannot be had says why', async () => {
+test('says why a port cannot be opened', async () => {
   const taken = await startFront({ tls: null })
   const options = {
     tls: null,
     proxyProtocol: 'off',
-    trusted: NOBODY,
-    ja4Hops: NOBODY,
+    trusted: NO_ADDRESSES,
+    ja4Hops: NO_ADDRESSES,
     ja4plus: true,
     fastLane: true,
     limits: LIMITS,

@@ -52,7 +52,7 @@ test('a signer whose key is not known is asked for once, and is known on the nex
   assert.deepEqual(namesOf(findings).slice(3), ['proven', 'proven'])
 })
 
-test('whoever is not signed is neither asked about nor waited for', async (t) => {
+test('unsigned requests need no fetch and no wait', async (t) => {
   const { gate, prover, findings, asked } = await provingGate(t, WAITING)
   const proofs = prover.prove(CONNECTION, headOf(['User-Agent', 'x']), HOST, 5_000)
   assert.ok('signature' in proofs && proofs.signature === null)
@@ -76,7 +76,7 @@ for (const protocol of ['h1', 'h2'] as const) {
     )
   })
 
-  test(`${protocol}: whoever leaves while he waits is let go of, and uses nothing up`, async (t) => {
+  test(`${protocol}: a client that leaves while it waits is released, and uses nothing up`, async (t) => {
     const { gate, prover, seen, claims, tell } = await provingGate(t, WAITING)
     const leave = await leaver(gate, protocol)
     await until(() => prover.waiting === 1)
@@ -124,7 +124,7 @@ test('a WebSocket waits, too, and its client may leave', async (t) => {
   )
 })
 
-test('nobody waits longer than the policy says, nor for an agent that has no keys', async (t) => {
+test('a request waits no longer than the policy says, and not for an agent without keys', async (t) => {
   const { gate, findings, tell } = await provingGate(t, { rules: [], unknown_signer: { wait: '30ms' } })
   await ask(gate, 'h1')
   assert.deepEqual(namesOf(findings), ['unchecked no-key-yet'])
@@ -150,7 +150,7 @@ test('of one address only so many wait, and the rest pass unchecked', async (t) 
   assert.deepEqual(namesOf(findings).slice(10), Array(51).fill('proven'))
 })
 
-test('who names many agents that nobody knows is soon not read any more', async (t) => {
+test('stops reading signatures of a client that names many unknown agents', async (t) => {
   const { prover, asked, findings } = await provingGate(t, { rules: [] })
   for (let i = 0; i < 40; i++) {
     const { headers } = made({ ...SCENE, agent: { ...SCENE.agent, id: `https://${i}.example` } })
@@ -170,7 +170,7 @@ test('a drain serves those who wait', async (t) => {
   await drained
 })
 
-test('what was used before is a replay, and where nobody says so it is not checked', async (t) => {
+test('a used signature is a replay, and unchecked if the memory does not answer', async (t) => {
   const { gate, findings, seen, tell, answers } = await provingGate(t, { rules: [] })
   tell()
   for (const [answer, name, conflict] of [

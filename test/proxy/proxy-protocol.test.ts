@@ -72,7 +72,7 @@ test('what is broken says how', async () => {
   }
 })
 
-test('what begins a hello or a request is no header, from its first byte on', async () => {
+test('the first byte of a hello or a request is not a PROXY header', async () => {
   for (const text of [
     'GET / HTTP/1.1\r\n',
     '\x16\x03\x01',

@@ -15,7 +15,7 @@ test('a burst comes through at once, and then one request in each part of the wi
   assert.equal(limiter.take('a', limit, NOW_MS + 6000), 6000)
 })
 
-test('who has been away for a window has its whole burst again, and no more', async () => {
+test('a client has its full burst again after a window, and no more', async () => {
   const limiter = new RateLimiter()
   const limit = { requests: 4, windowMs: 1000, burst: 4 }
   for (const nowMs of [NOW_MS, NOW_MS + 1000, NOW_MS + 100_000]) {
@@ -41,7 +41,7 @@ test('a refused request does not make the wait longer', async () => {
   assert.equal(limiter.take('a', limit, NOW_MS + 1000), 0)
 })
 
-test('time that goes back costs nobody more than one wait', async () => {
+test('time that goes back costs a client at most one wait', async () => {
   const limiter = new RateLimiter()
   const limit = { requests: 10, windowMs: 60_000, burst: 2 }
   limiter.take('a', limit, NOW_MS)

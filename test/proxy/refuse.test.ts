@@ -132,7 +132,7 @@ test('what is said to one that asked for an upgrade is whole, and the last on it
   }
 })
 
-test('whoever is over a limit is told when to come back, in whole seconds and not too early', async () => {
+test('a client over a limit is told when to retry, in whole seconds and not too early', async () => {
   const limit: BlockAction = { ...BLOCK, status: 429 }
   for (const [waitMs, seconds] of [
     [1, '1'],
@@ -160,7 +160,7 @@ test('each way in which an upstream fails has a status and a code of its own', a
   assert.equal(codes.size, Object.keys(FAILURE_STATUS).length)
 })
 
-test('settings bar whom the policy lets in', async () => {
+test('settings refuse clients that the policy allows', async () => {
   const { connection } = new MemoryExchange()
   const known = {
     ...JUDGED,

@@ -73,7 +73,7 @@ test('odd names are dropped, or pass where the setting says so, and are counted'
   }
 })
 
-test('headers that apps commonly trust are taken from nobody', async () => {
+test('headers that apps commonly trust are removed from every client', async () => {
   const raw = NOT_FROM_CLIENTS.flatMap((name) => [name, '192.0.2.66'])
   assert.deepEqual(received(['Host', 'a', ...raw, 'B', '2'], 'a').kept, ['Host', 'a', 'B', '2'])
   const mine = headerRules({ untrusted: ['x-my-user', 'x_my_team'] })
@@ -313,7 +313,7 @@ test('the address of a client is read from Forwarded where a trusted hop sends n
   ])
 })
 
-test('what is known is said, and nothing is said of what is not', async () => {
+test('known facts become headers, unknown ones do not', async () => {
   const headers: string[] = []
   pushTags(headers, { connection: connection('192.0.2.1').print, ja4h: null } as Print, UNKNOWN, 'tag')
   const known = ['X-Agent-Verdict', 'unknown', 'X-Agent-Confidence', '0.00', 'X-Agent-Action', 'tag']

@@ -214,7 +214,7 @@ const BAD: Readonly<Record<string, readonly [text: string, fault: string]>> = {
   'a status of four digits': ['HTTP/1.1 2000 OK\r\n\r\n', 'bad-head'],
   'a status beyond 599': ['HTTP/1.1 600 OK\r\n\r\n', 'bad-head'],
   'a status below 100': ['HTTP/1.1 099 OK\r\n\r\n', 'bad-head'],
-  'a status that is none': ['HTTP/1.1 2x0 OK\r\n\r\n', 'bad-head'],
+  'an invalid status': ['HTTP/1.1 2x0 OK\r\n\r\n', 'bad-head'],
   'a NUL in the reason': ['HTTP/1.1 200 O\0K\r\n\r\n', 'bad-head'],
   'a bare CR in the reason': ['HTTP/1.1 200 O\rK\r\n\r\n', 'bad-head'],
   'a bare LF at the end of a line': ['HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n', 'bad-head'],
@@ -230,7 +230,7 @@ const BAD: Readonly<Record<string, readonly [text: string, fault: string]>> = {
   'no name': [`${OK}: b\r\nContent-Length: 0\r\n\r\n`, 'bad-head'],
   'no colon': [`${OK}Content-Length\r\n\r\n`, 'bad-head'],
   'a colon only in the next line': [`${OK}A\r\nContent-Length: 0\r\n\r\n`, 'bad-head'],
-  'a name that is no token': [`${OK}A(b): c\r\nContent-Length: 0\r\n\r\n`, 'bad-head'],
+  'a name that is not a token': [`${OK}A(b): c\r\nContent-Length: 0\r\n\r\n`, 'bad-head'],
   'a name beyond ASCII': [`${OK}\xe9: c\r\nContent-Length: 0\r\n\r\n`, 'bad-head'],
   'a coding and a length': [
     `${OK}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n`,
@@ -265,7 +265,7 @@ const BAD: Readonly<Record<string, readonly [text: string, fault: string]>> = {
   xchunked: [`${OK}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`, 'bad-framing'],
   'chunked with a parameter': [`${OK}Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n`, 'bad-framing'],
   'chunked in HTTP/1.0': ['HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 'bad-framing'],
-  'a switch that nobody asked for': [
+  'an unrequested switch': [
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n',
     'unasked-upgrade',
   ],
@@ -275,7 +275,7 @@ const BAD: Readonly<Record<string, readonly [text: string, fault: string]>> = {
 const CHUNKED = `${OK}Transfer-Encoding: chunked\r\n\r\n`
 const BAD_CHUNKS: Readonly<Record<string, readonly [text: string, fault: string]>> = {
   'no size': ['\r\nabc\r\n0\r\n\r\n', 'bad-chunk'],
-  'a size that is no number': ['g\r\n', 'bad-chunk'],
+  'a size that is not a number': ['g\r\n', 'bad-chunk'],
   'a size with a sign': ['+3\r\nabc\r\n0\r\n\r\n', 'bad-chunk'],
   'a size with 0x': ['0x3\r\nabc\r\n0\r\n\r\n', 'bad-chunk'],
   'a blank before the size': [' 3\r\nabc\r\n0\r\n\r\n', 'bad-chunk'],
@@ -292,7 +292,7 @@ const BAD_CHUNKS: Readonly<Record<string, readonly [text: string, fault: string]
   'no empty line at the end': ['3\r\nabc\r\n0\r\n', 'truncated'],
   'half of the empty line': ['3\r\nabc\r\n0\r\n\r', 'truncated'],
   'a trailer that never ends': ['0\r\nA: b\r\n', 'truncated'],
-  'a trailer that is none': ['0\r\nabc\r\n\r\n', 'bad-trailers'],
+  'an invalid trailer': ['0\r\nabc\r\n\r\n', 'bad-trailers'],
   'a trailer with a bare LF': ['0\r\nA: b\n\r\n\r\n', 'bad-trailers'],
   'a folded trailer': ['0\r\nA: b\r\n c\r\n\r\n', 'bad-trailers'],
   'a trailer with a NUL': ['0\r\nA: \0\r\n\r\n', 'bad-trailers'],
@@ -372,7 +372,7 @@ test('a response cut short is never whole, but for one that ends with its connec
   }
 })
 
-test('what comes behind a response is said to be there, and not read', async () => {
+test('reports bytes behind a response without reading them', async () => {
   for (const [name, { text, asked, kind }] of Object.entries(GOOD)) {
     if (kind === 'until-close') continue
     for (const surplus of ['\r', '\0', text]) {
@@ -488,7 +488,7 @@ test('a head that comes byte by byte is copied, and looked through, in proportio
     })
     return copied + searched
   }
-  assert.ok(work(60_000) < 20 * work(6_000), 'ten times the bytes is no hundred times the work')
+  assert.ok(work(60_000) < 20 * work(6_000), 'ten times the bytes takes less than a hundred times the work')
 })
 
 /** How many bytes `run` looks through with `indexOf`. */
@@ -629,7 +629,7 @@ test('what was asked is not kept once its answer is over, whatever became of it'
       readBytes(reader, `${OK}\r\nhello`)
       reader.close()
     },
-    'answered by what is no answer': (reader) => readBytes(reader, 'SSH-2.0\r\n\r\n'),
+    'answered by another protocol': (reader) => readBytes(reader, 'SSH-2.0\r\n\r\n'),
     'cut off': (reader) => {
       readBytes(reader, `${OK}Content-Length: 5\r\n\r\nhel`)
       reader.close()

@@ -48,7 +48,7 @@ test('what settings say counts alone', async () => {
     assert.equal(hosts.ownerOf(authority, connection), 'other', authority)
 })
 
-test('behind who ends TLS for us, what is not in our certificates may be ours, unless settings say which are', async () => {
+test('behind a TLS-terminating proxy, hosts outside our certificates may be ours, unless settings name ours', async () => {
   for (const behind of [
     { ...connection, isTls: false },
     { ...connection, isTrusted: true },

@@ -63,7 +63,7 @@ test('one that never answers holds up neither the end nor what comes', async (t)
   assert.deepEqual(exporter.counts, { exported: 0, dropped: 2, refused: 0 })
 })
 
-test('nobody is sent elsewhere', async (t) => {
+test('redirects are not followed', async (t) => {
   const { exporter, posts, answer } = await bench(t)
   answer.status = 307
   exporter.add(span(0))
@@ -96,7 +96,7 @@ interface Post {
   readonly spans: readonly Span[]
 }
 
-/** `timeoutMs`: what is not answered by then is sent again, however busy the machine. */
+/** `timeoutMs`: a request without an answer by then is sent again, however busy the machine. */
 async function bench(t: Test, timeoutMs = 30_000) {
   const posts: Post[] = []
   /** 0: none. */

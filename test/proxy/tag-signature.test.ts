@@ -224,7 +224,7 @@ test('requests that came through the gate are proven, over HTTP/1, HTTP/2 and as
   assert.match(seen.at(-1)!.headers['x-agent-signature']!, /"x-http2-fingerprint" .*"x-agent-decision-id"/)
 })
 
-test('what is not as the gate signed it is not proven', async (t) => {
+test('a changed request is not proven', async (t) => {
   const { gate, seen } = await signing(t)
   gate.judgeBy({ rules: [], otherwise: { tag: { headers: { 'X-Agent-Plan': 'free' } } } })
   const answer = await fetch(`http://127.0.0.1:${gate.plain.port}/cart?id=7`)

@@ -6,7 +6,7 @@ import { Tarpit } from '../../src/proxy/request/tarpit.ts'
 const LONG: TarpitAction = { kind: 'tarpit', delayMs: 300_000, connectionsMax: 2 }
 const SHORT: TarpitAction = { ...LONG, delayMs: 20 }
 
-test('whoever is held is called once, not before the delay is over', async () => {
+test('a held client is released once, not before the delay is over', async () => {
   const tarpit = new Tarpit()
   const startedMs = performance.now()
   let calls = 0
@@ -36,7 +36,7 @@ test('no more are held than the rule allows, and there is room again when one ha
   assert.equal(tarpit.held, 0)
 })
 
-test('whoever leaves is counted down once, however often and whenever that is said', async () => {
+test('a client that leaves is counted down once, however often that is reported', async () => {
   const tarpit = new Tarpit()
   const gone = tarpit.hold(LONG, never)
   gone!()

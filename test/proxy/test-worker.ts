@@ -29,7 +29,7 @@ export function liveState(keyPairs: readonly KeyPair[]): LiveState {
   return { keyPairs, ticketKeys: randomBytes(48), signingKey: null }
 }
 
-/** All that a worker, or a pool of them, wants to be started; with what it says. */
+/** Everything that a worker or a pool needs to start, and its messages. */
 export async function surroundings(t: Test, app: RequestListener, more: Partial<WorkerSettings> = {}) {
   const upstream = createServer(app)
   upstream.listen(0, '127.0.0.1')

@@ -42,13 +42,13 @@ test('whatever is sent, it is read or it is not, and nothing throws', async () =
   )
 })
 
-test('two of them are none, in any case of letters', async () => {
+test('ignores two of them, in any case of letters', async () => {
   assert.equal(traceContextIn(['Host', 'a', 'TraceParent', GOOD])?.traceId, TRACE)
   assert.equal(traceContextIn(['traceparent', GOOD, 'Traceparent', GOOD]), null)
   assert.equal(traceContextIn(['x', GOOD]), null)
 })
 
-test('ours comes in the place of all there are, and a tracestate stays where the trace goes on', async () => {
+test('ours replaces all others, and a tracestate stays if the trace continues', async () => {
   const sent = ['A', '1', 'Traceparent', 'x', 'tracestate', 'a=b', 'TRACEPARENT', 'y', 'B', '2']
   const ours = { traceId: TRACE, spanId: SPAN, isSampled: true }
   const anew = [...sent]

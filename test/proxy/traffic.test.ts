@@ -56,7 +56,7 @@ test('whose request it is, a trusted hop says', async (t) => {
   assert.deepEqual(habitsOf(gate), [], 'where it does not, all its clients may be meant')
 })
 
-test('addresses of IPv6 that one client has are one client', async (t) => {
+test('IPv6 addresses of one network count as one client', async (t) => {
   const gate = await gateTo(t, { options: { trusted: LOOPBACK, proxyProtocol: 'required' } })
   for (let i = 0; i < PAGES; i++) await askFrom(gate, `2001:db8::1:${i + 1}`, `/page/${i}`)
   assert.deepEqual(habitsOf(gate), ['asks-broadly', 'asks-fast'])

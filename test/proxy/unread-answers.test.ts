@@ -6,7 +6,7 @@ import { startGate } from './test-gate.ts'
 import { settingsFor, upstream } from './upstream-fixture.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
-/** On a machine that has much else to do, nobody may have had the processor for half a second. */
+/** On a busy machine, a process may not run for half a second. */
 const TIMEOUT_MS = 1_000
 /** So slow that it is not done before. */
 const PAUSE_MS = 15

@@ -48,7 +48,7 @@ const DECLINED: readonly [title: string, request: string][] = [
   ['chunks', UPGRADE.replace('X-y: z', 'Transfer-Encoding: chunked').concat('3\r\nabc\r\n0\r\n\r\n')],
 ]
 
-test('what may not leave HTTP stays, and what comes behind it is nobody else’s', async () => {
+test('a refused upgrade stays HTTP, and the bytes behind it stay its own', async () => {
   const front = await startFront({ tls: null })
   for (const [title, request] of DECLINED) {
     for (const inOne of [true, false]) {
@@ -100,7 +100,7 @@ test('an upgrade behind a request that is being answered does not write into the
   await front.close()
 })
 
-test('an upgrade that is no good request is refused', async () => {
+test('refuses an upgrade that is not a valid request', async () => {
   const front = await startFront({ tls: null })
   for (const request of [
     UPGRADE.replace('Host: a', 'Host: a\r\nHost: b'),

@@ -31,7 +31,7 @@ import {
 
 const DECISION_ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}/
 
-test('a WebSocket client and server talk as if nobody were between them', async (t) => {
+test('a WebSocket client and server talk as if directly connected', async (t) => {
   const { gate } = await gateTo(t, echoApp)
   const socket = new WebSocket(`ws://127.0.0.1:${gate.plain.port}/chat?room=1`)
   socket.binaryType = 'arraybuffer'
@@ -124,7 +124,7 @@ test('whatever bytes a request has, it is carried or refused, and breaks nothing
     const peer = await dialPlain(gate.plain.port)
     peer.socket.end(Buffer.from(opening('/', 'a.example.test', 'Cookie: b', line), 'latin1'))
     await peer.closed
-    // Who has closed its side may be gone before there is an answer.
+    // A client that closed its side may leave before the answer.
     assert.match(peer.text, /^(?:HTTP\/1\.1 (?:101|[45]\d\d) |$)/, JSON.stringify(line))
   }
   await untilNothingIsLeft(gate, app)
@@ -227,10 +227,10 @@ test('a client that leaves while it is declined lets go of the app', async (t) =
   await untilNothingIsLeft(gate, app)
 })
 
-test('an app that cannot be reached is said to be so, with the decision id', async (t) => {
+test('an unreachable app is reported, with the decision id', async (t) => {
   const { gate } = await gateTo(t, echoApp)
-  const nobody = await closedPort()
-  const { gate: lost } = await gateAt(t, [settingsFor([`http://127.0.0.1:${nobody}`])])
+  const closed = await closedPort()
+  const { gate: lost } = await gateAt(t, [settingsFor([`http://127.0.0.1:${closed}`])])
   for (const accept of ['text/html', 'application/json']) {
     const peer = await dialSecure(lost.secure.port, { allowHalfOpen: true })
     peer.write(opening('/', 'app.example.test', `Accept: ${accept}`))
@@ -267,7 +267,7 @@ test('where one target cannot be reached, another one is asked', async (t) => {
   }
 })
 
-test('an app that does not answer in time is said to be late', async (t) => {
+test('an app that does not answer in time is reported', async (t) => {
   const { gate, app } = await gateTo(t, () => {}, { headTimeoutMs: 60 })
   const peer = await dialPlain(gate.plain.port)
   peer.write(opening('/', 'app.example.test'))
@@ -280,7 +280,7 @@ test('an app that does not answer in time is said to be late', async (t) => {
   )
 })
 
-test('an app that never finishes its TLS handshake is said to be late', async (t) => {
+test('an app that never finishes its TLS handshake is reported', async (t) => {
   const app = await upstream((socket) => void socket.resume())
   t.teardown(() => app.settled())
   const url = app.url.replace('http:', 'https:')
@@ -328,7 +328,7 @@ test('a client that leaves before the answer takes the request back', async (t) 
   }
 })
 
-test('either side’s end is the other’s, and nobody writes HTTP into what has left it', async (t) => {
+test('the end of one side ends the other, and no HTTP is written after the upgrade', async (t) => {
   const ways: readonly [string, (client: net.Socket, app: net.Socket) => void][] = [
     ['client ends', (client) => client.end()],
     ['client goes', (client) => client.destroy()],
@@ -474,7 +474,7 @@ test('an upstream with a host of its own is asked by that', async (t) => {
   await untilNothingIsLeft(gate, app)
 })
 
-test('HTTP/2 to an upstream carries no upgrade: that is said, and held against nobody', async (t) => {
+test('HTTP/2 to an upstream carries no upgrade: that is reported, and counts against no target', async (t) => {
   const { gate } = await gateAt(t, [settingsFor(['h2c://127.0.0.1:1', 'h2c://127.0.0.1:2'])])
   for (let i = 0; i < 10; i++) {
     const peer = await dialPlain(gate.plain.port)

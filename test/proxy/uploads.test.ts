@@ -14,7 +14,7 @@ import { settingsFor } from './upstream-fixture.ts'
 const CONNECTIONS_MAX = 4
 /** Three of four. */
 const UPLOADS_MAX = 3
-/** More than anybody keeps of a body that is not read. */
+/** More than any buffer keeps of an unread body. */
 const LONG = Buffer.alloc(2 * 1024 * 1024, 'l')
 
 /** A request whose body the test goes on with. */

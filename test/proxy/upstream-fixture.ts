@@ -116,7 +116,7 @@ export function ask(
   return { exchange, outcome, outcomes }
 }
 
-/** Sees that nobody did what the contract forbids, and that nothing is left behind. */
+/** Checks that the contract was kept, and that nothing is left behind. */
 export function assertClean({ exchange, outcomes }: Asking): void {
   assert.deepEqual(exchange.wrongs, [])
   assert.equal(outcomes.length, 1)

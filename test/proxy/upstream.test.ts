@@ -70,11 +70,11 @@ test('where an upstream is', async () => {
   for (const url of bad) assert.throws(() => parseUpstreamUrl(url, TLS), Fault, JSON.stringify(url))
 })
 
-test('a URL that is none is said at once', async () => {
+test('reports an invalid URL at once', async () => {
   assert.throws(() => groupOf(['http://127.0.0.1:1', 'nonsense']), { code: 'UPSTREAM_INVALID' })
 })
 
-test('the coarse clock: never early, not very late, and still when nobody needs it', async () => {
+test('the coarse clock: never early, not very late, and stopped when unused', async () => {
   const alive = setTimeout(() => {}, 60_000) // the clock's own timer keeps no process alive
   const beat = new Beat()
   const start = performance.now()
@@ -170,7 +170,7 @@ test('health: whatever happens, a target comes back when it is well', async () =
       else health[name as 'tried' | 'succeeded' | 'abstained']()
     }
     for (const name of events) happen(name)
-    happen('abstained') // whoever had a try has said what became of it
+    happen('abstained') // each attempt has reported its result
     for (const name of ['well', 'well']) happen(name)
     nowMs += 30_000
     assert.ok(health.mayTry(nowMs))
@@ -308,7 +308,7 @@ test('health: a target that is out is worth a try after a minute without one, un
   assert.deepEqual([health.isWorthTrying(999_000), health.lastFailure], [false, 'check'])
 })
 
-test("what is not the target's fault does not count against it", async () => {
+test('only faults of the target count against it', async () => {
   const server = await upstream((socket) => {
     eachHead(socket, (_, nth) => (nth === 0 ? socket.write(OK) : socket.resetAndDestroy()))
   })
@@ -351,7 +351,7 @@ test('active checks', async () => {
       checks++
       assert.equal(request.headers['user-agent'], 'gatehouse-health-check')
       response.statusCode = status
-      response.end('a body that nobody reads')
+      response.end('an unread body')
       server.emit('checked')
     } else response.end('ok')
   })

@@ -50,7 +50,7 @@ const WAYS: Readonly<Record<string, (gate: Gate, address: string) => Promise<num
 const TURNED_AWAY = { 'allow-verified-only.yaml': 403, 'block-unverified-crawlers.yaml': 503 } as const
 
 for (const [file, status] of Object.entries(TURNED_AWAY)) {
-  test(`config/${file} lets GPTBot in from where it is published to be, and nobody who only says so`, async (t) => {
+  test(`config/${file} allows GPTBot from its published addresses, and no client that only claims to be it`, async (t) => {
     const { document } = parsePolicyText(readFileSync(`config/${file}`, 'utf8'), file)
     for (const [way, ask] of Object.entries(WAYS)) {
       const { gate, seen } = await gateWithApp(t, { policy: document, options: BEHIND_PROXY })
@@ -96,7 +96,7 @@ test('on one connection of a trusted proxy, each request is judged by its own ad
   for (const { address, verified } of together) assert.equal(verified, address === OWN ? 'ip-range' : null)
 })
 
-test('who is proven answers for nobody else behind the same proxy', async (t) => {
+test('a proof does not extend to others behind the same proxy', async (t) => {
   const { gate, seen } = await gateWithApp(t, { options: BEHIND_PROXY })
   const client = await forwarding(gate)
   await client.ask(USER_AGENT, OWN)
@@ -114,7 +114,7 @@ test('who is proven answers for nobody else behind the same proxy', async (t) =>
   )
 })
 
-test('nobody proves anything by an address that he tells of himself', async (t) => {
+test('an address that the client claims proves nothing', async (t) => {
   const { gate, seen } = await gateWithApp(t, {})
   const client = await forwarding(gate)
   await client.ask(USER_AGENT, OWN, ['X-Agent-Verified', 'ip-range'])
@@ -122,10 +122,10 @@ test('nobody proves anything by an address that he tells of himself', async (t) 
   assert.equal(seen.at(-1)?.['x-agent-verified'], undefined)
   const [sighting] = gate.sightings
   assert.deepEqual([sighting?.address, sighting?.verified], ['127.0.0.1', null])
-  assert.ok(!sighting!.evidence.some((kind) => kind.startsWith('address-')), 'nor is anybody here a liar')
+  assert.ok(!sighting!.evidence.some((kind) => kind.startsWith('address-')), 'and contradicts nothing')
 })
 
-test('a rule can ask for who is not where he says to be from', async (t) => {
+test('a rule can test for a foreign address', async (t) => {
   const policy = { rules: [{ name: 'liars', when: { evidence: 'address-foreign' }, action: 'block' }] }
   const { gate } = await gateWithApp(t, { policy, options: BEHIND_PROXY })
   const client = await forwarding(gate)

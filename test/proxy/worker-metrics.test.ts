@@ -26,7 +26,7 @@ test('requests are counted by verdict, category, action and class of status, and
   assert.equal(durations.find(({ metricName }) => metricName?.endsWith('_sum'))?.value, 70.039)
 })
 
-test('a status or a name that nobody foresaw makes no series of its own', async () => {
+test('an unexpected status or name makes no series of its own', async () => {
   const metrics = new WorkerMetrics(sources())
   for (let i = 0; i < 500; i++)
     metrics.requestDone(request(`verdict ${i}`, `category ${i}`, `action ${i}`), i * 1000 + 600, 1, 0, null)
@@ -82,7 +82,7 @@ test('failures are counted by reason, and those of TLS by what TLS says', async 
   assert.deepEqual(valuesOf(reading, 'forged_headers_total'), { '': 5 })
 })
 
-test('what others count is read when somebody asks, over all listeners and targets', async () => {
+test('counts of listeners and targets are read on request, and summed', async () => {
   const counts = { connections: 0, opening: 1, handshakes: 2, h1: 3, h2: 4, upgraded: 5, streams: 6 }
   const group = groupOf(['http://127.0.0.1:1', 'http://127.0.0.1:2'], { name: 'shop' })
   const recorder = { counts: { recorded: 9, delivered: 7, dropped: 1 } }

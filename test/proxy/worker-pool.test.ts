@@ -94,7 +94,7 @@ test('one that keeps dying is replaced after a pause that grows', async (t) => {
   )
   await pool.drain(1000)
   await wait(300)
-  assert.equal(pids().length, 0, 'a drained pool replaces nobody')
+  assert.equal(pids().length, 0, 'a drained pool replaces no worker')
 })
 
 test('one that hangs is killed and replaced; one that only works is not', async (t) => {
@@ -184,7 +184,7 @@ test('no connection is lost while a worker that is idle goes', async (t) => {
   const lanes = Array.from({ length: 10 }, async () => {
     while (running) {
       const socket = connect(address.port, address.host)
-      await once(socket, 'connect') // what waits in the queue is connected, and belongs to nobody yet
+      await once(socket, 'connect') // a queued connection is established, but no worker has it yet
       connected++
       socket.destroy()
     }

@@ -33,7 +33,7 @@ test('a request goes through, is told what is known, and becomes a Sighting', as
   assert.ok(Math.abs(sighting!.seenAtMs - Date.now()) < 10_000)
 })
 
-test('the JA4 a listed hop saw stands for its own, says so, and is no forgery; what the hop showed us is not said', async (t) => {
+test('the JA4 from a listed hop replaces that of the hop, is marked so, and is not a forgery', async (t) => {
   const ja4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
   const headers = { 'x-ja4-fingerprint': ja4, 'x-ja4-source': 'own' }
   const ja4Hops = { addresses: ['127.0.0.0/8'], header: 'X-JA4-Fingerprint' }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 export interface Services {
   /** Its user may create databases. */
   readonly postgres: string
-  /** `null`: there is none, and nats-server is not installed. */
+  /** `null`: no server runs, and nats-server is not installed. */
   readonly nats: string | null
 }
 

@@ -23,7 +23,7 @@ export interface Drilled {
 }
 
 /**
- * Kills a process that writes pairs of rows, at a moment that nobody chose, again and again: afterwards the database
+ * Kills a process that writes pairs of rows, at random moments, again and again: afterwards the database
  * opens, has every pair that was acknowledged, and half of none.
  */
 export async function drill(kind: DatabaseKind, rounds: number, owner: Owner): Promise<Drilled> {

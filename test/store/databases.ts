@@ -25,7 +25,7 @@ export async function openAt(t: Owner, url: string): Promise<Store> {
   return store
 }
 
-/** Of a database of its own, without a table yet, which is gone when the test ends, whoever is still in it. */
+/** Of a database of its own, without a table yet, which is gone when the test ends, even if it has connections. */
 export function freshUrl(kind: DatabaseKind, t: Owner): Promise<string> {
   return kind === 'sqlite' ? freshFile(t) : freshDatabase(t)
 }
@@ -38,7 +38,7 @@ async function freshFile(t: Owner): Promise<string> {
 
 async function freshDatabase(t: Owner): Promise<string> {
   const name = `gatehouse_test_${randomBytes(8).toString('hex')}`
-  // From the template that nobody is ever connected to: tests run side by side.
+  // From a template without connections: tests run side by side.
   await inServer(`create database ${name} template template0`)
   t.teardown(() => inServer(`drop database ${name} with (force)`))
   const url = new URL(POSTGRES)

@@ -26,7 +26,7 @@ import { Relay } from './relay.ts'
 storeContract('postgres', (t) => freshUrl('postgres', t), openAt)
 idempotencyContract('postgres', (t) => freshUrl('postgres', t), openAt)
 
-// Whatever is thrown where nobody waits for it ends the process, and this test with it.
+// An unhandled rejection ends the process, and this test with it.
 
 test('connections that break while idle are replaced', async (t) => {
   const { store, relay } = await opened(t)
@@ -46,7 +46,7 @@ test('connections that the server ends, idle and in use, are replaced', async (t
   const ended = store.transaction(async (queries) => {
     await store.keys.add(newKey(2), queries)
     await inServer(endAll)
-    await wait(100) // it breaks while nobody asks it anything
+    await wait(100) // it breaks while it is idle
     await store.keys.add(newKey(3), queries)
   })
   await assert.rejects(ended, { name: 'Fault', code: 'STORE_UNAVAILABLE' })
@@ -116,7 +116,7 @@ test('a query that takes too long, and one that waits for all connections', asyn
   await sql`select 1`.execute(database.db)
 })
 
-test('who holds a transaction open for ever loses it, and nobody waits for it for ever', async (t) => {
+test('a transaction that stays open is ended, and no query waits for it forever', async (t) => {
   const { database } = await opened(t)
   const forgotten = database.db.transaction().execute(async (queries) => {
     await sql`lock table api_keys`.execute(queries)
@@ -138,7 +138,7 @@ test('who holds a transaction open for ever loses it, and nobody waits for it fo
   await database.db.selectFrom('api_keys').select('id').execute()
 })
 
-test('at the start: nobody there, no such database, no such user, no right, no PostgreSQL', async (t) => {
+test('at the start: no server, no such database, no such user, no permission, not PostgreSQL', async (t) => {
   const url = new URL(await freshUrl('postgres', t))
   const refused = async (change: (url: URL) => void, message: RegExp, code = 'STORE_UNAVAILABLE') => {
     const changed = new URL(url)

@@ -34,7 +34,7 @@ export class Relay {
     for (const socket of this.#sockets) cutOff(socket)
   }
 
-  /** Nobody is there any more. */
+  /** The server is gone. */
   async stop(): Promise<void> {
     const server = this.#server
     this.#server = null
@@ -43,7 +43,7 @@ export class Relay {
     if (server !== null) await once(server, 'close')
   }
 
-  /** Somebody is there again. */
+  /** The server is back. */
   async start(): Promise<void> {
     const server = createServer()
     server.listen(this.#port, '127.0.0.1')

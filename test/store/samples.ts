@@ -1,7 +1,7 @@
 import type { AuditEntry } from '../../src/store/people/audit.ts'
 import type { NewKey } from '../../src/store/people/keys.ts'
 
-// For tests, and for programs that are none.
+// For tests and other programs.
 
 export function newKey(number: number): NewKey {
   return {

@@ -82,7 +82,7 @@ test('a full disk is said, nothing is half written, and what makes room helps', 
   assert.equal((await count()).length, 2 * added + 2)
 })
 
-test('who finds another program at the file waits for it, some seconds, and holds nobody else up', async (t) => {
+test('waits some seconds for another program at the file, without blocking other work', async (t) => {
   const { store, file } = await opened(t)
   const other = new SqliteConnection(file)
   t.teardown(() => other.close())
@@ -109,7 +109,7 @@ test('who finds another program at the file waits for it, some seconds, and hold
   await store.keys.add(newKey(2))
 })
 
-test('a file that is gone is said, not made anew; when it is back, all goes on', async (t) => {
+test('a missing file is reported and not created again; work goes on once it is back', async (t) => {
   const { store, file } = await opened(t)
   await store.keys.add(newKey(1))
   renameSync(file, `${file}.away`)
@@ -139,7 +139,7 @@ test('another file in its place is used, and brought up to date', async (t) => {
 })
 
 // What made it would be taken for the log of the file that a restore puts there next.
-test('a file that goes away at any moment while it is opened again is not made anew', async (t) => {
+test('a file that disappears while it is opened is not created again', async (t) => {
   const { store, file } = await opened(t)
   const damaged = Buffer.alloc(50_000, 'x')
   for (let moments = 0; moments < 80; moments++) {
@@ -159,13 +159,13 @@ test('a file that goes away at any moment while it is opened again is not made a
   }
 })
 
-test('a file that is none of SQLite, or cut off, is damaged; and stays as it is', async (t) => {
+test('a file that is not SQLite, or cut off, is reported as damaged and left unchanged', async (t) => {
   const { store, file } = await opened(t)
   for (let number = 0; number < 300; number++) await store.keys.add(newKey(number))
   await store.close()
   cpSync(file, `${file}.good`)
   const damages: readonly (readonly [string, () => void])[] = [
-    ['text', () => writeFileSync(file, 'this is no database, whatever its name says\n'.repeat(100))],
+    ['text', () => writeFileSync(file, 'not a database, whatever its name says\n'.repeat(100))],
     ['cut off', () => truncateSync(file, 20_000)],
     ['cut off in a page', () => truncateSync(file, 8192 + 17)],
     ['noise', () => writeFileSync(file, Buffer.alloc(50_000, 0xa5))],

@@ -9,7 +9,7 @@ for (const kind of KINDS) {
     const store = await openFresh(kind, t)
     await add(store, 'tsk_a', 'one')
     assert.equal(await store.taskCallbacks.put(callback('tsk_a', 'c', 1000), 5), true)
-    // Who has made the task knows that it is queued.
+    // The creator of the task knows that it is queued.
     assert.deepEqual(await claim(store, 5000), [])
     await store.tasks.claim({ owner: 'worker', nowMs: 2000, untilMs: 90_000 })
     const [due, ...others] = await store.taskCallbacks.claim({ nowMs: 3000, untilMs: 4000 }, 10, [])
@@ -95,7 +95,7 @@ for (const kind of KINDS) {
     assert.deepEqual([await store.taskCallbacks.of('tsk_a'), await claim(store, 1_000_000)], [[], []])
   })
 
-  test(`${kind}: somebody's tasks, the last changed first, put together as he likes`, async (t) => {
+  test(`${kind}: the tasks of a principal, the last changed first, with any filter`, async (t) => {
     const { tasks } = await openFresh(kind, t)
     for (let i = 0; i < 5; i++) await add({ tasks }, `tsk_${i}`, 'one', i * 1000)
     await add({ tasks }, 'tsk_x', 'two')

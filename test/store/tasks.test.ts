@@ -42,7 +42,7 @@ for (const kind of KINDS) {
       assert.deepEqual(await tasks.results('tsk_a', skip, limit), expected, `${skip} ${limit}`)
   })
 
-  test(`${kind}: what is lost is claimed again, and nobody writes twice`, async (t) => {
+  test(`${kind}: a lost task is claimed again, and written once`, async (t) => {
     const { tasks } = await openFresh(kind, t)
     await tasks.add(task('tsk_a', 1000, 4))
     await tasks.claim(lease('dead', 5000))

@@ -53,7 +53,7 @@ const extensionLists: fc.Arbitrary<Extension[] | null> = fc.option(
   { freq: 20 },
 )
 
-/** Hellos with all that a fingerprint looks at: GREASE and near misses, known extensions twice, empty or broken. */
+/** Hellos with everything that a fingerprint uses: GREASE and near misses, known extensions twice, empty or broken. */
 export const helloPlans: fc.Arbitrary<HelloPlan> = fc.record({
   legacyVersion: fc.constantFrom(0x0300, 0x0301, 0x0302, 0x0303, 0x0304, 0xfefd, 0xfeff, 0x0100),
   sessionId: fc.uint8Array({ maxLength: 32 }),

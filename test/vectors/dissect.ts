@@ -60,7 +60,7 @@ export interface DissectedRequest {
   readonly r: readonly [string, string, string, string]
 }
 
-/** All that a client sent on a connection on which it made one request. */
+/** Everything that a client sent on a connection on which it made one request. */
 export function dissectRequest(bytes: Buffer, http2: boolean): DissectedRequest {
   const names = http2 ? HTTP2_FIELDS : HTTP1_FIELDS
   const [fields] = tshark([{ protocol: 'tcp', payload: bytes }], names, http2 ? 'http2' : 'http')

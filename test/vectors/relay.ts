@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** A program and its arguments; `$PORT` stands for the port to connect to. */
 export type CommandLine = readonly string[]
 
-/** Who sent what, in order. */
+/** The messages with their senders, in order. */
 export type Sent = readonly (readonly [from: 'client' | 'server', bytes: Buffer])[]
 
 /** Runs a client against a TCP server and keeps what passes between them until both have been silent for a while. */
@@ -83,7 +83,7 @@ export async function startServer(argv: CommandLine): Promise<Server> {
   throw new Error(`openssl s_server ${argv.join(' ')} does not listen`)
 }
 
-/** No credentials, proxies or settings of whoever runs this; certificates made a moment ago are believed. */
+/** No credentials, proxies or settings of the user; certificates made a moment ago are believed. */
 const CLIENT_ENV = {
   PATH: process.env['PATH'],
   HOME: '/nonexistent',

@@ -34,7 +34,7 @@ export const RULES = {
   'framing.version': 'any record version from 0300 to 0304, and it decides nothing',
   'framing.trailing': 'what follows the hello in its record is not part of it',
   'framing.empty': 'an empty handshake record is refused',
-  'framing.other': 'what begins with another record or message is no hello',
+  'framing.other': 'input that begins with another record or message is not a hello',
   'framing.incomplete': 'half a hello has no fingerprint',
   'framing.no-extensions': 'a hello may end before the extensions',
   'framing.dtls': 'DTLS fragments in any order, twice or overlapping, are joined; a cookie is stepped over',

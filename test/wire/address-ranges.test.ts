@@ -22,7 +22,7 @@ test('which addresses a range holds', async () => {
   }
 })
 
-test('what is no address is in no set, and spoils nothing for the next', async () => {
+test('an invalid address is in no set, and does not affect the next', async () => {
   const ranges = rangesOf(['0.0.0.0/0', '::/0'])
   const address = new Address()
   for (const text of ['', 'unknown', '1.2.3', '1.2.3.4.5', '01.2.3.4', '256.1.1.1', '1.2.3.4 ', ':', ':::']) {

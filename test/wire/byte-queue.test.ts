@@ -7,7 +7,7 @@ import { bytesCopied } from './bytes-copied.ts'
 
 type Step =
   | { readonly kind: 'push'; readonly chunk: Uint8Array }
-  /** A share of what is there, in 256ths. */
+  /** A share of the available bytes, in 256ths. */
   | { readonly kind: 'take' | 'skip'; readonly share: number }
   | { readonly kind: 'keep' }
   | { readonly kind: 'clear' }
@@ -90,7 +90,7 @@ test('copies nothing for a reader that keeps up', async () => {
   assert.equal(copied, 0)
 })
 
-test('copies each byte a few times at most, a byte at a time, when nobody reads', async () => {
+test('copies each byte a few times at most, a byte at a time, without a reader', async () => {
   const queue = new ByteQueue()
   const copied = bytesCopied(() => {
     for (let i = 0; i < 50_000; i++) {

@@ -17,7 +17,7 @@ for (const [version, parse] of [
     assert.deepEqual(parse(certificateBody([], version)), { kind: 'certificates', certificates: [] })
   })
 
-  test(`TLS ${version}: an entry without a byte in it is no certificate`, async () => {
+  test(`TLS ${version}: an empty entry is not a certificate`, async () => {
     const body = certificateBody([Buffer.alloc(0), CHAIN[0]!, Buffer.alloc(0)], version)
     assert.deepEqual(parse(body), { kind: 'certificates', certificates: [CHAIN[0]] })
   })

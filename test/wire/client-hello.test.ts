@@ -172,7 +172,7 @@ function fragmented(offset: number, length: number): Buffer {
   return message
 }
 
-test('a remnant of the extensions too short to be one is none', async () => {
+test('ignores a rest that is too short for an extension', async () => {
   for (const remnant of ['00', '0000', '000000']) {
     const block = `000${4 + remnant.length / 2}00170000${remnant}`
     assert.deepEqual(helloIn(handshakeMessage(1, hello('00021301', '0100', block))).extensions, [0x0017])

@@ -37,7 +37,7 @@ test('an event stream is read alike however it is cut', async () => {
     }
 })
 
-test('an event that is too long is none, in one line or in many', async () => {
+test('drops an event that is too long, in one line or in many', async () => {
   const oneLine = new EventStreamReader(100)
   assert.equal(oneLine.read(`data: ${'x'.repeat(200)}`), null)
   const many = new EventStreamReader(100)

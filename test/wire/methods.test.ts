@@ -22,7 +22,7 @@ test('every registered method is known, and each other spelling of its case is a
   }
 })
 
-test('an unregistered method is no spelling of a registered one', async () => {
+test('an unregistered method is not a spelling of a registered one', async () => {
   const known = METHODS.filter((method) => !REGISTRY.includes(method))
   for (const method of [...known, 'purge', 'Purge', 'GETS', 'GE', 'get ', '', '*', 'x'.repeat(9000)]) {
     assert.ok(!isRegisteredMethod(method), method)

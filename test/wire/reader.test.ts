@@ -78,7 +78,7 @@ function modelSays(model: Model, [kind, length = 0]: Read): unknown {
   if (kind === 'u16s') {
     const values: number[] = []
     while (model.left > 1) values.push(model.number(2))
-    if (model.left > 0) model.number(2) // half a value is none
+    if (model.left > 0) model.number(2) // half a value cannot be read
     return values
   }
   return model.number(Number(kind.slice(1)) / 8)

@@ -50,7 +50,7 @@ test('messages come out of records as they went in, whatever the cuts', async ()
   fc.assert(cases, BUDGET)
 })
 
-test('each kind of record comes out with its header, and what is not read yet is kept', async () => {
+test('each kind of record comes out with its header, and unread bytes are kept', async () => {
   const alert = records([Buffer.of(2, 40)], 0x0301, 21)[0]!
   const data = records([Buffer.from('data')], 0x0303, 23)[0]!
   const reader = new RecordReader()

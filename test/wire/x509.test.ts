@@ -77,10 +77,10 @@ function outline(
 /** The certificate, its parts and theirs; and of issuer, subject and extensions everything down to the OIDs. */
 const OUTLINE = /^0(\.\d)?$|^0\.0\.\d$|^0\.0\.[357](\.0){1,3}$/
 const UTF8_STRING = 0x0c
-/** Optional, so another element there is one that nobody needs. */
+/** Optional, so another element there is ignored. */
 const EXTENSIONS = 0xa3
 
-test('a length that DER does not write so is refused, also where nobody reads what it is the length of', async () => {
+test('refuses a length that DER does not allow, also of an element that is not read', async () => {
   const plain = certificate({ uniqueIds: true })
   const id = plain.indexOf(Buffer.from('810700', 'hex'))
   for (const [what, length] of [

@@ -120,7 +120,7 @@ function endGroup({ pid }: ChildProcess): void {
   }
 }
 
-/** As its reader would see it: what is refused is no success, each answer is a line, and a stream is left after a while. */
+/** As its reader would see it: a refusal fails, each answer is a line, and a stream is left after a while. */
 const CURL = `curl() {
   local ended=0
   case " $* " in *" -N "*) set -- --max-time 3 "$@" ;; esac

@@ -38,7 +38,7 @@ async function isLookedAtBefore({ t, folder, shell }: Bench, example: string): P
   const { out, err } = await shell(check, { variables })
   assert.match(out, /policy\.yaml/)
   assert.equal(err, '')
-  // Nobody has started it yet: what it finds is for the one machine it is run on.
+  // No gateway runs yet: the findings depend on this machine.
   assert.match((await shell(`${doctor.replace(/ +#.*/, '')} || true`, { variables })).out, /certificate/i)
   const argv = up.split(' ')
   const gate = await startProcess(t, argv.slice(argv.indexOf('up')), {
