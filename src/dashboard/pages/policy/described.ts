@@ -24,7 +24,7 @@ export function writtenRequest(described: Described): WrittenRequest | string {
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
   if (agent !== '' && kind !== 'agent') return 'An agent ID needs the verdict “agent”.'
-  // The API says what is wrong with what is none of its names.
+  // The API reports unknown names.
   const verdict = {
     kind,
     ...(agent !== '' && { agent: { id: agent, ...(category !== '' && { category }) } }),
