@@ -48,7 +48,8 @@ function findingsIn(area: string): string[] {
   const own = area === 'src' ? files.filter((file) => !file.startsWith('src/dashboard/')) : files
   return own.toSorted().flatMap((file) => {
     const text = readFileSync(file, 'utf8')
-    const found: Finding[] = [...idiomsIn(text), ...(/\.[jt]sx?$/.test(file) ? longCommentsIn(text) : [])]
+    const isCode = /\.[jt]sx?$/.test(file)
+    const found: Finding[] = [...idiomsIn(text, isCode), ...(isCode ? longCommentsIn(text) : [])]
     return found.map(({ line, found, advice }) => `${file}:${line}: "${found}": ${advice}`)
   })
 }

@@ -19,8 +19,17 @@ test('idioms are found with their line and what to write instead', async () => {
     'for all that follows',
     'is sent to whom?',
     'who has signed it',
+    'by what came of them',
+    'the set is made anew',
+    "'takes a list of keys'",
+    'a certificate will disappoint',
   ])
     assert.equal(idiomsIn(text).length, 1, text)
+})
+
+test('some rules are only for code', async () => {
+  assert.equal(idiomsIn('what becomes of a request', true).length, 1)
+  assert.deepEqual(idiomsIn('what becomes of a request', false), [])
 })
 
 test('plain English passes', async () => {

@@ -8,6 +8,8 @@ export interface Finding {
 interface Rule {
   readonly pattern: RegExp
   readonly advice: string
+  /** Not applied to documents. */
+  readonly isOnlyForCode?: true
 }
 
 /**
@@ -40,14 +42,35 @@ export const IDIOMS: readonly Rule[] = [
   { pattern: /\ball that\b/i, advice: 'everything, or name it' },
   { pattern: /\bin the place of\b/i, advice: 'instead of' },
   { pattern: /\bby way of\b/i, advice: 'through, with' },
+  {
+    pattern: /\bwhat (?:came|comes|has come|becomes?|became) of\b/i,
+    advice: 'the result, the outcome, by outcome',
+    isOnlyForCode: true,
+  },
+  {
+    pattern: /\b(?:made|loaded|read|asked) anew\b/i,
+    advice: 'again, renewed, reloaded',
+    isOnlyForCode: true,
+  },
+  {
+    pattern: /["'`]takes an? (?:whole|number|list|string|object|text|URL)\b/,
+    advice: 'must be a …',
+    isOnlyForCode: true,
+  },
+  {
+    pattern: /\bwill disappoint\b/i,
+    advice: 'will cause trouble, clients will refuse it',
+    isOnlyForCode: true,
+  },
 ]
 
 /** Longer ones belong at the head of a file, or the code needs a better name. */
 export const COMMENT_LINES_MAX = 5
 
-export function idiomsIn(text: string): Finding[] {
+export function idiomsIn(text: string, isCode = true): Finding[] {
+  const rules = IDIOMS.filter(({ isOnlyForCode = false }) => isCode || !isOnlyForCode)
   return text.split('\n').flatMap((content, index) =>
-    IDIOMS.flatMap(({ pattern, advice }) => {
+    rules.flatMap(({ pattern, advice }) => {
       const found = pattern.exec(content)?.[0]
       return found === undefined ? [] : [{ line: index + 1, found, advice }]
     }),
