@@ -27,11 +27,23 @@ test('a page of the guide has at most 250 lines and README.md 300', async () => 
   }
 })
 
+test('a page of the guide has an example in its first screen', async () => {
+  const pages = PAGES.filter((page) => page.startsWith('config/guide/') && !page.endsWith('/README.md'))
+  for (const page of pages) {
+    const at = readFileSync(page, 'utf8')
+      .split('\n')
+      .findIndex((line) => line.startsWith('```'))
+    assert.ok(at >= 0 && at < FIRST_SCREEN_LINES, `${page}: its first example is in line ${at + 1}`)
+  }
+})
+
 test('anchors are those that GitHub makes', async () => {
   const text =
     '# A `b` (c), d\n\n## Where it is: x_y-z\n\n## Same\n\n## Same\n\n```sh\n# not a heading\n```\n'
   assert.deepEqual([...anchorsIn(text)], ['a-b-c-d', 'where-it-is-x_y-z', 'same', 'same-1'])
 })
+
+const FIRST_SCREEN_LINES = 25
 
 function problemOf(page: string, target: string): string | null {
   const [path = '', anchor] = target.split('#')
