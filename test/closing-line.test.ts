@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'tap'
+import { COUNTS_VARIABLE, closingLine, sumOf } from './closing-line.ts'
 
 test('leaves are counted, and the closing line stands alone at the end', async () => {
   const lines = reported(`TAP version 14
@@ -85,10 +88,19 @@ test('what a test prints by itself is passed on', async () => {
   assert.deepEqual(lines.map((line) => line.trim()).slice(0, 2), ['hello', 'ok     a'])
 })
 
-function reported(tap: string): string[] {
+test('with a file for the counts, they are added to it and no closing line is printed', async (t) => {
+  const file = join(t.testdir({ counts: '{"passed":1,"failed":0,"skipped":0}\n' }), 'counts')
+  const tap = 'TAP version 14\n1..1\n# Subtest: a\n    ok 1 - x\n    1..1\nok 1 - a\n'
+  assert.deepEqual(reported(tap, { [COUNTS_VARIABLE]: file }), ['ok     a'])
+  assert.deepEqual(sumOf(readFileSync(file, 'utf8')), { passed: 2, failed: 0, skipped: 0 })
+  assert.equal(closingLine({ passed: 2, failed: 0, skipped: 1 }), '2 passed, 0 failed, 1 skipped')
+})
+
+function reported(tap: string, env: NodeJS.ProcessEnv = {}): string[] {
   const { stdout, stderr } = spawnSync(process.execPath, ['test/closing-line.ts'], {
     input: tap,
     encoding: 'utf8',
+    env: { ...process.env, [COUNTS_VARIABLE]: undefined, ...env },
   })
   assert.equal(stderr, '')
   return stdout.trimEnd().split('\n')

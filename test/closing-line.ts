@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { type FinalResults, Parser, type Result } from 'tap-parser'
 
@@ -35,7 +36,10 @@ function report(parser: Parser): void {
     tell()
     for (const text of skipped) print(`skipped ${text}`)
     for (const { name } of failed) print(`FAILED ${shorten(name)}`)
-    print(`\n${passed} passed, ${failed.length} failed, ${skipped.length} skipped`)
+    const counts: Counts = { passed, failed: failed.length, skipped: skipped.length }
+    const file = process.env[COUNTS_VARIABLE]
+    if (file === undefined) print(`\n${closingLine(counts)}`)
+    else appendFileSync(file, `${JSON.stringify(counts)}\n`)
   })
 }
 
@@ -75,6 +79,32 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
+/** The variable that names a file for the counts. Set, they are written there and no closing line is printed. */
+export const COUNTS_VARIABLE = 'TEST_COUNTS'
+
+export interface Counts {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
+}
+
+/** The line that CI reads. */
+export function closingLine({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`
+}
+
+/** The sums of the lines that runs have added to the file. */
+export function sumOf(lines: string): Counts {
+  const sum = { passed: 0, failed: 0, skipped: 0 }
+  for (const line of lines.split('\n').filter((each) => each !== '')) {
+    const { passed, failed, skipped } = JSON.parse(line) as Counts
+    sum.passed += passed
+    sum.failed += failed
+    sum.skipped += skipped
+  }
+  return sum
+}
+
 interface Failure {
   readonly name: string
   readonly diagnostics: string
@@ -93,6 +123,8 @@ const TAP_INTERNALS = new Set([
   'test',
 ])
 
-const parser = new Parser()
-report(parser)
-process.stdin.pipe(parser)
+if (import.meta.main) {
+  const parser = new Parser()
+  report(parser)
+  process.stdin.pipe(parser)
+}

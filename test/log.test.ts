@@ -48,7 +48,8 @@ test('of many lines with one message some are written, and the next says how man
     written().map(({ message, i, left_out }) => [message, i, left_out]),
     [...[0, 1, 2].map((i) => ['again', i, undefined]), ['something else', undefined, undefined]],
   )
-  await wait(1_001)
+  const second = Math.floor(performance.now() / 1_000)
+  while (Math.floor(performance.now() / 1_000) === second) await wait(1)
   log.info('again', { i: 50 })
   log.info('again', { i: 51 })
   assert.deepEqual(

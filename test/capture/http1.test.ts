@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import http from 'node:http'
 import { promisify } from 'node:util'
@@ -14,8 +14,9 @@ import {
 } from '../../src/capture/http1.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 import { recorded } from './recorded.ts'
+import { skipped } from '../e2e/programs.ts'
 
-const skip = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl here'
+const skip = skipped('curl')
 
 interface Stream {
   readonly name: string

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import net, { type AddressInfo } from 'node:net'
@@ -11,8 +11,9 @@ import { BLOCK_BYTES_MAX, Http2Requests, type Http2State } from '../../src/captu
 import { HTTP2_PREFACE } from '../../src/wire/http2-preface.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 import { recorded } from './recorded.ts'
+import { skipped } from '../e2e/programs.ts'
 
-const skip = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl here'
+const skip = skipped('curl')
 
 interface Seen {
   readonly head: RequestHead

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import type tls from 'node:tls'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
@@ -21,8 +20,9 @@ import {
   recordOpenssl,
   recordResumption,
 } from './recorded-tls.ts'
+import { skipped } from '../e2e/programs.ts'
 
-const skip = spawnSync('openssl', ['version']).status === 0 ? false : 'no openssl here'
+const skip = skipped('openssl')
 
 interface Seen {
   readonly finding: TlsFinding | null

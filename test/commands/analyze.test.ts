@@ -28,6 +28,7 @@ import {
 import { type Recording, record } from '../capture/recorded-tls.ts'
 import { clientHello, records, serverName } from '../vectors/hello-builder.ts'
 import { memoryIo } from './memory-io.ts'
+import { skipped } from '../e2e/programs.ts'
 
 const RECORDING = await record({ client: { servername: 'example.test', ALPNProtocols: ['h2', 'http/1.1'] } })
 const TALK = talkOf(RECORDING)
@@ -384,8 +385,7 @@ test('analyze: a large capture, in bounded memory, with a progress bar on a term
     assert.ok(Number(stderr) > 0 && Number(stderr) < 400 * 1024, `${stderr} KiB`)
   })
 
-  const skip = spawnSync('script', ['--version']).status === 0 ? false : 'script is not installed'
-  t.test('a progress bar', { skip }, async () => {
+  t.test('a progress bar', { skip: skipped('script') }, async () => {
     const command = `env ${NODE.join(' ')} ${PROGRAM} analyze --json ${file} > /dev/null`
     const { status, stdout } = spawnSync('script', ['-qec', command, '/dev/null'], { encoding: 'utf8' })
     assert.equal(status, 0, stdout)

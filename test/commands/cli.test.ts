@@ -15,6 +15,7 @@ import { completion } from '../../src/commands/completion.ts'
 import { wantsColour } from '../../src/terminal/io.ts'
 import { Fault } from '../../src/shared/fault.ts'
 import { memoryIo } from './memory-io.ts'
+import { skipped } from '../e2e/programs.ts'
 
 /** Says on stdout what it was given. */
 const scan: Action = {
@@ -80,6 +81,10 @@ const entries: CommandEntry[] = [
     load: async () => completion(entries),
   },
 ]
+
+const PROGRAM = 'src/bin.js'
+/** For `env`: tap gives every child a NODE_OPTIONS of its own, which among other things listens for signals. */
+const NODE = ['-u', 'NODE_OPTIONS', '-u', 'FORCE_COLOR', process.execPath]
 
 test('a command gets its operands and options', async () => {
   const { exitCode, out } = await run('scan', 'a.pcap', '-jk', 'one', '--keylog=two', '--', '--json')
@@ -309,7 +314,7 @@ test('completion uses the shell in $SHELL, and suggests the nearest for an unkno
   }
 })
 
-test('bash completes from the script', { skip: isMissing('bash') }, async (t) => {
+test('bash completes from the script', { skip: skipped('bash') }, async (t) => {
   const script = (await run('completion', 'bash')).out
   const folder = folderWithFiles(t)
   const complete = (...words: string[]): string[] => {
@@ -341,7 +346,7 @@ test('bash completes from the script', { skip: isMissing('bash') }, async (t) =>
   assert.deepEqual(complete('help', 'comm'), ['commands'])
 })
 
-test('fish completes from the script', { skip: isMissing('fish') }, async (t) => {
+test('fish completes from the script', { skip: skipped('fish') }, async (t) => {
   const script = (await run('completion', 'fish')).out
   const folder = folderWithFiles(t)
   const complete = (line: string): string[] => {
@@ -406,7 +411,7 @@ test('what carries traffic asks for large pages, unless it is told otherwise', a
   assert.deepEqual(starts(`GLIBC_TUNABLES=${theirs}`), [theirs, `${ours}:${theirs}`])
 })
 
-test('zsh accepts the script', { skip: isMissing('zsh') }, async () => {
+test('zsh accepts the script', { skip: skipped('zsh') }, async () => {
   const script = (await run('completion', 'zsh')).out
   const { status, stderr } = spawnSync('zsh', ['-f', '-c', `autoload -U compinit; compinit -D; ${script}`], {
     encoding: 'utf8',
@@ -444,12 +449,3 @@ function gatehouse(...argv: string[]) {
 function entry(command: Command): CommandEntry {
   return { name: command.name, summary: command.summary, load: async () => command }
 }
-
-/** The reason for a skip, or false where the shell is there. */
-function isMissing(shell: string): string | false {
-  return spawnSync(shell, ['-c', ':']).error === undefined ? false : `${shell} is not installed`
-}
-
-const PROGRAM = 'src/bin.js'
-/** For `env`: tap gives every child a NODE_OPTIONS of its own, which among other things listens for signals. */
-const NODE = ['-u', 'NODE_OPTIONS', '-u', 'FORCE_COLOR', process.execPath]

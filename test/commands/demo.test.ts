@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { seenIn, seenText } from '../../src/commands/demo/seen.ts'
-import { GATEHOUSE, missing } from '../e2e/programs.ts'
+import { GATEHOUSE, missing, skipped } from '../e2e/programs.ts'
+import { allProcesses } from '../processes.ts'
 
 test('the demo shows its clients, and leaves nothing behind', async (t) => {
   const demo = await started(t)
@@ -34,7 +35,7 @@ test('the demo shows its clients, and leaves nothing behind', async (t) => {
   demo.child.kill('SIGINT')
   assert.deepEqual(await once(demo.child, 'exit'), [0, null])
   assert.deepEqual(demo.left(), [])
-  assert.equal(demo.running(), '')
+  assert.deepEqual(demo.running(), [])
   assert.equal(demo.err, '')
 })
 
@@ -43,8 +44,9 @@ test('clients whose demo was killed end by themselves', async (t) => {
   await demo.says(/^node: automation, /m)
   demo.child.kill('SIGKILL')
   await once(demo.child, 'exit')
-  for (let tries = 0; demo.running().includes('client-process') && tries < 50; tries++) await wait(100)
-  assert.doesNotMatch(demo.running(), /client-process/)
+  const clients = () => demo.running().filter(({ command }) => command.includes('client-process'))
+  for (let tries = 0; clients().length > 0 && tries < 50; tries++) await wait(100)
+  assert.deepEqual(clients(), [])
 })
 
 test('leaves nothing behind if it is stopped while it starts', async (t) => {
@@ -53,8 +55,8 @@ test('leaves nothing behind if it is stopped while it starts', async (t) => {
     await wait(ms)
     demo.child.kill('SIGINT')
     await once(demo.child, 'exit')
-    for (let tries = 0; demo.running() !== '' && tries < 50; tries++) await wait(100)
-    assert.deepEqual([demo.left(), demo.running()], [[], ''], `after ${ms} ms`)
+    for (let tries = 0; demo.running().length > 0 && tries < 50; tries++) await wait(100)
+    assert.deepEqual([demo.left(), demo.running()], [[], []], `after ${ms} ms`)
   }
 })
 
@@ -78,7 +80,7 @@ test('reports a port that is in use, and leaves nothing behind', async (t) => {
 })
 
 test('on a terminal clients are started and stopped by their keys', {
-  skip: missing('script'),
+  skip: skipped('script'),
 }, async (t) => {
   const demo = run(t, [], true)
   await demo.says(/node +runs/)
@@ -130,7 +132,7 @@ function run(t: Test, argv: readonly string[], isTerminal = false) {
     /** Of its files. */
     left: () => readdirSync(folder).filter((name) => name.startsWith('gatehouse-demo-')),
     /** Of its processes: their arguments have its folder. */
-    running: () => spawnSync('pgrep', ['-fa', join(folder, 'gatehouse-demo-')], { encoding: 'utf8' }).stdout,
+    running: () => allProcesses().filter(({ command }) => command.includes(join(folder, 'gatehouse-demo-'))),
   }
   child.stdout!.on('data', (data) => {
     demo.out += data
@@ -140,7 +142,7 @@ function run(t: Test, argv: readonly string[], isTerminal = false) {
   })
   t.teardown(async () => {
     child.kill('SIGKILL')
-    spawnSync('pkill', ['-KILL', '-f', folder])
+    for (const { pid, command } of allProcesses()) if (command.includes(folder)) process.kill(pid, 'SIGKILL')
     if (existsSync(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
   return demo

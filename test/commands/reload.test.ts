@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { FileWatch } from '../../src/runtime/file-watch.ts'
 import { addReloadMetrics, type ReloadPart, Reloader } from '../../src/runtime/reload.ts'
@@ -279,7 +280,11 @@ function watching(
     watch.close()
     clearInterval(alive)
   })
-  return () => next.promise
+  /** Resolves with the next call. */
+  return async () => {
+    const isCalled = next.promise.then(() => true)
+    assert.ok(await Promise.race([isCalled, wait(10_000, false, { ref: false })]), 'the watch calls')
+  }
 }
 
 function volume(folder: string, name: string, content: string): void {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
   mkdirSync,
@@ -25,6 +24,8 @@ import { parseWeights } from '../../src/classify/known/weights.ts'
 import { KnowledgeReader } from '../../src/plane/signature-set.ts'
 import { withoutDescriptors } from '../descriptors.ts'
 import { memoryIo } from './memory-io.ts'
+import { childrenOf } from '../processes.ts'
+import { until } from '../until.ts'
 
 const SOURCE = { source: 'measured here', date: '2026-11-21' }
 const MINE = { id: 'mine', name: 'Mine', kind: 'tool', signatures: [{ user_agent: 'mine/', ...SOURCE }] }
@@ -206,7 +207,8 @@ test('abandoned work leaves no process', async (t) => {
     )
     if (isUnderWay) await child()
     compiler.close()
-    assert.equal(await Promise.race([settled, wait(2000, 'given up')]), 'given up')
+    await until(() => children().length === 0)
+    assert.equal(await Promise.race([settled, wait(50, 'given up')]), 'given up')
     assert.deepEqual(readdirSync(join(folder, 'snapshots')), files)
     assert.deepEqual(children(), [])
   }
@@ -258,11 +260,7 @@ async function child(): Promise<number> {
 }
 
 function children(): readonly number[] {
-  const { stdout, pid: ps } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(process.pid)], {
-    encoding: 'utf8',
-  })
-  const pids = stdout.split('\n').filter((line) => line.trim() !== '')
-  return pids.map(Number).filter((pid) => pid !== ps)
+  return childrenOf(process.pid).map(({ pid }) => pid)
 }
 
 function of(software: string, i: number, observations = 0): Readonly<Record<string, unknown>> {

@@ -8,7 +8,7 @@ import { COMMANDS } from '../../src/commands/commands.ts'
 import { topLines } from '../../src/commands/top-view.ts'
 import { emptySeconds, withSecond } from '../../src/manage/intake/traffic.ts'
 import { seen } from '../contract/seen.ts'
-import { GATEHOUSE, missing } from '../e2e/programs.ts'
+import { GATEHOUSE, skipped } from '../e2e/programs.ts'
 import { TestManagement } from '../manage/management.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -49,7 +49,7 @@ test('a management plane that goes away is waited for', async (t) => {
   const { manage, top } = await bench(t)
   await sendFor(t, manage)
   const watching = top(['--count', '4'])
-  await wait(1_500)
+  await wait(1_500) // it has asked twice by then
   manage.cutOff()
   const { exitCode, out } = await watching
   assert.equal(exitCode, 0)
@@ -80,7 +80,7 @@ test('a screen holds what fits, the busiest first, and nothing that a terminal o
 })
 
 test('on a terminal it is drawn over, and the terminal is afterwards as it was', {
-  skip: missing('script'),
+  skip: skipped('script'),
 }, async (t) => {
   const { manage } = await bench(t)
   for (const how of ['q', 'SIGTERM'] as const) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   mkdirSync,
@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -25,31 +26,27 @@ import { banner } from '../../src/commands/banner.ts'
 import type { Gateway } from '../../src/runtime/gateway.ts'
 import { DEFAULT_POLICY } from '../../src/manage/publish/policy-keeper.ts'
 import { DRAINING } from '../../src/plane/readiness.ts'
-import { GATEHOUSE } from '../e2e/programs.ts'
+import { GATEHOUSE, run } from '../e2e/programs.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
+import { childrenOf, workersOf } from '../processes.ts'
 
 const ca = await testCa()
+const AUTHORITY = Buffer.from(ca.certificate)
 const NAMES = ['localhost', 'app.example.test']
 const [first, second] = await Promise.all([testLeaf(ca, NAMES), testLeaf(ca, NAMES)])
 
-test('a new user starts it in front of an app, and curl goes through', async (t) => {
+test('up in front of an app: clients that trust the development CA get through, also after a restart', async (t) => {
   const app = await serveApp(t, (message, response) => response.end(JSON.stringify(message.headers)))
   const gateway = await start(t, 'up', ['--upstream', app.url, '--workers', '2'], {
     env: { GATEHOUSE_PROXY_DRAIN_TIMEOUT: '1s' },
   })
   const developmentCa = join(gateway.folder, 'data', 'dev-ca', 'ca.pem')
   assert.equal(resolve(gateway.folder, String(gateway.ready['developmentCa'])), developmentCa)
-  for (const version of ['--http1.1', '--http2']) {
-    const curl = await run('curl', [
-      '-sS',
-      version,
-      '--cacert',
-      developmentCa,
-      `https://localhost:${gateway.port}/hello?x=1`,
-    ])
-    assert.equal(curl.stderr, '')
-    assert.match(JSON.parse(curl.stdout)['x-ja4-fingerprint'], /^t13d/)
+  const own = { ca: readFileSync(developmentCa), path: '/hello?x=1' }
+  for (const { status, body } of [await ask(gateway.port, own), await askHttp2(gateway.port, own)]) {
+    assert.equal(status, 200)
+    assert.match(JSON.parse(body)['x-ja4-fingerprint'], /^t13d/)
   }
   assert.deepEqual(await gateway.manage('/health/ready'), [200, { status: 'ready', reasons: [] }])
   assert.deepEqual(await gateway.manage('/health/live'), [200, { status: 'live' }])
@@ -67,8 +64,7 @@ test('a new user starts it in front of an app, and curl goes through', async (t)
   assert.deepEqual(readdirSync(gateway.folder), ['data'])
 
   const again = await start(t, 'up', ['--upstream', app.url, '--workers', '1'], { folder: gateway.folder })
-  const curl = await run('curl', ['-sS', '--cacert', developmentCa, `https://localhost:${again.port}/`])
-  assert.equal(curl.status, 0, 'who trusted the CA goes on to trust it')
+  assert.equal((await ask(again.port, own)).status, 200, 'the CA is still the same')
 })
 
 test('the data plane alone is one process', async (t) => {
@@ -288,7 +284,8 @@ test('what keeps it from starting is said in one line or more, with what to do, 
   await Promise.all(
     runs.map(async ({ command, argv, what, data }) => {
       const place = ['--listen', '127.0.0.1:0', '--manage', '127.0.0.1:0', '--data', join(folder, data)]
-      const { status, stderr } = await run('env', [...NODE, GATEHOUSE, command, ...place, ...argv])
+      const all = [...NODE, GATEHOUSE, command, ...place, ...argv]
+      const { status, stderr } = await run('env', all, { env: process.env })
       assert.equal(status, 1, `${command} ${argv.join(' ')}\n${stderr}`)
       assert.match(stderr, what)
       assert.match(stderr, new RegExp(`^gatehouse ${command}: `, 'm'))
@@ -419,9 +416,9 @@ async function start(
 /** Also the workers of one that a test has killed. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  const pids = childrenOf(child.pid!)
+  const children = childrenOf(child.pid!)
   child.kill('SIGKILL')
-  for (const pid of pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+  for (const { pid } of children) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
   await once(child, 'exit')
 }
 
@@ -434,11 +431,23 @@ function certificate(t: Test): string[] {
 
 async function ask(
   port: number,
-  { path = '/', agent = false as Agent | false } = {},
+  { path = '/', agent = false as Agent | false, ca = AUTHORITY } = {},
 ): Promise<{ status: number; body: string }> {
-  const outgoing = request(`https://localhost:${port}${path}`, { ca: ca.certificate, agent }).end()
+  const outgoing = request(`https://localhost:${port}${path}`, { ca, agent }).end()
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
   return { status: response.statusCode!, body: await text(response) }
+}
+
+async function askHttp2(
+  port: number,
+  { path, ca }: { readonly path: string; readonly ca: Buffer },
+): Promise<{ status: number; body: string }> {
+  const session = connectHttp2(`https://localhost:${port}`, { ca })
+  const stream = session.request({ ':path': path })
+  const [head] = await once(stream, 'response')
+  const body = await text(stream)
+  session.close()
+  return { status: head[':status'], body }
 }
 
 /** Requests without a pause, on connections that stay and on new ones, until it is stopped. */
@@ -479,23 +488,6 @@ async function leafOf(port: number): Promise<string> {
   return pem
 }
 
-function childrenOf(pid: number): number[] {
-  return [...childCommands(pid).keys()]
-}
-
-/** Without what is started for a single piece of work, and ends with it. */
-function workersOf(pid: number): number[] {
-  return [...childCommands(pid)].flatMap(([child, command]) =>
-    command.includes('worker-process') ? child : [],
-  )
-}
-
-function childCommands(pid: number): ReadonlyMap<number, string> {
-  const { stdout } = spawnSync('ps', ['-ww', '-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
-  const rows = stdout.split('\n').map((line) => /^\s*(\d+) (.*)/.exec(line))
-  return new Map(rows.flatMap((row) => (row === null ? [] : [[Number(row[1]), row[2]!]])))
-}
-
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -503,19 +495,6 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
-}
-
-async function run(
-  command: string,
-  argv: readonly string[],
-): Promise<{ status: number; stdout: string; stderr: string }> {
-  const child = spawn(command, argv, { timeout: 60_000 }) // one that starts after all must not stay
-  const [stdout, stderr, [status]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ])
-  return { status, stdout, stderr }
 }
 
 async function until(isSo: () => boolean): Promise<void> {

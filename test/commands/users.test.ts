@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { sealedAs } from '../../src/manage/auth/people/make-user.ts'
 import { PasswordHasher } from '../../src/manage/auth/people/password-hash.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
-import { temporaryFolder } from '../e2e/programs.ts'
+import { skipped, temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -185,12 +185,23 @@ test('what is typed is asked for twice, can be mended, and is not to be seen', a
   }
 })
 
-test('on a real terminal nothing is shown of it', async (t) => {
+test('on a real terminal a password is asked for twice and not shown', {
+  skip: skipped('script'),
+}, async (t) => {
   const data = join(temporaryFolder(t), 'data')
   const program = new URL('../../src/bin.js', import.meta.url).pathname
-  const argv = [process.execPath, program, 'users', 'create', 'a@b', '--access', 'read', '--data', data]
-  const child = spawn('python3', ['-c', ON_TERMINAL, ...argv], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const shown = await text(child.stdout)
+  const command = `${process.execPath} ${program} users create a@b --access read --data ${data}`
+  const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  let shown = ''
+  let typed = 0
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    shown += chunk
+    const prompts = shown.split(': ').length - 1
+    if (prompts <= typed || typed === 2) return
+    typed++
+    child.stdin.write(`${PASSWORD}\r`)
+  })
+  await once(child, 'close')
   assert.match(shown, /Password: \s+Again: \s+usr_\S+\s+usr_\S+: a@b: read, detect/)
   assert.ok(!shown.includes('phrase'), shown)
 })
@@ -202,20 +213,3 @@ async function runWith(stdin: string, env: Record<string, string>, ...argv: read
 }
 
 const PASSWORD = 'a phrase of some words'
-/** Types the password, twice, when it is asked for, and prints everything that the terminal shows. */
-const ON_TERMINAL = `
-import os, pty, sys
-child, terminal = pty.fork()
-if child == 0: os.execv(sys.argv[1], sys.argv[1:])
-shown, asked = b'', 0
-while True:
-    try: some = os.read(terminal, 4096)
-    except OSError: break
-    if not some: break
-    shown += some
-    if shown.count(b': ') > asked and asked < 2:
-        asked += 1
-        os.write(terminal, b'a phrase of some words\\r')
-sys.stdout.buffer.write(shown)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-`

@@ -106,7 +106,8 @@ export function busContract(
 
   test(`${name}: batches are accepted without a consumer`, options, async () => {
     await using(open, async ({ join }) => {
-      await (await join()).bus.sendSightings([sighting(1)])
+      const { bus } = await join()
+      await assert.doesNotReject(bus.sendSightings([sighting(1)]))
     })
   })
 

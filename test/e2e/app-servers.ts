@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, globSync, writeFileSync } from 'node:fs'
+import { chmodSync, globSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -187,13 +187,13 @@ async function started(t: Test, folder: string, port: number, command: readonly 
 }
 
 function phpFpm(): string {
-  return globSync('/usr/sbin/php-fpm*').sort().at(-1) ?? 'php-fpm'
+  return globSync('/usr/sbin/php-fpm*').sort().at(-1) ?? 'php-fpm8.2'
 }
 
 function missingOf(programs: readonly string[]): string | false {
   for (const program of programs) {
-    if (program.includes('/') ? !existsSync(program) : missing(program) !== false)
-      return `${program} is not installed`
+    const reason = missing(program)
+    if (reason !== false) return reason
   }
   return false
 }

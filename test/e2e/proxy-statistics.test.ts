@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -13,6 +12,7 @@ import { addsUp } from '../contract/sightings.ts'
 import { startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { temporaryFolder } from './programs.ts'
+import { workersOf } from '../processes.ts'
 
 const PATHS = ['/', '/blocked', '/trial']
 const POLICY = `rules:
@@ -124,14 +124,6 @@ async function ask({ port, ca }: RunningGatehouse, path: string, userAgent: stri
   const [response] = await once(sent, 'response')
   response.resume()
   await once(response, 'end')
-}
-
-/** Not what is started for a single piece of work. */
-function workersOf(pid: number): readonly number[] {
-  return execFileSync('ps', ['-ww', '-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
-    .split('\n')
-    .filter((line) => line.includes('worker-process'))
-    .map((line) => Number.parseInt(line, 10))
 }
 
 async function keyIn(storeUrl: string): Promise<string> {

@@ -1,11 +1,8 @@
-import { missing, skipped } from './programs.ts'
-
 /** A program that asks for pages over TLS as its users have it do. */
 export interface RealClient {
   readonly name: string
   readonly program: string
   /** It may be missing everywhere. */
-  readonly isOptional?: true
   /** It asks for the page at `url` and for pages below it. */
   argv(place: ClientPlace): readonly string[]
   /** What is typed into it. */
@@ -35,10 +32,6 @@ export const CHROMIUM: readonly string[] = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
   ...['--disable-dev-shm-usage', '--ignore-certificate-errors', '--dump-dom'],
 ]
-
-export function skippedClient({ program, isOptional }: RealClient): string | false {
-  return isOptional ? missing(program) : skipped(program)
-}
 
 /** On a connection each, the second of which goes on with the session of the first. */
 const NODE_HTTPS = `
@@ -158,7 +151,6 @@ export const REAL_CLIENTS: readonly RealClient[] = [
   {
     name: 'java',
     program: 'java',
-    isOptional: true,
     argv: ({ url, folder }) => [`${folder}/Client.java`, url],
   },
   {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { parse } from 'yaml'
 import { parseConfig } from '../../src/config/config.ts'
@@ -8,9 +8,17 @@ import { variablesOf } from '../../src/config/layers.ts'
 import { SETTINGS } from '../../src/config/schema.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { chartReadme } from './docs.ts'
-import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'
 import { matches, podsOf } from './pods.ts'
-import { CHART, type Manifest, NotRendered, problemOf, rendered, templates, type Values } from './chart.ts'
+import {
+  CHART,
+  type Manifest,
+  NotRendered,
+  problemOf,
+  rendered,
+  templates,
+  type Values,
+  withoutRenderer,
+} from './chart.ts'
 
 const BUS = { bus: { url: 'nats://nats.data.svc:4222', existingSecret: 'nats-users' } }
 const MANAGE = {
@@ -133,12 +141,9 @@ const MODES: Readonly<Record<string, Values>> = {
     networkPolicy: { enabled: true, egress: { enabled: true } },
   },
 }
-const LIBRARY = '/usr/share/gocode/src/github.com/Masterminds/sprig'
 const CLUSTER_WIDE = new Set(['MutatingWebhookConfiguration', 'ClusterRole', 'ClusterRoleBinding'])
 const VARIABLES = new Set(variablesOf(SETTINGS.members).keys())
-const skip =
-  skipped('go') ||
-  (!existsSync(LIBRARY) && !ARE_REQUIRED && 'golang-github-masterminds-sprig-dev is not installed')
+const skip = withoutRenderer()
 
 for (const [mode, values] of Object.entries(MODES)) {
   test(`${mode}: Kubernetes takes every manifest, and each finds what it speaks of`, { skip }, async () => {

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { Ajv } from 'ajv'
 import { parse, parseAllDocuments } from 'yaml'
+import { skipped, skippedLibrary } from '../e2e/programs.ts'
 
 /** An object of Kubernetes, as a template renders it. */
 export interface Manifest {
@@ -97,6 +98,11 @@ function isObject(value: unknown): value is Values {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The reason to skip a test that renders the chart. */
+export function withoutRenderer(): string | false {
+  return skipped('go') || skippedLibrary(SPRIG, 'golang-github-masterminds-sprig-dev')
+}
+
 /** Compiled once for each run. */
 function renderer(): string {
   if (built !== null) return built
@@ -114,6 +120,7 @@ function renderer(): string {
 }
 
 let built: string | null = null
+const SPRIG = '/usr/share/gocode/src/github.com/Masterminds/sprig'
 const require = createRequire(import.meta.url)
 export const CHART = 'helm'
 /** Kinds of other projects: kubernetes-models has no schema for them. */

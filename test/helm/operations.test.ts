@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { parse } from 'yaml'
 import { parseConfig } from '../../src/config/config.ts'
 import type { Item, Items } from '../../src/config/items.ts'
 import { SETTINGS } from '../../src/config/schema.ts'
-import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'
-import { problemOf, rendered, templates, type Values } from './chart.ts'
+import { problemOf, rendered, templates, type Values, withoutRenderer } from './chart.ts'
 import { matches, podsOf } from './pods.ts'
 
-const LIBRARY = '/usr/share/gocode/src/github.com/Masterminds/sprig'
-const skip =
-  skipped('go') ||
-  (!existsSync(LIBRARY) && !ARE_REQUIRED && 'golang-github-masterminds-sprig-dev is not installed')
+const skip = withoutRenderer()
 
 const BUS = { url: 'nats://nats.data.svc:4222', existingSecret: 'nats-users' }
 const MANAGE = {

@@ -475,12 +475,10 @@ test('a second library agrees on what was signed', async () => {
   const request = await madeBy(signer, {
     fields: ['@method', '@target-uri', '@authority', '@path', '@query', 'x-two'],
   })
+  const signedBases: string[] = []
   const verifier = {
     algorithm: 'ed25519',
-    verify: (data: Uint8Array) => {
-      const read = readSignatures(request, POLICY, NOW_MS)
-      return read.kind === 'signatures' && read.signatures[0]!.base === Buffer.from(data).toString('latin1')
-    },
+    verify: (data: Uint8Array) => signedBases.push(Buffer.from(data).toString('latin1')) > 0,
   }
   const fields = request.rawHeaders.flatMap((name, i) =>
     i % 2 === 0 ? [{ name, value: request.rawHeaders[i + 1]! }] : [],
@@ -493,6 +491,8 @@ test('a second library agrees on what was signed', async () => {
       resolveVerifier: () => verifier,
     },
   )
+  const read = readSignatures(request, POLICY, NOW_MS)
+  assert.deepEqual(read.kind === 'signatures' && read.signatures.map(({ base }) => base), signedBases)
 })
 
 test('what a key is, and is not', async () => {

@@ -137,7 +137,7 @@ test('who waits is not taken for gone, and a stream goes on as long as there is 
     headers: { ...V1, authorization: `Bearer ${key}` },
   })
   const text = response.text()
-  await wait(3_500)
+  await wait(3_500) // longer than a silent connection may last
   const { body } = await ask('GET', '/a2a/v1/tasks')
   for (const { id: each } of body.tasks) await ask('POST', `/a2a/v1/tasks/${each}:cancel`)
   const answer = await waited

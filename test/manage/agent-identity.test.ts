@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { execFile, execFileSync } from 'node:child_process'
-import { createPublicKey } from 'node:crypto'
+import { execFile } from 'node:child_process'
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -296,7 +296,7 @@ test('the example of the manual', async (t) => {
   const [, program = ''] = /```js\n(\/\/ agent\.mjs\n[\s\S]*?)```/.exec(MANUAL) ?? []
   const [keyFile, file] = [join(folder, 'key.pem'), join(folder, 'agent.mjs')]
   writeFileSync(file, program)
-  execFileSync('openssl', ['genpkey', '-algorithm', 'ed25519', '-out', keyFile])
+  writeFileSync(keyFile, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }))
   const { x } = createPublicKey(readFileSync(keyFile)).export({ format: 'jwk' })
   const published = document
     .replace('https://agent.example/identity.json', agent)

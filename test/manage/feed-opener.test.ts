@@ -4,6 +4,8 @@ import { test } from 'tap'
 import { FeedOpener } from '../../src/manage/publish/feed-opener.ts'
 import { type FeedFault, feedKeyOf, makeFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
 import { withoutDescriptors } from '../descriptors.ts'
+import { until } from '../until.ts'
+import { childrenOf } from '../processes.ts'
 
 const KEY = createPrivateKey(makeFeedPrivateKey())
 const KEYS = [feedKeyOf(KEY)]
@@ -75,7 +77,8 @@ test('what nobody waits for any more is given up', async () => {
   await new Promise(setImmediate)
   opener.close()
   void opener.open(FEED, 'vendor', KEYS).then(count, count)
-  await new Promise((resolve) => setTimeout(resolve, 1500))
+  await until(() => childrenOf(process.pid).length === 0)
+  await new Promise(setImmediate)
   assert.equal(settled, 0)
 })
 

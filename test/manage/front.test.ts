@@ -311,15 +311,15 @@ test('what takes too long to arrive is given up', async (t) => {
 })
 
 test('who does not take what was asked for is let go', async (t) => {
-  const cut = Promise.withResolvers<void>()
+  const cut = Promise.withResolvers<number>()
   const manage = await TestManagement.start(t, {
     front: { requestTimeoutMs: 400 },
-    answered: ({ isComplete }) => isComplete || cut.resolve(),
+    answered: ({ isComplete, status }) => isComplete || cut.resolve(status),
   })
   const socket = await dialled(manage.url)
   socket.pause()
   socket.write('GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000))
-  await cut.promise
+  assert.equal(await cut.promise, 200)
   socket.destroy()
 })
 

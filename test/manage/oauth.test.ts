@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { setTimeout as wait } from 'node:timers/promises'
 import * as jose from 'jose'
 import * as oauth from 'oauth4webapi'
 import * as openid from 'openid-client'
@@ -8,6 +7,7 @@ import { Secret } from '../../src/shared/secret.ts'
 import { freshUrl, KINDS } from '../store/databases.ts'
 import { type Answered, TestManagement } from './management.ts'
 import { basic, clientFor, postForm, tokenFor } from './oauth-client.ts'
+import { until } from '../until.ts'
 
 // Of oauth4webapi and openid-client: here there is no TLS.
 const INSECURE = { [oauth.allowInsecureRequests]: true }
@@ -51,7 +51,7 @@ for (const kind of KINDS)
     const revoked = await postForm(manage.url, '/oauth/revoke', { token: access_token }, basic(client))
     assert.deepEqual([revoked.status, revoked.text], [200, ''])
     assert.equal((await bound(manage).ask('GET', '/v1/agents', bearer)).body.code, 'invalid_token')
-    await wait(1_000)
+    await until(async () => (await bound(other).ask('GET', '/v1/agents', bearer)).status === 401, 1_000)
     assert.equal((await bound(other).ask('GET', '/v1/agents', bearer)).body.code, 'invalid_token')
     assert.deepEqual([manage.failures, other.failures], [[], []])
   })
@@ -72,7 +72,7 @@ for (const kind of KINDS)
     assert.equal((await manage.ask('DELETE', `/v1/clients/${client.client_id}`)).status, 404)
     assert.equal((await bound(manage).ask('GET', '/v1/agents', bearer)).status, 401)
     const tokens = (await Promise.all(racing)).filter(({ status }) => status === 200)
-    await wait(1_000)
+    await until(async () => (await bound(other).ask('GET', '/v1/agents', bearer)).status === 401, 1_000)
     assert.equal((await bound(other).ask('GET', '/v1/agents', bearer)).body.code, 'invalid_token')
     for (const { body } of tokens)
       for (const { ask } of [bound(manage), bound(other)])
@@ -231,7 +231,8 @@ test('the life of a token is a setting, and its end is said', async (t) => {
   assert.equal(exp! - iat!, 5)
   const ask = () => bound(manage).ask('GET', '/v1/agents', { authorization: `Bearer ${token}` })
   assert.equal((await ask()).status, 200)
-  await wait(exp! * 1000 - Date.now() + 20)
+  await until(async () => (await ask()).status === 401)
+  assert.ok(Date.now() >= exp! * 1_000)
   const late = await ask()
   assert.deepEqual([late.status, late.body.code], [401, 'expired_token'])
   assert.match(late.headers.get('www-authenticate') ?? '', /error="invalid_token"/)

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { renameSync } from 'node:fs'
 import * as oauth from 'oauth4webapi'
-import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { setPassword, startCodes } from '../../src/manage/auth/people/make-user.ts'
@@ -13,6 +12,7 @@ import { FormBrowser } from './form-browser.ts'
 import { TestManagement, type TestOptions } from './management.ts'
 import { basic, clientFor, type MadeClient, postForm } from './oauth-client.ts'
 import { quickHasher } from './quick-hasher.ts'
+import { until } from '../until.ts'
 
 for (const kind of KINDS)
   test(`${kind}: somebody signs in, consents to a part, and a client that nobody here wrote goes on with that`, async (t) => {
@@ -374,8 +374,7 @@ for (const kind of KINDS)
 
       if (end !== null) assert.equal((await end(manage, anna.id)).status, 204)
       else await setPassword({ store, hasher: quickHasher() }, anna, OTHER, COMMAND_LINE, Date.now())
-      await wait(1_000)
-      assert.equal(await ask(), 401)
+      await until(async () => (await ask()) === 401, 1_000)
       const over = await refresh(again.body.refresh_token)
       assert.deepEqual([over.status, over.body.error], [400, 'invalid_grant'])
       await open.submit('allow')

@@ -153,6 +153,7 @@ test('a receiver that dies, hangs and comes back has every event, over TCP and o
     ]
     const has = () => new Set([...got, ...receiver.messages].map(idIn))
     await until(() => wanted.every(({ id }) => has().has(id)))
+    assert.equal(has().size, wanted.length)
     await sinks.close()
     await receiver.die()
   }

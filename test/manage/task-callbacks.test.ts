@@ -16,6 +16,7 @@ import {
 import type { Store } from '../../src/store/store.ts'
 import { KINDS, openFresh, type Owner } from '../store/databases.ts'
 import { Receiver } from './callback-receiver.ts'
+import { until } from '../until.ts'
 
 const NOTHING: CallbackSecret = { token: null, scheme: null, credentials: null }
 
@@ -87,7 +88,7 @@ test('what cannot be told is tried again, longer and longer, a few times', async
   }
   await dead.has(5)
   await redirecting.has(5)
-  await wait(1_500)
+  await until(() => site.said.filter((line) => line.includes('given up')).length === 3)
   const counts = [receiver, dead, gone, redirecting].map(({ received }) => received.length)
   assert.deepEqual(counts, [3, 5, 1, 5])
   assert.equal(site.said.filter((line) => line.includes('given up')).length, 3)

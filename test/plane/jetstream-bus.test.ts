@@ -226,6 +226,7 @@ test('who publishes hears that it is nudged', needsNats, async () => {
     other.nudge()
     return nudges > 0
   })
+  assert.ok(nudges > 0)
   await fleet.close()
 })
 

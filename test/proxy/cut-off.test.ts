@@ -15,6 +15,7 @@ test('so is what was about to end, and nothing of it stays', async (t) => {
   const { ours, theirs } = await connected(t)
   ours.end('all of an answer')
   await Promise.all([once(theirs, 'close'), once(ours, 'close'), cutOff(ours)])
+  assert.deepEqual([ours.destroyed, theirs.destroyed], [true, true])
 })
 
 test('cut off before it is connected', async (t) => {
@@ -22,6 +23,7 @@ test('cut off before it is connected', async (t) => {
   const late = connect(port)
   late.on('error', () => undefined)
   await Promise.all([once(late, 'close'), cutOff(late)])
+  assert.equal(late.destroyed, true)
   ours.destroy()
 })
 

@@ -361,6 +361,7 @@ export function exchangeContract(fastLane: boolean): void {
       })
       peer.write(GET)
       await peer.hears('chunked\r\n\r\n')
+      assert.match(peer.text, /^HTTP\/1\.1 200 .*\r\nContent-Type: text\/event-stream\r\n/s)
       await leave(front, peer)
     }
   })
@@ -385,6 +386,7 @@ export function exchangeContract(fastLane: boolean): void {
     await peer.hears('\r\n\r\n/1')
     peer.write('loGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
     await peer.hears('\r\n\r\n/2')
+    assert.equal(peer.text.split('HTTP/1.1 403 ').length, 1 + 2)
     await leave(front, peer)
   })
 }

@@ -171,7 +171,7 @@ test('an app with TLS', async (t) => {
     tls.close()
     await stopped(app)
   })
-  t.test('the end', async () => stopped(server))
+  t.teardown(() => stopped(server))
 })
 
 test('an app that answers before it has read: 413 and a closed connection', async () => {

@@ -65,6 +65,7 @@ test('connections that come to nothing are not counted any longer', async () => 
     await counted(front, 0)
   }
   await served(await dialPlain(front.port))
+  assert.equal(front.listener.counts.connections, 1)
   await front.close()
 })
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { skipped } from '../e2e/programs.ts'
 
 /** The servers that tests talk to. test/services/start.ts finds or starts them before the first test. */
 export interface Services {
@@ -25,10 +26,7 @@ export function services(): Services {
   }
 }
 
-/** Why tests that need NATS are skipped; `false` where it is there, or has to be. */
+/** The reason to skip a test that needs a NATS server; `false` if there is one, and in CI. */
 export function withoutNats(): string | false {
-  const isRequired = process.env['E2E_PROGRAMS'] === 'required'
-  return services().nats !== null || isRequired
-    ? false
-    : 'there is no NATS: install nats-server (Debian: apt-get install nats-server)'
+  return services().nats === null && skipped('nats-server')
 }

@@ -34,6 +34,7 @@ test('connections that break while idle are replaced', async (t) => {
   relay.cut()
   await wait(50)
   await store.keys.add(newKey(1))
+  assert.equal((await store.keys.byId('key_1'))?.id, 'key_1')
 })
 
 test('connections that the server ends, idle and in use, are replaced', async (t) => {
@@ -177,10 +178,10 @@ test('at the start: no server, no such database, no such user, no permission, no
   await refused((to) => (to.username = role), /missing.*gatehouse migrate/, 'STORE_TOO_OLD')
 })
 
-test('a password of its own goes to the server', async (t) => {
-  const url = await freshUrl('postgres', t)
-  const store = await Store.open(url, new StoreLogin('hunter2'))
-  await store.close()
+test('the password of the login is sent to the server', async (t) => {
+  const { url, password } = await askingForPassword(t)
+  await assert.rejects(Store.open(url, new StoreLogin('hunter2')), { name: 'Fault' })
+  assert.equal(await password, 'hunter2')
 })
 
 test('what the server says is sorted by its state', async () => {
@@ -207,6 +208,33 @@ test('what the server says is sorted by its state', async () => {
   ] as const)
     assert.equal(fault(code), expected, code)
 })
+
+/** The first bytes of a PostgreSQL server that asks for the password in clear text, and refuses it. */
+async function askingForPassword(t: Test): Promise<{ url: string; password: Promise<string> }> {
+  const password = Promise.withResolvers<string>()
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => undefined)
+      .once('data', () => {
+        socket.write(message('R', Buffer.from([0, 0, 0, 3])))
+        socket.once('data', (answer) => {
+          password.resolve(answer.subarray(5, -1).toString())
+          socket.end(message('E', Buffer.from('SFATAL\0C28P01\0Mpassword authentication failed\0\0')))
+        })
+      })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as { port: number }
+  return { url: `postgres://root@127.0.0.1:${port}/test`, password: password.promise }
+}
+
+/** A message of PostgreSQL's protocol: its type, its length and its content. */
+function message(type: string, content: Buffer): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(content.length + 4)
+  return Buffer.concat([Buffer.from(type), length, content])
+}
 
 async function opened(t: Test): Promise<{ store: Store; database: Database; relay: Relay; name: string }> {
   const url = await freshUrl('postgres', t)

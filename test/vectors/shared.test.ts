@@ -26,7 +26,7 @@ if (existsSync(SHARED)) {
   captureTests()
 } else {
   const skip = `there is no ${SHARED}; own.test.ts has a vector for every rule`
-  test('the shared vectors', { skip }, async () => {})
+  test('the shared vectors', { skip }, () => assert.fail(skip))
 }
 
 type Json = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 
 /**
- * The handle with which Node (24.21) reads a socket. It is undocumented: `test/hostile/small-pieces.test.ts`
+ * The handle with which Node (24.21) reads a socket. It is undocumented: `test/hostile/small-pieces.full.test.ts`
  * shows whether it still works.
  */
 interface ReadingHandle {

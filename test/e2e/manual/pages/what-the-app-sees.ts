@@ -5,10 +5,10 @@ import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [
   ['trusted_headers:', trustsHeadersOfAProxy],
-  ['// app.mjs', 'test/e2e/manual-apps.test.ts'],
-  ['# agents.py', 'test/e2e/manual-apps.test.ts'],
-  ['// Prices.java', 'test/e2e/manual-apps.test.ts'],
-  ['map $http_x_agent_verdict', 'test/e2e/manual-apps.test.ts'],
+  ['// app.mjs', 'test/e2e/manual-apps.full.test.ts'],
+  ['# agents.py', 'test/e2e/manual-apps.full.test.ts'],
+  ['// Prices.java', 'test/e2e/manual-apps.full.test.ts'],
+  ['map $http_x_agent_verdict', 'test/e2e/manual-apps.full.test.ts'],
   ['isProven', 'test/proxy/tag-signature.test.ts'],
 ]
 

@@ -1,22 +1,17 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import type { IPod } from 'kubernetes-models/v1/Pod'
 import { test } from 'tap'
 import { PASSWORDS, startGuardedNats } from '../config/nats-server.ts'
 import { freePort } from '../e2e/engines.ts'
 import { ADMIN_KEY, asked, echoApp, eventually } from '../e2e/fleet.ts'
 import { startProcess } from '../e2e/gatehouse.ts'
-import { ARE_REQUIRED, GATEHOUSE, plainEnvironment, run, skipped } from '../e2e/programs.ts'
+import { GATEHOUSE, plainEnvironment, run, skipped } from '../e2e/programs.ts'
 import { mounted } from '../inject/pod-process.ts'
 import { roles } from '../store/roles.ts'
-import { rendered } from './chart.ts'
+import { rendered, withoutRenderer } from './chart.ts'
 import { podsOf } from './pods.ts'
 
-const LIBRARY = '/usr/share/gocode/src/github.com/Masterminds/sprig'
-const skip =
-  skipped('go') ||
-  skipped('nats-server') ||
-  (!existsSync(LIBRARY) && !ARE_REQUIRED && 'golang-github-masterminds-sprig-dev is not installed')
+const skip = skipped('nats-server') || withoutRenderer()
 
 test('the Pods of a release work together: the Job migrates as the owner, managers and gateways log in', {
   skip,

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
@@ -13,6 +12,7 @@ import { Store } from '../../src/store/store.ts'
 import { startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { temporaryFolder } from './programs.ts'
+import { workersOf } from '../processes.ts'
 
 const BLOCK = { rules: [{ name: 'no-entry', when: { path: '/no*' }, action: { block: { status: 451 } } }] }
 
@@ -141,12 +141,6 @@ async function statusOf(
   response.resume()
   await once(response, 'end')
   return response.statusCode!
-}
-
-function workersOf(pid: number): readonly number[] {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
-  const lines = stdout.split('\n').filter((line) => line.includes('worker-process'))
-  return lines.map((line) => Number.parseInt(line, 10))
 }
 
 function client({ manage }: RunningGatehouse, key: string) {

@@ -1,22 +1,16 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { test } from 'tap'
 import { parseConfig } from '../../src/config/config.ts'
 import { PASSWORDS } from '../config/nats-server.ts'
 import { asked, eventually, startManager } from '../e2e/fleet.ts'
-import { ARE_REQUIRED, skipped } from '../e2e/programs.ts'
+import { skipped } from '../e2e/programs.ts'
 import { injectedPod } from '../inject/injected-pod.ts'
 import { startSidecar } from '../inject/pod-process.ts'
 import { startTlsNats, textIn } from '../inject/tls-nats.ts'
 import { freshUrl } from '../store/databases.ts'
-import { rendered } from './chart.ts'
+import { rendered, withoutRenderer } from './chart.ts'
 
-const LIBRARY = '/usr/share/gocode/src/github.com/Masterminds/sprig'
-const skip =
-  skipped('go') ||
-  skipped('nats-server') ||
-  skipped('openssl') ||
-  (!existsSync(LIBRARY) && !ARE_REQUIRED && 'golang-github-masterminds-sprig-dev is not installed')
+const skip = skipped('nats-server', 'openssl') || withoutRenderer()
 
 test('a sidecar in another namespace logs in to the NATS that the chart is set up with', {
   skip,

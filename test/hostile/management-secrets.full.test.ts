@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -17,6 +18,7 @@ import { GATEHOUSE, plainEnvironment, run, temporaryFolder } from '../e2e/progra
 import { basic, postForm } from '../manage/oauth-client.ts'
 import { bodyFor } from './management-estate.ts'
 import { IS_WHOLE } from './whole.ts'
+import { allProcesses } from '../processes.ts'
 
 /** Each setting that is a secret, with one that is known again wherever it turns up. */
 const CONFIGURED = new Map(
@@ -129,13 +131,17 @@ test('what is secret is in nothing that a running gateway says, sends or leaves 
   ])
     await keep('POST', path, { client_secret: password, token: key, password })
   const cookie = secrets.get('a cookie')!
-  const curl = ['-sk', '-H', `Cookie: s=${cookie}`, '-H', `Authorization: Bearer ${cookie}`, `${gate.url}/x`]
-  await run('curl', curl, { env: plainEnvironment(data) })
+  const sent = request(`${gate.url}/x`, {
+    ca: gate.ca,
+    headers: { cookie: `s=${cookie}`, authorization: `Bearer ${cookie}` },
+  }).end()
+  const [response] = await once(sent, 'response')
+  response.resume()
   await hooks.has(2)
   await traces.has(1)
   process.kill(gate.pid, 'SIGUSR2')
   const report = await until(() => globSync('*.json', { cwd: reports })[0], 'a report')
-  const processes = await run('ps', ['-eo', 'pid,ppid,args'], { env: plainEnvironment(data) })
+  const processes = allProcesses().map(({ command }) => command)
   const metrics = await (await fetch(`${gate.manage}/metrics`)).text()
   const backup = join(data, 'copy.db')
   const copied = await command(data, 'backup', backup, '--data', data, NO_PASSPHRASE)
@@ -146,7 +152,7 @@ test('what is secret is in nothing that a running gateway says, sends or leaves 
     ...answers,
     { about: 'the log', text: gate.said() },
     { about: 'the metrics', text: metrics },
-    { about: 'the arguments of processes', text: processes.stdout },
+    { about: 'the arguments of processes', text: processes.join('\n') },
     { about: 'a diagnostic report', text: readFileSync(join(reports, report), 'latin1') },
     { about: 'what backup says', text: copied },
     { about: 'a backup', text: readFileSync(backup, 'latin1') },

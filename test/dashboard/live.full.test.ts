@@ -37,7 +37,7 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   await feed.getByText('but signed from foreign address').waitFor()
   await page.getByRole('button', { name: 'Pause' }).click()
   await manage.take([seen(6, { ...agent, path: '/later', seenAtMs: Date.now() })])
-  await page.waitForTimeout(1_200)
+  await page.waitForTimeout(1_200) // a paused list does not change
   assert.equal(await feed.getByText('/later').count(), 0)
   await page.getByRole('button', { name: 'Pause' }).click()
   await manage.take([seen(7, { ...agent, path: '/latest', seenAtMs: Date.now() })])

@@ -75,7 +75,7 @@ test('a user signs in with an account, and stays signed in when the token expire
   assert.equal(page.url(), `${manage.url}/dashboard/?window=7d`)
   const token = () => page.evaluate('JSON.parse(sessionStorage["gatehouse.session"]).access')
   const first = await token()
-  await page.waitForTimeout(1_500)
+  await page.waitForTimeout(1_500) // a new token differs from the second on
   await page.reload()
   await page.getByText(person.email).waitFor()
   assert.notEqual(await token(), first)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Test, test } from 'tap'
 import { curl } from './curl.ts'
@@ -22,8 +22,8 @@ const APPS: readonly (readonly [
   start: (t: Test) => Promise<string>,
 ])[] = [
   ['Express', () => false, startExpress],
-  ['Django', () => missingIn(PYTHON, ['-c', 'import django']), startDjango],
-  ['Spring', () => missing('javac'), startSpring],
+  ['Django', withoutDjango, startDjango],
+  ['Spring', () => missing('javac') || missingJars(), startSpring],
   ['nginx', () => missing('nginx'), startNginx],
 ]
 
@@ -122,9 +122,15 @@ async function listening(port: number): Promise<string> {
   return assert.fail('the app does not answer')
 }
 
-function missingIn(program: string, argv: readonly string[]): string | false {
-  const { status } = spawnSync(program, argv, { stdio: 'ignore' })
-  return status === 0 ? false : `${program} ${argv.join(' ')} fails`
+function missingJars(): string | false {
+  return globSync(JARS).some((file) => file.includes('spring'))
+    ? false
+    : 'Spring is not installed: apt-get install libspring-web-servlet-java libjetty9-java'
+}
+
+function withoutDjango(): string | false {
+  const { status } = spawnSync(PYTHON, ['-c', 'import django'], { stdio: 'ignore' })
+  return status === 0 ? false : 'Django is not installed: apt-get install python3-django'
 }
 
 const DJANGO_APP = `

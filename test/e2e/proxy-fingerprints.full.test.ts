@@ -18,7 +18,7 @@ import {
   skipped,
   temporaryFolder,
 } from './programs.ts'
-import { isOf, JAVA_CLIENT, pathOf, REAL_CLIENTS, type RealClient, skippedClient } from './real-clients.ts'
+import { isOf, JAVA_CLIENT, pathOf, REAL_CLIENTS, type RealClient } from './real-clients.ts'
 
 /**
  * Real clients come to an app through the proxy while tcpdump listens between them. The fingerprints that the app is
@@ -54,7 +54,7 @@ test('fingerprints: the app is told what a capture of the same connections shows
   const shown = byRequest(shownBy(await analyze('--keylog', secretsFile, capture)))
   for (const client of REAL_CLIENTS) {
     const { name } = client
-    t.test(name, { skip: skippedClient(client) }, async () => {
+    t.test(name, { skip: skipped(client.program) }, async () => {
       const requests = [...told.keys()].filter((request) => isOf(name, request.split(' ')[1]!.split('?')[0]!))
       assert.ok(requests.length > 0, 'the app was asked')
       for (const request of requests)

@@ -19,13 +19,18 @@ import {
 } from './fleet.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { mountSmallDisk } from './small-disk.ts'
+import { skipped } from './programs.ts'
+
+const skip = skipped('nats-server')
 
 const MEBIBYTE = 1024 ** 2
 const CLOSED = { name: 'closed', when: { path: '/closed' }, action: 'block' }
 const NOWHERE = 'nats://127.0.0.1:9'
 const MAY_NOT_MOUNT = 'this user may not mount a disk to fill'
 
-test('the disk of NATS is full: no request fails, and each is counted once when there is room', async (t) => {
+test('the disk of NATS is full: no request fails, and each is counted once when there is room', {
+  skip,
+}, async (t) => {
   const disk = mountSmallDisk(t, 'nats-disk', 48 * MEBIBYTE)
   if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
   const nats = await startNats(t, [], disk.folder)
@@ -39,17 +44,19 @@ test('the disk of NATS is full: no request fails, and each is counted once when 
   // It says so to some, and leaves others without an answer.
   await assert.rejects(() => repeatedly(junk), /no space left|timeout/)
   const before = await counted(manager)
-  await wait(3_000)
+  await wait(3_000) // a full disk for this long
   assert.equal(await counted(manager), before, 'NATS takes nothing')
   disk.free()
   await eventually(async () => (await counted(manager)) > before + 50)
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
-  await wait(1_500)
+  await wait(1_500) // nothing is counted a second time
   assert.equal(await counted(manager), sent)
 })
 
-test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothing acknowledged is lost', async (t) => {
+test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothing acknowledged is lost', {
+  skip,
+}, async (t) => {
   const disk = mountSmallDisk(t, 'postgres-disk', 200 * MEBIBYTE)
   if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
   const postgres = await startPostgres(t, disk.folder)
@@ -68,7 +75,7 @@ test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothin
   await make()
   disk.fill()
   await assert.rejects(() => repeatedly(make), /503 .*the database is out of disk space/)
-  await wait(2_000)
+  await wait(2_000) // a full disk for this long
   disk.free()
   // Without room for its log it may have ended itself: make room, and start it again.
   await postgres.kill()
@@ -76,7 +83,7 @@ test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothin
   await eventually(() => make().then(() => true))
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
-  await wait(1_500)
+  await wait(1_500) // nothing is counted a second time
   assert.equal(await counted(manager), sent)
   const { keys } = await asked(manager, 'GET', '/v1/keys?limit=200')
   const there = new Set(keys.map(({ name }: { readonly name: string }) => name))
@@ -111,7 +118,9 @@ test('its own disk is full when it starts again: it serves, and knows what it kn
   })
 })
 
-test("the disk of a fleet's proxy is full when it starts again: it serves by what it had last", async (t) => {
+test("the disk of a fleet's proxy is full when it starts again: it serves by what it had last", {
+  skip,
+}, async (t) => {
   const disk = mountSmallDisk(t, 'disk', 48 * MEBIBYTE)
   if (disk === null) return void t.pass(MAY_NOT_MOUNT, { skip: MAY_NOT_MOUNT })
   const place = { ...(await sharedPlace(t)), expects: /./ }

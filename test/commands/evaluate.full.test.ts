@@ -11,6 +11,7 @@ import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import { memoryIo } from './memory-io.ts'
+import { skipped } from '../e2e/programs.ts'
 
 const RECORDED = 'test/classify/recorded.jsonl'
 const ACME = `- id: acme
@@ -179,9 +180,9 @@ test('--folds judges each client by what is known of the others', async (t) => {
   assert.equal(json.labels['http-library']!.automation, 4)
 })
 
-const noScript = spawnSync('script', ['--version']).status === 0 ? false : 'script is not installed'
-
-test('--folds takes its time, and says on a terminal how far it is', { skip: noScript }, async (t) => {
+test('--folds takes its time, and says on a terminal how far it is', {
+  skip: skipped('script'),
+}, async (t) => {
   const lines = readFileSync(RECORDED, 'utf8').split('\n')
   const some = join(
     t.testdir({ 'some.jsonl': lines.filter((_, at) => at % 12 === 0).join('\n') }),
