@@ -77,6 +77,25 @@ test('where no word is found, the first product may have the name of a program',
   }
 })
 
+test('a bot that embeds a browser is called by its own name', async () => {
+  const index = indexOf(
+    { id: 'foobot', kind: 'agent', words: ['Bot of Foo'] },
+    { id: 'acme', kind: 'agent', words: ['Kit of Acme'] },
+    { id: 'chrome', kind: 'browser', words: ['Chrome/'] },
+  )
+  for (const [text, id] of [
+    ['Mozilla/5.0 (X11) Chrome/156.0 (compatible; FooBot/1.0)', 'foobot'],
+    ['Mozilla/5.0 (X11) Chrome/156.0 FooBot', 'foobot'],
+    ['Mozilla/5.0 (X11) Chrome/156.0 OtherBot/1.0', null],
+    // A name that other programs have, too.
+    ['Mozilla/5.0 (X11) Chrome/156.0 acme/1.0 OtherBot/1.0', null],
+  ] as const) {
+    const { called, kind } = index.claim(text)
+    assert.equal(kind, 'bot', text)
+    assert.equal(called?.id ?? null, id, text)
+  }
+})
+
 test('a pattern without a letter or digit names no software', async () => {
   const index = indexOf({ id: 'dashes', words: ['---'] })
   assert.equal(nameIn(index, '---'), null)
@@ -349,7 +368,7 @@ interface Entry {
   readonly id: string
   readonly kind?: 'agent' | 'tool' | 'browser'
   readonly engine?: 'blink' | 'gecko' | 'webkit' | 'other'
-  readonly givesWay?: 0 | 1 | 2
+  readonly givesWay?: 0 | 1 | 2 | 3
   readonly words?: readonly string[]
   readonly whole?: readonly string[]
 }

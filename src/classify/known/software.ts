@@ -24,9 +24,9 @@ export interface Software {
   /**
    * If a User-Agent names several Software of one kind, the lowest value wins, then the first named. 0: the
    * token is its own. 1: programs built on it send the token too (Chrome, Headless Chrome, Nutch). 2:
-   * programs with value 1 send the token too (Safari).
+   * programs with value 1 send the token too (Safari). 3: every program with the engine sends it (AppleWebKit).
    */
-  readonly givesWay: 0 | 1 | 2
+  readonly givesWay: 0 | 1 | 2 | 3
   /** It imitates a browser. */
   readonly isImitator: boolean
   /**
@@ -125,7 +125,7 @@ function readSoftware(item: Place, ids: Set<string>): Software | null {
     aliases: texts(members.get('aliases')),
     robotsToken: text('robots_token'),
     engine,
-    givesWay: members.get('gives_way')?.choice([0, 1, 2] as const) ?? 0,
+    givesWay: members.get('gives_way')?.choice([0, 1, 2, 3] as const) ?? 0,
     isImitator: members.get('imitates_browsers')?.boolean() ?? false,
     isFamily: members.get('family')?.boolean() ?? false,
     verification: readVerification(members.get('verification'), kind),

@@ -21,8 +21,13 @@ export interface Claim {
   readonly isMobile: boolean
   /** It claims to run without a screen: HeadlessChrome. */
   readonly isHeadless: boolean
-  /** An engine inside another program that sends other headers: QtWebEngine, Android WebView, WebKitGTK. */
+  /**
+   * An engine inside another program that sends other headers: QtWebEngine, Android WebView, WebKitGTK, the web
+   * views of iOS.
+   */
   readonly isEmbedded: boolean
+  /** WebKit with the TLS library of its system, not Apple's: WebKitGTK and WPE. */
+  readonly hasForeignTls: boolean
 }
 
 export type ClaimKind =
@@ -126,9 +131,12 @@ export class UserAgentIndex {
     const text = whole.slice(0, LENGTH_READ_MAX).toLowerCase()
     const best = new Best()
     this.#walk(text, (pattern, at) => best.consider(pattern, at))
-    const software = best.agent ?? best.tool ?? best.browser
-    const kind = software?.kind ?? kindOf(text)
-    const engine = kind === 'browser' ? software!.engine : null
+    // A bot that embeds a browser, or is built with a tool, is still a bot if it says so.
+    const declared = best.agent === null ? declaredIn(text, best) : null
+    const software = best.agent ?? best.tool ?? (declared === null ? best.browser : null)
+    const kind = declared ?? software?.kind ?? kindOf(text)
+    const platform = platformOf(text)
+    const engine = kind === 'browser' ? engineOf(software!, platform) : null
     return {
       number: ++this.#count,
       software,
@@ -136,16 +144,24 @@ export class UserAgentIndex {
       called: software === null ? this.#called(text) : null,
       engine,
       version: engine === null ? 0 : versionOf(text, engine),
-      platform: platformOf(text),
-      isMobile: /\bmobile\b|android|iphone|ipad/.test(text),
+      platform,
+      isMobile: MOBILE.test(text),
       isHeadless: text.includes('headless'),
-      isEmbedded: isEmbedded(text, engine),
+      isEmbedded: isEmbedded(text, engine, platform),
+      hasForeignTls: engine === 'webkit' && !isOfApple(platform),
     }
   }
 
+  /** The first product, or else any product that calls itself a bot. */
   #called(text: string): Software | null {
     const product = FIRST_PRODUCT.exec(text)?.[1]
-    return product === undefined ? null : (this.#names.get(plainName(product)) ?? null)
+    const first = product === undefined ? undefined : this.#names.get(plainName(product))
+    if (first !== undefined) return first
+    for (const [word] of text.matchAll(PRODUCTS)) {
+      const named = this.#names.get(plainName(word))
+      if (named?.kind === 'agent' && BOT_WORD.test(word)) return named
+    }
+    return null
   }
 
   #walk(text: string, found: (pattern: Pattern, at: number) => void): void {
@@ -204,9 +220,36 @@ function kindOf(text: string): ClaimKind {
   return text.startsWith('mozilla/') || text.startsWith('opera/') ? 'odd-mozilla' : 'unknown-product'
 }
 
+/**
+ * What a text that names a browser or a tool says about itself besides. Browsers do not call themselves bots,
+ * give no address, and are compatible with nothing (Internet Explorer and Konqueror are). Only models of
+ * Android devices have such names.
+ */
+function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' | null {
+  if (tool === null && browser === null) return null
+  const own = text.replace(ANDROID_DEVICE, '')
+  if (BOT_WORD.test(own)) return 'bot'
+  if (tool !== null) return null
+  if (ADDRESS.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
+  if (COMPATIBLE.test(own)) return 'bot'
+  // On phones, any app adds its name to that of its web view.
+  if (MOBILE.test(text)) return null
+  if (DOMAIN.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
+  return ROLE_WORD.test(own) ? 'bot' : null
+}
+
+/** All browsers of iOS, and all in-app browsers, use the WebKit of the system. */
+function engineOf(software: Software, platform: Platform | null): Engine | null {
+  return platform === 'ios' && software.engine !== 'other' ? 'webkit' : software.engine
+}
+
 function versionOf(text: string, engine: Engine): number {
-  const digits = VERSIONS[engine]?.exec(text)?.[1]
+  const digits = VERSIONS[engine]?.exec(text)?.[1] ?? (engine === 'webkit' ? IOS.exec(text)?.[1] : undefined)
   return digits === undefined ? 0 : Number(digits)
+}
+
+function isOfApple(platform: Platform | null): boolean {
+  return platform === 'mac' || platform === 'ios'
 }
 
 function platformOf(text: string): Platform | null {
@@ -214,10 +257,10 @@ function platformOf(text: string): Platform | null {
   return null
 }
 
-function isEmbedded(text: string, engine: Engine | null): boolean {
+function isEmbedded(text: string, engine: Engine | null, platform: Platform | null): boolean {
   if (/qtwebengine|; wv\)/.test(text)) return true
-  // WebKit on other systems than Apple's: WebKitGTK and WPE, each with the TLS library of its distribution.
-  return engine === 'webkit' && !/mac os x|iphone|ipad/.test(text)
+  // Of WebKit's browsers only Safari names its version so.
+  return engine === 'webkit' && (!isOfApple(platform) || !VERSIONS.webkit!.test(text))
 }
 
 const NO_CLAIM: Claim = {
@@ -231,6 +274,7 @@ const NO_CLAIM: Claim = {
   isMobile: false,
   isHeadless: false,
   isEmbedded: false,
+  hasForeignTls: false,
 }
 const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
 const WORD = /[a-z0-9]+/
@@ -238,7 +282,22 @@ const WORD = /[a-z0-9]+/
 const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
 /** Excludes Cubot: no other phone has such a name. */
 const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
-const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]/
+const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
+/** A web site without scheme. Names of Android packages (`com.example.app`) are none. */
+const DOMAIN = /(?<![.\w@])[a-z0-9-]+\.(?:com|net|org)\b(?!\.)/
+/** A component of old Windows programs that shows pages to people. It gives its author's address. */
+const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
+/** What programs that look at pages call themselves. No browser has such a word. */
+const ROLE_WORD =
+  /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
+/** `(compatible; Name …)` behind the system, where old browsers do not have it, and a name behind `like Gecko;`. */
+const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))|\(khtml, like gecko ?;/
+/** The version and the model of a device. Some phones are called M bot, or Spider. */
+const ANDROID_DEVICE = /android[^;)]*;(?: ?(?:[a-z]{2}(?:[-_][a-z]{2})?|u|arm\w*|wv);)*[^;)]*/
+/** Words with a version, or at the end of a part. */
+const PRODUCTS = /[a-z][a-z0-9._-]*(?=[/;)]|$)/g
+const MOBILE = /\bmobile\b|android|iphone|ipad/
+const IOS = /\b(?:iphone os|cpu os) (\d{1,2})_/
 const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {
   blink: /\b(?:headless)?(?:chrome|chromium)\/(\d{1,4})/,
   gecko: /\b(?:firefox|fxios)\/(\d{1,4})/,

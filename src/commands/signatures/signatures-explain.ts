@@ -334,7 +334,12 @@ function byId(a: Compared, b: Compared): number {
 
 const FACT_COLUMNS = 15
 const NO_OWNER = 'no known software'
-const GIVES_WAY = [null, 'to what is built on it', 'to all others of its kind'] as const
+const GIVES_WAY = [
+  null,
+  'to what is built on it',
+  'to all others of its kind',
+  'to everything, because it is only an engine',
+] as const
 const CLAIMS: Readonly<Record<ClaimKind, string>> = {
   agent: 'names an agent',
   tool: 'names a tool',

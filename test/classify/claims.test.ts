@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test } from 'tap'
+import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
+
+const { userAgents } = await loadKnowledge(null, null)
+
+const CHROME = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'
+const WINDOWS = `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${CHROME} Safari/537.36`
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0'
+const IPHONE =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148'
+const MAC = 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko)'
+const ANDROID = `Mozilla/5.0 (Linux; Android 15; Pixel 9 Build/AP4A.250105.002; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/156.0.7700.10 Mobile Safari/537.36`
+
+test('the web view of an app is a browser, whatever the app is called', async () => {
+  const apps = [
+    '',
+    ' Slack/24.10.30',
+    ' [Teams]',
+    ' Reddit/2025.1',
+    ' AcmeBank/7.1 (iOS; build 4)',
+    ' Acme/1',
+  ]
+  for (const view of [IPHONE, MAC, ANDROID])
+    for (const app of apps) {
+      const claim = userAgents.claim(`${view}${app}`)
+      assert.equal(claim.kind, 'browser', `${view}${app}`)
+      assert.equal(claim.engine, view === ANDROID ? 'blink' : 'webkit')
+      assert.ok(claim.isEmbedded)
+      assert.ok(!claim.hasForeignTls)
+    }
+  assert.equal(userAgents.claim(IPHONE).version, 18)
+  assert.equal(userAgents.claim(IPHONE).platform, 'ios')
+})
+
+test('on iOS every browser has the engine of the system', async () => {
+  for (const app of [
+    ' Instagram 400.0.0',
+    ' CriOS/146.0',
+    ' FxiOS/153.0',
+    ' EdgiOS/146.0',
+    ' GSA/400.0',
+    ' AlipayClient/10',
+  ])
+    assert.equal(userAgents.claim(`${IPHONE}${app}`).engine, 'webkit', app)
+})
+
+test('an app that fetches without a web view is no browser', async () => {
+  for (const text of [
+    'Acme/12 CFNetwork/3860.100.1 Darwin/25.0.0',
+    'MobileSafari/9537.53 CFNetwork/672.1.13 Darwin/13.1.0',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'tool', text)
+})
+
+test('a bot is a bot, whatever browser it embeds', async () => {
+  for (const text of [
+    `Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; FooBot/1.0; +http://foo.example/bot) Chrome/156.0.0.0 Safari/537.36`,
+    `Mozilla/5.0 (compatible; FooBot/1.0; +http://foo.example) ${CHROME} Safari/537.36`,
+    `${WINDOWS} FooBot/1.0`,
+    `${WINDOWS} (compatible; Foo/1.0)`,
+    `${WINDOWS} foo-crawler`,
+    `${WINDOWS} FooSpider/2`,
+    `${WINDOWS} AcmeMonitor/3`,
+    `${WINDOWS} Acme Screenshot`,
+    `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; Acme Quality) Chrome/156.0.0.0 Safari/537.36`,
+    `Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) ${CHROME} Mobile Safari/537.36 (compatible; FooBot/2.1)`,
+    `Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P; FooBot/2.1) ${CHROME} Mobile Safari/537.36`,
+    `${IPHONE} (compatible; foobot/1.0)`,
+    `${FIREFOX} FooBot/1.0`,
+    'python-requests/2.32 FooBot/1.0',
+    'Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Foobot)',
+  ]) {
+    const { kind, software, engine } = userAgents.claim(text)
+    assert.equal(kind, 'bot', text)
+    assert.notEqual(software?.kind, 'browser', text)
+    assert.equal(engine, null)
+  }
+})
+
+test('whoever gives an address in a User-Agent is no person', async () => {
+  for (const text of [
+    `${WINDOWS} Acme/1.0 (+https://acme.example)`,
+    `${WINDOWS} (www.acme.example)`,
+    `${WINDOWS} Acme (ops@acme.example)`,
+    `${WINDOWS} acme.com`,
+    `${FIREFOX} (ops at acme dot example)`,
+  ])
+    assert.equal(userAgents.claim(text).kind, 'addressed', text)
+})
+
+test('a device, an app or an old component with such a name is no bot', async () => {
+  for (const text of [
+    `Mozilla/5.0 (Linux; Android 7.0; M bot 54) ${CHROME} Mobile Safari/537.36`,
+    `Mozilla/5.0 (Linux; Android 7.0; ID bot 53+ Build/NRD90M) ${CHROME} Mobile Safari/537.36`,
+    `Mozilla/5.0 (Linux; U; Android 8.1.0; en-us; XBot Junior Build/1) ${CHROME} Mobile Safari/537.36`,
+    `Mozilla/5.0 (Linux; arm_64; Android 13; Spider 8) ${CHROME} Safari/537.36`,
+    `Mozilla/5.0 (Linux; Android 13; CUBOT KINGKONG) ${CHROME} Mobile Safari/537.36`,
+    `${ANDROID} CamScanner/6.27.0`,
+    `${IPHONE} PriceMonitor/2`,
+    `${ANDROID} [com.example.shop/1.0]`,
+    `${WINDOWS} [com.example.shop/1.0]`,
+    'Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; Embedded Web Browser from: http://bsalsa.com/; .NET CLR 2.0)',
+    'Mozilla/5.0 (compatible; Konqueror/4.5; Linux) KHTML/4.5.4 (like Gecko)',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'browser', text)
+})
