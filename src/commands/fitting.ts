@@ -6,7 +6,7 @@ import { type Judgement, judgeRows, truthOf } from '../classify/measure/evaluati
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../classify/known/evidence.ts'
 import { type Example, fitCalibration, fitTemperature, fitWeights } from '../classify/measure/fit.ts'
 import type { Software } from '../classify/known/software.ts'
-import { addUp, CLASSES, type Class, type Weights } from '../classify/known/weights.ts'
+import { addUp, CLASSES, type Class, NO_CALIBRATION, type Weights } from '../classify/known/weights.ts'
 import { knowledgeOf } from '../runtime/signatures/knowledge-files.ts'
 
 /** Weights for all rows, with the temperature that gives correct confidences on held-out clients. */
@@ -47,13 +47,18 @@ export function weightsDocument(
   const named = (values: readonly number[]) => oneLine(CLASSES.map((name, c) => [name, values[c]!]))
   const clients = new Set(rows.map(({ client }) => client)).size
   const about = `Fitted to ${rows.length} connections of ${clients} clients by \`gatehouse evaluate --fit\`. Natural logarithms of odds.`
-  const knots = calibration.map((knot) => `    ${oneLine(Object.entries(knot))}`)
+  const knots = CLASSES.filter((name) => calibration[name].length > 0).map((name) => {
+    const lines = calibration[name].map((knot) => `      ${oneLine(Object.entries(knot))}`)
+    return `    "${name}": [\n${lines.join(',\n')}\n    ]`
+  })
   const lines = EVIDENCE_KINDS.map((kind, bit) => `    ${JSON.stringify(kind)}: ${named(kinds[bit]!)}`)
   return [
     '{',
     `  "about": ${JSON.stringify(about)},`,
     `  "temperature": ${temperature},`,
-    ...(knots.length === 0 ? [] : ['  "calibration": [', knots.join(',\n'), '  ],']),
+    '  "calibration": {',
+    knots.join(',\n'),
+    '  },',
     `  "bias": ${named(bias)},`,
     '  "weights": {',
     lines.join(',\n'),
@@ -182,7 +187,8 @@ function calibrationOf(
     ({ row, verdict }) => verdict.kind !== 'unknown' && truthOf(row.label) !== null,
   )
   const guesses = told.map(({ row, verdict }) => {
-    return { probability: verdict.confidence, isRight: verdict.kind === truthOf(row.label), weight: 1 }
+    const name = verdict.kind as Class // `unknown` is left out above
+    return { name, probability: verdict.confidence, isRight: name === truthOf(row.label), weight: 1 }
   })
   return { temperature, calibration: fitCalibration(guesses) }
 }
@@ -232,5 +238,5 @@ const NO_WEIGHTS: Weights = {
   bias: CLASSES.map(() => 0),
   kinds: EVIDENCE_KINDS.map(() => CLASSES.map(() => 0)),
   temperature: 1,
-  calibration: [],
+  calibration: NO_CALIBRATION,
 }

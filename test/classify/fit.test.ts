@@ -95,39 +95,59 @@ test('the temperature is that at which the sums hold', async () => {
 test('a calibration says how often guesses were right, and rises', async () => {
   const guesses = [0.3, 0.5, 0.7, 0.9].flatMap((probability) =>
     Array.from({ length: 200 }, (_, i) => ({
+      name: 'agent' as const,
       probability,
       isRight: i < 200 * (probability - 0.2),
       weight: 1,
     })),
   )
-  const knots = fitCalibration(guesses)
-  assert.deepEqual(fitCalibration(guesses), knots)
+  const calibration = fitCalibration(guesses)
+  const knots = calibration.agent
+  assert.deepEqual(fitCalibration(guesses), calibration)
+  assert.deepEqual([calibration.automation, calibration.human], [[], []])
   assert.ok(knots.length > 1)
   for (const [i, { probability, right }] of knots.entries()) {
     assert.ok(Math.abs(right - (probability - 0.2)) < 0.06, `${probability}: ${right}`)
     if (i > 0) assert.ok(probability > knots[i - 1]!.probability && right >= knots[i - 1]!.right)
   }
-  parseWeights({ temperature: 1, calibration: knots })
+  assert.deepEqual(parseWeights({ temperature: 1, calibration: { agent: knots } }).calibration, calibration)
 })
 
 test('guesses that are worse where they are surer are taken together', async () => {
   const guesses = [
-    ...Array.from({ length: 100 }, (_, i) => ({ probability: 0.6, isRight: i < 80, weight: 1 })),
-    ...Array.from({ length: 100 }, (_, i) => ({ probability: 0.8, isRight: i < 40, weight: 1 })),
+    ...Array.from({ length: 100 }, (_, i) => ({
+      name: 'human' as const,
+      probability: 0.6,
+      isRight: i < 80,
+      weight: 1,
+    })),
+    ...Array.from({ length: 100 }, (_, i) => ({
+      name: 'human' as const,
+      probability: 0.8,
+      isRight: i < 40,
+      weight: 1,
+    })),
   ]
-  for (const { right } of fitCalibration(guesses)) assert.ok(right > 0.5 && right < 0.7, `${right}`)
-  assert.deepEqual(fitCalibration([]), [])
+  for (const { right } of fitCalibration(guesses).human) assert.ok(right > 0.5 && right < 0.7, `${right}`)
+  assert.deepEqual(fitCalibration([]).human, [])
 })
 
 test('confidence stays below 1, however often it was right', async () => {
-  const guesses = Array.from({ length: 5000 }, () => ({ probability: 1, isRight: true, weight: 1 }))
-  for (const { right } of fitCalibration(guesses)) assert.ok(right < 1)
+  const guesses = Array.from({ length: 5000 }, () => ({
+    name: 'automation' as const,
+    probability: 1,
+    isRight: true,
+    weight: 1,
+  }))
+  assert.ok(fitCalibration(guesses).automation.length > 0)
+  for (const { right } of fitCalibration(guesses).automation) assert.ok(right < 1)
 })
 
 test('weights are read again as they are written', async () => {
   const weights = fitWeights(GENERATED, 0.05)
   const knots = [{ probability: 0.5, right: 0.6 }]
-  for (const calibration of [[], knots]) {
+  for (const human of [[], knots]) {
+    const calibration = { agent: [], automation: knots, human }
     const whole = { ...weights, temperature: 1.3, calibration }
     const rows: readonly CorpusRow[] = []
     assert.deepEqual(parseWeights(JSON.parse(weightsDocument(whole, rows))), whole)

@@ -6,6 +6,7 @@ import {
   addUp,
   CLASSES,
   calibrated,
+  NO_CALIBRATION,
   parseWeights,
   toProbabilities,
 } from '../../src/classify/known/weights.ts'
@@ -20,13 +21,14 @@ test('evidence that the document does not name weighs nothing', async () => {
   assert.equal(weights.kinds.length, EVIDENCE_KINDS.length)
   for (const [bit, kind] of EVIDENCE_KINDS.entries())
     assert.deepEqual(weights.kinds[bit], kind === 'headless' ? [1, -2, 0.5] : [0, 0, 0], kind)
-  assert.deepEqual([weights.temperature, weights.calibration], [2, []])
+  assert.deepEqual([weights.temperature, weights.calibration], [2, NO_CALIBRATION])
 })
 
 test('our own weights are read, and name every kind of evidence', async () => {
   const document = (await loadWeightsDocument(null)) as { weights: Record<string, unknown> }
   assert.deepEqual(Object.keys(document.weights), [...EVIDENCE_KINDS])
-  assert.ok(parseWeights(document).calibration.length > 0)
+  const { calibration } = parseWeights(document)
+  for (const name of CLASSES) assert.ok(calibration[name].length > 0, name)
 })
 
 const REFUSED: readonly (readonly [pointer: string, document: unknown])[] = [
@@ -47,13 +49,18 @@ const REFUSED: readonly (readonly [pointer: string, document: unknown])[] = [
   ['/temperature', { temperature: '1' }],
   ['/temperature', { temperature: Number.POSITIVE_INFINITY }],
   ['/other', { temperature: 1, other: 1 }],
-  ['/calibration', { temperature: 1, calibration: [knot(0.6, 0.7), knot(0.5, 0.8)] }],
-  ['/calibration', { temperature: 1, calibration: [knot(0.6, 0.7), knot(0.7, 0.6)] }],
-  ['/calibration', { temperature: 1, calibration: [knot(0.6, 0.7), knot(0.6, 0.7)] }],
-  ['/calibration/0', { temperature: 1, calibration: [{ probability: 0.5 }] }],
-  ['/calibration/0', { temperature: 1, calibration: [0.5] }],
-  ['/calibration/1/right', { temperature: 1, calibration: [knot(0.1, 0.7), knot(0.7, 1.1)] }],
-  ['/calibration/0/probability', { temperature: 1, calibration: [knot(-0.1, 0.7)] }],
+  ['/calibration', { temperature: 1, calibration: [knot(0.6, 0.7)] }],
+  ['/calibration/robot', { temperature: 1, calibration: { robot: [] } }],
+  ['/calibration/human', { temperature: 1, calibration: { human: [knot(0.6, 0.7), knot(0.5, 0.8)] } }],
+  ['/calibration/human', { temperature: 1, calibration: { human: [knot(0.6, 0.7), knot(0.7, 0.6)] } }],
+  ['/calibration/human', { temperature: 1, calibration: { human: [knot(0.6, 0.7), knot(0.6, 0.7)] } }],
+  ['/calibration/human/0', { temperature: 1, calibration: { human: [{ probability: 0.5 }] } }],
+  ['/calibration/human/0', { temperature: 1, calibration: { human: [0.5] } }],
+  [
+    '/calibration/human/1/right',
+    { temperature: 1, calibration: { human: [knot(0.1, 0.7), knot(0.7, 1.1)] } },
+  ],
+  ['/calibration/human/0/probability', { temperature: 1, calibration: { human: [knot(-0.1, 0.7)] } }],
 ]
 
 for (const [pointer, document] of REFUSED) {
@@ -113,8 +120,8 @@ test('probabilities: none is lost, the larger sum is the more probable, and heat
 
 test('a confidence is read off straight between two knots', async () => {
   const none = parseWeights({ temperature: 1 })
-  assert.ok(Math.abs(calibrated(none, 0.7) - 0.7) < 1e-5)
-  const weights = parseWeights({ temperature: 1, calibration: [knot(0.4, 0.2), knot(0.8, 0.9)] })
+  assert.ok(Math.abs(calibrated(none, 'human', 0.7) - 0.7) < 1e-5)
+  const weights = parseWeights({ temperature: 1, calibration: { agent: [knot(0.4, 0.2), knot(0.8, 0.9)] } })
   for (const [probability, right] of [
     [0.2, 0.1],
     [0.4, 0.2],
@@ -123,7 +130,8 @@ test('a confidence is read off straight between two knots', async () => {
     [0.9, 0.95],
     [1, 1],
   ] as const)
-    assert.ok(Math.abs(calibrated(weights, probability) - right) < 1e-4, `${probability}`)
+    assert.ok(Math.abs(calibrated(weights, 'agent', probability) - right) < 1e-4, `${probability}`)
+  assert.ok(Math.abs(calibrated(weights, 'human', 0.4) - 0.4) < 1e-4, 'each class has its own')
 })
 
 test('a confidence never falls as the probability rises, and stays between 0 and 1', async () => {
@@ -135,9 +143,11 @@ test('a confidence never falls as the probability rises, and stays between 0 and
       return at.toSorted((a, b) => a - b).map((probability, i) => knot(probability, rising[i]!))
     })
   fc.assert(
-    fc.property(knots, share, share, (calibration, a, b) => {
-      const weights = { ...parseWeights({ temperature: 1 }), calibration }
-      const [low, high] = [Math.min(a, b), Math.max(a, b)].map((each) => calibrated(weights, each))
+    fc.property(knots, share, share, (automation, a, b) => {
+      const weights = { ...parseWeights({ temperature: 1 }), calibration: { ...NO_CALIBRATION, automation } }
+      const [low, high] = [Math.min(a, b), Math.max(a, b)].map((each) =>
+        calibrated(weights, 'automation', each),
+      )
       assert.ok(low! >= 0 && high! <= 1 && low! <= high! + 1e-12, `${low} ${high}`)
     }),
   )

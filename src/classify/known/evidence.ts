@@ -24,6 +24,7 @@ export const EVIDENCE_KINDS = [
   'api-call',
   'runtime-fetch',
   'accepts-pages',
+  'browser-headers',
   'forged-headers',
   // The client's address, compared with the published addresses of the agent that it claims to be.
   'address-published',
@@ -56,6 +57,7 @@ export const EVIDENCE_KINDS = [
   'fetch-metadata-missing',
   'fetch-metadata-odd',
   'headers-missing',
+  'several-headers-missing',
   'language-missing',
   'encoding-disagrees',
   'header-case-odd',
@@ -146,6 +148,11 @@ export const SOFT_DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKin
   'header-order-disagrees',
 ])
 
+/** DISAGREEMENTS that an extension, or a company's proxy, causes by removing a header. */
+export const REMOVABLE: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
+  ...(['client-hints-missing', 'fetch-metadata-missing', 'headers-missing'] as const),
+])
+
 /** Evidence against the claim to be a browser. */
 export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
@@ -159,6 +166,7 @@ export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'fetch-metadata-missing',
   'fetch-metadata-odd',
   'headers-missing',
+  'several-headers-missing',
   'encoding-disagrees',
   'header-case-odd',
   'header-order-disagrees',

@@ -15,11 +15,13 @@ export interface Weights {
   /** The divisor of all sums, fitted on held-out clients. */
   readonly temperature: number
   /**
-   * How often the best class was right on held-out clients, by its probability. It never falls, and is linear
-   * between two knots. It turns a probability into a confidence.
+   * For each class, how often a verdict was right on held-out clients, by its probability. It never falls, and
+   * is linear between two knots. It turns a probability into a confidence.
    */
-  readonly calibration: readonly Knot[]
+  readonly calibration: Calibration
 }
+
+export type Calibration = Readonly<Record<Class, readonly Knot[]>>
 
 export interface Knot {
   readonly probability: number
@@ -42,7 +44,13 @@ export function parseWeights(value: unknown): Weights {
   return { bias: bias!, kinds: kinds as number[][], temperature: temperature!, calibration }
 }
 
-function readCalibration(place: Place | undefined): readonly Knot[] {
+function readCalibration(place: Place | undefined): Calibration {
+  const members = place?.members(CLASSES)
+  const [agent, automation, human] = CLASSES.map((name) => readKnots(members?.get(name)))
+  return { agent: agent!, automation: automation!, human: human! }
+}
+
+function readKnots(place: Place | undefined): readonly Knot[] {
   const knots = (place?.items() ?? []).map((item) => {
     const members = item.members(['probability', 'right'])
     const [probability, right] = ['probability', 'right'].map((name) => share(members.get(name) ?? item))
@@ -96,10 +104,10 @@ export function toProbabilities(sums: Float64Array, temperature: number): void {
   for (let c = 0; c < sums.length; c++) sums[c] = sums[c]! * (1 / total)
 }
 
-/** Returns the confidence for a probability. Without a calibration, both are equal. */
-export function calibrated({ calibration }: Weights, probability: number): number {
+/** Returns the confidence in this class for its probability. Without a calibration, both are equal. */
+export function calibrated({ calibration }: Weights, name: Class, probability: number): number {
   let [below, above]: readonly [Knot, Knot] = [NEVER, ALWAYS]
-  for (const knot of calibration) {
+  for (const knot of calibration[name]) {
     if (knot.probability > probability) {
       above = knot
       break
@@ -110,6 +118,7 @@ export function calibrated({ calibration }: Weights, probability: number): numbe
   return below.right + (above.right - below.right) * Math.min(part, 1)
 }
 
+export const NO_CALIBRATION: Calibration = { agent: [], automation: [], human: [] }
 /** Far beyond certainty, but sums of such values stay finite. */
 const VALUE_MAX = 1e15
 const NEVER: Knot = { probability: 0, right: 0 }

@@ -1,5 +1,12 @@
 import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, SOFT_DISAGREEMENTS } from '../known/evidence.ts'
-import { CLASSES, type Class, type Knot, type Weights } from '../known/weights.ts'
+import {
+  type Calibration,
+  CLASSES,
+  type Class,
+  type Knot,
+  NO_CALIBRATION,
+  type Weights,
+} from '../known/weights.ts'
 
 /** What was seen of one client at one time, and its true class. */
 export interface Example {
@@ -78,17 +85,22 @@ function together(examples: readonly Example[]): readonly Example[] {
   return [...different.values()]
 }
 
-/** One guess: its probability, whether it was right, and how much it counts. */
+/** One guess: the class, its probability, whether it was right, and how much it counts. */
 export interface Guess {
+  readonly name: Class
   readonly probability: number
   readonly isRight: boolean
   readonly weight: number
 }
 
-/**
- * How often guesses were right, by their probability. It never falls, and a small group changes it little.
- */
-export function fitCalibration(guesses: readonly Guess[]): readonly Knot[] {
+/** For each class, how often guesses of it were right, by their probability. */
+export function fitCalibration(guesses: readonly Guess[]): Calibration {
+  const of = (name: Class) => knotsOf(guesses.filter((guess) => guess.name === name))
+  return { agent: of('agent'), automation: of('automation'), human: of('human') }
+}
+
+/** It never falls, and a small group changes it little. */
+function knotsOf(guesses: readonly Guess[]): readonly Knot[] {
   const knots: { probability: number; right: number; weight: number }[] = []
   for (const group of groupsOf(guesses)) {
     const weight = group.reduce((sum, guess) => sum + guess.weight, 0)
@@ -163,7 +175,7 @@ function weightsOf(parameters: Float64Array): Weights {
     bias: at(0),
     kinds: EVIDENCE_KINDS.map((_kind, bit) => at(bit + 1)),
     temperature: 1,
-    calibration: [],
+    calibration: NO_CALIBRATION,
   }
 }
 
@@ -180,6 +192,7 @@ function expected(kind: EvidenceKind, name: Class): number {
   if (SELF_DECLARED_AGENT.has(kind)) return name === 'agent' ? 4 : 0
   if (kind === 'address-published') return name === 'agent' ? 4 : 0
   if (kind === 'fingerprint-of-agent') return name === 'agent' ? DECIDED : 0
+  if (kind === 'browser-headers') return name === 'agent' ? DISGUISED : 0
   if (TOOL.has(kind)) return name === 'automation' ? 2 : 0
   if (KNOWN_AGENT.has(kind)) return name === 'agent' ? 2 : 0
   const habit = HABITS[kind]
@@ -220,6 +233,8 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
 }
 /** An admin's decision outweighs the library that the User-Agent and TLS show. */
 const DECIDED = 12
+/** A program that pretends to be a browser acts on its own, whatever library it names and uses. */
+const DISGUISED = 6
 const AGREEMENTS = EVIDENCE_KINDS.flatMap((kind, bit) => (kind.endsWith('-agrees') ? [bit + 1] : []))
 const C = CLASSES.length
 /** The bias first, then each kind. */

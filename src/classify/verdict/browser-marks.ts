@@ -22,6 +22,9 @@ export function markBrowser(
   const { engine } = claim
   if (engine === null || engine === 'other' || claim.version === 0) {
     marks.add('names-plain-browser')
+    // No version of a real engine has the TLS of a library.
+    if (engine !== null && engine !== 'other' && print.ja4 !== null && stack.kind === 'libraries')
+      marks.add('stack-disagrees')
     return
   }
   marks.add('names-browser')
@@ -38,7 +41,7 @@ export function markBrowser(
   if (print.noHello !== 'not-tls' && !isUpgrade && head.method !== 'OPTIONS')
     markSecureHeaders(marks, claim, engine, reading, isRelayed(print))
   if (reading.fetchMode !== null && isFetchMetadataOdd(head, reading)) marks.add('fetch-metadata-odd')
-  if (!isRelayed(print) && isHeaderMissing(claim, engine, head, reading)) marks.add('headers-missing')
+  if (!isRelayed(print)) markMissing(marks, claim, engine, head, reading)
   if (reading.clientHints !== null && isClientHintsOdd(claim, engine, reading))
     marks.add('client-hints-disagree')
   if (reading.acceptLanguage === null) marks.add('language-missing')
@@ -57,7 +60,7 @@ function isRelayed({ ja4Source }: ConnectionPrint): boolean {
 
 function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {
   if (stack.engines.has(engine)) marks.add('stack-agrees')
-  else if (claim.isEmbedded && engine === 'webkit') return
+  else if (claim.hasForeignTls) return
   else if (stack.kind !== 'unknown') marks.add('stack-disagrees')
   // Only automated browsers and imitators are known to have this stack, so it does not tell whose it is.
   else if (stack.isKnown) return
@@ -107,7 +110,7 @@ function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: Connec
 
 function markHttp2(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack, http2: string): void {
   if (stack.http2Engines.has(engine)) marks.add('http2-agrees')
-  else if (claim.isEmbedded && engine === 'webkit') return
+  else if (claim.hasForeignTls) return
   else if (isHttp2Odd(engine, http2)) marks.add('http2-disagrees')
   else marks.add('http2-unlike')
 }
@@ -140,28 +143,48 @@ function hasBrotli(acceptEncoding: string | null): boolean {
   return acceptEncoding.includes('br') || acceptEncoding.startsWith('identity')
 }
 
-/** Fetch Metadata Request Headers §2: header combinations that no page makes a browser send. */
+/**
+ * Fetch Metadata Request Headers §2: headers that no page makes a browser send together. One that is missing is
+ * `markMissing`'s.
+ */
 function isFetchMetadataOdd(head: RequestHead, reading: Reading): boolean {
   const { fetchMode, fetchSite, fetchDest, accept, contentType } = reading
-  if (fetchSite === null || fetchDest === null) return true
+  // Extensions and proxies remove single headers. The fetch of a runtime sends only the mode.
+  if (fetchSite === null && fetchDest === null) return true
   if (fetchMode !== 'navigate') {
     return reading.has(HEADER['sec-fetch-user']) || (fetchDest === 'document' && fetchMode !== null)
   }
-  if (!NAVIGATION_TARGETS.has(fetchDest)) return true
-  // A form submission has a content-type.
-  if (head.method === 'POST' && contentType === null) return true
+  if (fetchDest !== null && !NAVIGATION_TARGETS.has(fetchDest)) return true
   if (head.method !== 'GET' && contentType?.startsWith('application/json') === true) return true
-  return accept === '*/*' || accept === null
+  return accept === '*/*'
 }
 
-/** Whether a header is missing that the engine sends with every request of this kind. */
-function isHeaderMissing(claim: Claim, engine: Engine, head: RequestHead, reading: Reading): boolean {
-  if (engine !== 'blink' && engine !== 'gecko') return false
-  const isPage = reading.fetchMode === 'navigate' && reading.fetchDest === 'document'
-  if (isPage && !reading.has(HEADER['upgrade-insecure-requests'])) return true
-  if (head.version !== '20' || head.method === 'CONNECT') return false
-  if (engine === 'gecko') return claim.version >= 90 && !reading.has(HEADER.te)
-  return isPage && claim.version >= PRIORITY_SINCE && !claim.isEmbedded && !reading.has(HEADER.priority)
+/** Marks how many headers are missing that the engine sends with every request of this kind: one, or more. */
+function markMissing(
+  marks: EvidenceSet,
+  claim: Claim,
+  engine: Engine,
+  head: RequestHead,
+  reading: Reading,
+): void {
+  const missing = missingHeaders(claim, engine, head, reading)
+  if (missing > 0) marks.add(missing > 1 ? 'several-headers-missing' : 'headers-missing')
+}
+
+function missingHeaders(claim: Claim, engine: Engine, head: RequestHead, reading: Reading): number {
+  const { fetchMode, fetchSite, fetchDest, accept, contentType } = reading
+  let missing = 0
+  if (fetchMode !== null && (fetchSite === null) !== (fetchDest === null)) missing++
+  if (fetchMode === 'navigate' && accept === null) missing++
+  // A form submission has a content-type.
+  if (fetchMode === 'navigate' && head.method === 'POST' && contentType === null) missing++
+  if (engine !== 'blink' && engine !== 'gecko') return missing
+  const isPage = fetchMode === 'navigate' && fetchDest === 'document'
+  if (isPage && !reading.has(HEADER['upgrade-insecure-requests'])) missing++
+  if (head.version !== '20' || head.method === 'CONNECT') return missing
+  if (engine === 'gecko') return claim.version >= 90 && !reading.has(HEADER.te) ? missing + 1 : missing
+  const hasPriority = claim.version < PRIORITY_SINCE || claim.isEmbedded || reading.has(HEADER.priority)
+  return isPage && !hasPriority ? missing + 1 : missing
 }
 
 function isClientHintsOdd(claim: Claim, engine: Engine, reading: Reading): boolean {

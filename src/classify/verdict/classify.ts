@@ -94,7 +94,7 @@ function probabilitiesOf(
   toProbabilities(sums, weights.temperature)
   let held = kind === 'human' ? HUMAN : 0
   if (kind !== 'human') for (let c = 1; c < sums.length; c++) if (sums[c]! > sums[held]!) held = c
-  const right = calibrated(weights, sums[held]!)
+  const right = calibrated(weights, CLASSES[held]!, sums[held]!)
   const left = (1 - right) / (1 - sums[held]!)
   for (let c = 0; c < sums.length; c++) sums[c] = c === held ? right : sums[c]! * left
   const moved = held === AUTOMATION ? sums[AUTOMATION]! * HIDDEN_AGENTS[knownBy] : 0

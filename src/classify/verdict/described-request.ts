@@ -163,6 +163,7 @@ const OF_VERSION = EvidenceSet.of([
   'header-order-disagrees',
   'header-case-odd',
   'headers-missing',
+  'several-headers-missing',
 ])
 const OF_HEADERS = EvidenceSet.of([
   'client-hints-missing',
@@ -172,5 +173,6 @@ const OF_HEADERS = EvidenceSet.of([
   'header-order-disagrees',
   'header-case-odd',
   'headers-missing',
+  'several-headers-missing',
   'language-missing',
 ])

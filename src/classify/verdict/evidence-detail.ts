@@ -109,6 +109,7 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'api-call': 'it sends JSON and is not a browser',
   'runtime-fetch':
     'it sends sec-fetch-mode without sec-fetch-site and sec-fetch-dest, like fetch in a JavaScript runtime',
+  'browser-headers': 'it sends headers that only browsers need, but is not one',
   'accepts-pages': 'it accepts pages like a browser, but is not one',
   'forged-headers': 'it sent headers that only the proxy may set',
   'address-published': 'the address is in the published ranges of the agent',
@@ -137,6 +138,8 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'fetch-metadata-missing': 'the sec-fetch headers are missing, which that browser sends',
   'fetch-metadata-odd': 'its sec-fetch headers have a combination that no page produces',
   'headers-missing': 'it lacks a header that the claimed browser sends with every such request',
+  'several-headers-missing':
+    'it lacks several headers that the claimed browser sends with every such request',
   'language-missing': 'accept-language is missing, which browsers send',
   'encoding-disagrees': 'accept-encoding lacks an encoding that the claimed browser supports',
   'header-case-odd': 'its HTTP/1 header names are in lower case, which no browser sends',

@@ -18,11 +18,12 @@ export class LastVerdict {
   #agent: Software | null = null
   #agentHeader: string | null = null
   #tool: Software | null = null
+  #browser: Software | null = null
 
   /** `null` if any input differs. */
   recall(
     knowledge: Knowledge,
-    { marks: { low, high }, reading: { agent, agentHeader, tool } }: Scratch,
+    { marks: { low, high }, reading: { agent, agentHeader, tool, browser } }: Scratch,
     { claim, stack, headers, certificate, addresses, addressesAgeDays }: Shown,
     before: Software | null,
   ): Verdict | null {
@@ -33,12 +34,12 @@ export class LastVerdict {
     if (headers !== shown.headers || certificate !== shown.certificate) return null
     if (addresses !== shown.addresses || addressesAgeDays !== shown.addressesAgeDays) return null
     if (before !== this.#before || agent !== this.#agent || tool !== this.#tool) return null
-    return agentHeader === this.#agentHeader ? this.#verdict : null
+    return agentHeader === this.#agentHeader && browser === this.#browser ? this.#verdict : null
   }
 
   keep(
     knowledge: Knowledge,
-    { marks: { low, high }, reading: { agent, agentHeader, tool } }: Scratch,
+    { marks: { low, high }, reading: { agent, agentHeader, tool, browser } }: Scratch,
     shown: Shown,
     before: Software | null,
     verdict: Verdict,
@@ -52,5 +53,6 @@ export class LastVerdict {
     this.#agent = agent
     this.#agentHeader = agentHeader
     this.#tool = tool
+    this.#browser = browser
   }
 }

@@ -30,7 +30,9 @@ export function markRequest(
   if (claim.kind === 'browser') markBrowser(scratch, shown, print, head, orders)
   else {
     if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
-    if (reading.accept?.startsWith(PAGE_ACCEPT) === true) marks.add('accepts-pages')
+    if (!PAGES_SAY_NOTHING.has(claim.kind) && reading.accept?.startsWith(PAGE_ACCEPT) === true)
+      marks.add('accepts-pages')
+    if (hasBrowserHeaders(reading)) marks.add('browser-headers')
     const ofHeaders = HEADERS[headers.kind]
     if (ofHeaders !== null) marks.add(ofHeaders)
     const ofCertificate = CERTIFICATES[certificate.kind]
@@ -64,6 +66,15 @@ function isHeadless({ clientHints }: Reading): boolean {
  */
 function isRuntimeFetch(reading: Reading): boolean {
   return reading.fetchMode !== null && reading.fetchSite === null && reading.fetchDest === null
+}
+
+/** Headers that only browsers have a use for, and programs that pretend to be one. */
+function hasBrowserHeaders(reading: Reading): boolean {
+  return (
+    reading.fetchDest !== null ||
+    reading.clientHints !== null ||
+    reading.has(HEADER['upgrade-insecure-requests'])
+  )
 }
 
 /** The streamable HTTP transport of MCP requires every client to accept both types with each POST. */
@@ -116,6 +127,8 @@ const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
   browsers: null,
   unknown: null,
 }
+/** Many tools accept pages, and so does everything that looks like a browser. */
+const PAGES_SAY_NOTHING: ReadonlySet<ClaimKind> = new Set(['tool', 'odd-mozilla'])
 /** The Accept header of browsers. Libraries accept anything, and text browsers send another text. */
 const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
 /** The API paths of model vendors, which other vendors have adopted. */

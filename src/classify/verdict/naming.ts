@@ -28,10 +28,15 @@ export function nameOf(
   // The User-Agent names the library that the agent is built with.
   const isAgent = marks.has('headers-of-agents') || marks.has('certificate-of-agents')
   if (isAgent && shows?.kind === 'agent') return shows
-  if (claim.software !== null) return claim.software
+  if (claim.software !== null) return builtOn(claim.software, reading.browser) ?? claim.software
   if (reading.tool !== null) return reading.tool
   if (called !== null) return called
   return shows ?? mostlyOne(stack.shares)
+}
+
+/** The browser of the header, if it has the User-Agent of the one that it is built on. */
+function builtOn({ kind, givesWay }: Software, browser: Software | null): Software | null {
+  return kind === 'browser' && givesWay > 0 ? browser : null
 }
 
 /** The least shared fingerprint comes first. If it was decided for several agents, it names none of them. */

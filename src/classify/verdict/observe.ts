@@ -2,7 +2,13 @@ import type { Print } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { type AddressList, markAddress } from '../known/address-lists.ts'
 import { DAY_MS } from '../known/calendar.ts'
-import { DISAGREEMENTS, EvidenceSet, SOFT_DISAGREEMENTS } from '../known/evidence.ts'
+import {
+  DISAGREEMENTS,
+  type EvidenceKind,
+  EvidenceSet,
+  REMOVABLE,
+  SOFT_DISAGREEMENTS,
+} from '../known/evidence.ts'
 import type { Knowledge } from '../known/knowledge.ts'
 import { NO_OWNERS } from '../known/owners.ts'
 import type { Software } from '../known/software.ts'
@@ -112,15 +118,20 @@ export function claimedAgent(agent: Software | null, before: Software | null): S
   return agent !== null && !(agent.isFamily && before !== null) ? agent : before
 }
 
-/** Whether evidence contradicts the claim to be a browser. */
+/**
+ * Whether evidence contradicts the claim to be a browser: one contradiction that no extension or proxy can
+ * cause, or two others.
+ */
 export function isContradicted(marks: EvidenceSet): boolean {
   if (marks.hasAny(CONTRADICTIONS)) return true
-  let soft = 0
-  for (const kind of SOFT_DISAGREEMENTS) if (marks.has(kind)) soft++
-  return soft >= 2
+  let weak = 0
+  for (const kind of WEAK_DISAGREEMENTS) if (marks.has(kind)) weak++
+  return weak >= 2
 }
 
-const HARD_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
+const LASTING_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
+const WEAK_DISAGREEMENTS: readonly EvidenceKind[] = [...SOFT_DISAGREEMENTS, ...REMOVABLE]
+const HARD_DISAGREEMENTS = LASTING_DISAGREEMENTS.filter((kind) => !REMOVABLE.has(kind))
 const CONTRADICTIONS = EvidenceSet.of([
   'headless',
   'agent-header',
@@ -141,5 +152,5 @@ const LASTING = EvidenceSet.of([
   'agent-card',
   'llm-request',
   'forged-headers',
-  ...HARD_DISAGREEMENTS,
+  ...LASTING_DISAGREEMENTS,
 ])

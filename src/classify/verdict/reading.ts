@@ -30,6 +30,8 @@ export class Reading {
   agent: Software | null = null
   agentHeader: string | null = null
   tool: Software | null = null
+  /** A browser that has the User-Agent of another one, and a header of its own: Brave. */
+  browser: Software | null = null
 
   read({ rawHeaders }: RequestHead, index: HeaderIndex): void {
     this.#clear()
@@ -72,7 +74,8 @@ export class Reading {
 
   #found(software: Software | null, name: string): void {
     if (software === null) return
-    if (software.kind !== 'agent') this.tool ??= software
+    if (software.kind === 'tool') this.tool ??= software
+    else if (software.kind === 'browser') this.browser ??= software
     else if (this.agent === null || isCloser(software, this.agent)) {
       this.agent = software
       this.agentHeader = name
@@ -144,6 +147,7 @@ export class Reading {
     this.agent = null
     this.agentHeader = null
     this.tool = null
+    this.browser = null
   }
 }
 

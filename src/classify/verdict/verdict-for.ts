@@ -43,11 +43,12 @@ export function verdictFor(
 }
 
 /**
- * The headers that identify an agent or a tool. The text of the evidence depends on them even if the verdict
- * does not.
+ * The headers that identify an agent, a tool or a browser. The text of the evidence depends on them even if
+ * the verdict does not.
  */
-function headerKey({ agent, agentHeader, tool }: Reading): string {
-  return agent === null && tool === null ? '' : ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''}`
+function headerKey({ agent, agentHeader, tool, browser }: Reading): string {
+  if (agent === null && tool === null && browser === null) return ''
+  return ` ${agent?.id ?? ''} ${agentHeader ?? ''} ${tool?.id ?? ''} ${browser?.id ?? ''}`
 }
 
 function judge(knowledge: Knowledge, shown: Shown, before: Software | null, scratch: Scratch): Verdict {
@@ -98,7 +99,7 @@ function provenByRanges({ id }: Software): Proof {
 
 /** An `unknown` verdict has confidence 0. */
 function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability: number): number {
-  return kind === 'unknown' ? 0 : rounded(calibrated(weights, probability))
+  return kind === 'unknown' ? 0 : rounded(calibrated(weights, kind, probability))
 }
 
 /**
@@ -108,6 +109,8 @@ function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability
  */
 function kindFor(marks: EvidenceSet, best: Class, human: number): Verdict['kind'] {
   if (best === 'human') return marks.has('stack-unlike') ? 'unknown' : 'human'
+  // Extensions also remove the User-Agent. Only browsers have this TLS, so nothing else says what it is.
+  if (marks.has('no-user-agent') && marks.has('stack-of-browsers') && !isContradicted(marks)) return 'unknown'
   const saysBrowser = marks.has('names-browser') || marks.has('names-plain-browser')
   if (!saysBrowser) return best
   if (isContradicted(marks)) return human <= HUMAN_DOUBT_MAX ? best : 'unknown'
@@ -115,7 +118,8 @@ function kindFor(marks: EvidenceSet, best: Class, human: number): Verdict['kind'
 }
 
 function isSpoofed(kind: Verdict['kind'], marks: EvidenceSet): boolean {
-  if (kind === 'human' || kind === 'unknown' || !marks.has('names-browser')) return false
+  if (kind === 'human' || kind === 'unknown') return false
+  if (!marks.has('names-browser') && !marks.has('names-plain-browser')) return false
   for (const each of DISAGREEMENTS) if (marks.has(each)) return true
   return false
 }
