@@ -117,7 +117,7 @@ const HEADER_CHANGES: readonly Change[] = [
     ['+fetch-metadata-missing'],
   ],
   ['sec-fetch-mode alone', without(CHROMIUM, 'sec-fetch-site', 'sec-fetch-dest'), ['+fetch-metadata-odd']],
-  ['no sec-fetch-dest', without(FIREFOX, 'sec-fetch-dest'), ['+fetch-metadata-odd']],
+  ['no sec-fetch-dest', without(FIREFOX, 'sec-fetch-dest'), ['+headers-missing']],
   ['a navigation that accepts anything', withHeader(CHROMIUM, 'accept', '*/*'), ['+fetch-metadata-odd']],
   ['a navigation to nowhere', withHeader(CHROMIUM, 'sec-fetch-dest', 'empty'), ['+fetch-metadata-odd']],
   [
@@ -125,7 +125,7 @@ const HEADER_CHANGES: readonly Change[] = [
     method(withHeader(CHROMIUM, 'content-type', 'application/json'), 'POST'),
     ['+fetch-metadata-odd'],
   ],
-  ['a form that does not say how it is written', method(CHROMIUM, 'POST'), ['+fetch-metadata-odd']],
+  ['a form without a content-type', method(CHROMIUM, 'POST'), ['+headers-missing']],
   ['a form', method(withHeader(CHROMIUM, 'content-type', 'application/x-www-form-urlencoded'), 'POST'), []],
   ['a fetch of a page', withHeader(CHROMIUM, 'sec-fetch-mode', 'cors'), ['+fetch-metadata-odd']],
   [

@@ -91,7 +91,7 @@ test('a header about an upgrade or a WebView excuses no mark', async () => {
     const rawHeaders = ['Host', 'shop.example.test', 'User-Agent', userAgent, 'Accept', '*/*', ...more]
     const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
     const verdict = classify(knowledge, { print: print(NODE_JA4), head, conduct: new Conduct() })
-    assert.equal(verdict.kind, 'agent', userAgent)
+    assert.ok(verdict.kind === 'agent' || verdict.kind === 'automation', userAgent)
     assert.equal(verdict.evidence[0]!.kind, 'spoofed-browser')
   }
 })
@@ -169,3 +169,25 @@ function print(ja4: Ja4 | null): Print {
   } as const
   return { connection, ja4h: null }
 }
+
+test("a browser's own header names the browser, and makes nobody a tool", async () => {
+  const rawHeaders = navigation(knowledge.userAgents.claim(CHROME), CHROME)
+  const at = rawHeaders.indexOf('sec-ch-ua')
+  const brave = rawHeaders.with(
+    at + 1,
+    rawHeaders[at + 1]!.replace(/"Chromium"/, '"Brave";v="156", "Chromium"'),
+  )
+  assert.match(brave[at + 1]!, /"Brave"/)
+  const conduct = new Conduct()
+  for (const [headers, id] of [
+    [brave, 'brave'],
+    [rawHeaders, 'chrome'],
+    [brave, 'brave'],
+  ] as const) {
+    const head = { method: 'GET', target: '/', version: '20', rawHeaders: headers } as const
+    const { kind, software, evidence } = classify(knowledge, { print: print(null), head, conduct })
+    assert.ok(kind === 'human' || kind === 'unknown')
+    assert.equal(software?.id, id)
+    assert.ok(!evidence.some((each) => each.kind === 'tool-header'))
+  }
+})

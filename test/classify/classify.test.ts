@@ -816,12 +816,15 @@ test('a client is no person without support from its TLS', async () => {
   assert.equal(kind(null), 'human')
 })
 
-test('recognises a program that requests pages like a browser', async () => {
+test('an unknown program that accepts pages like a browser is seen, and a named tool is not', async () => {
   const asks = (userAgent: string, accept: string) =>
     kindsOf({ userAgent, headers: ['accept', accept] }).includes('accepts-pages')
-  assert.ok(asks('curl/8.0', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'))
-  assert.ok(!asks('curl/8.0', '*/*'))
-  assert.ok(!asks('curl/8.0', 'text/html, text/plain'), 'text browsers')
+  const pages = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+  assert.ok(asks('acme/8.0', pages))
+  assert.ok(!asks('acme/8.0', '*/*'))
+  assert.ok(!asks('acme/8.0', 'text/html, text/plain'), 'text browsers')
+  assert.ok(!asks('curl/8.0', pages))
+  assert.ok(!asks('Mozilla/5.0 (unknown)', pages), 'what looks like a browser may be one')
   assert.ok(!asks('Plain/3', 'text/html,application/xhtml+xml,*/*;q=0.8'))
 })
 

@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { classify } from '../../src/classify/verdict/classify.ts'
 import { Conduct } from '../../src/classify/verdict/conduct.ts'
+import { NO_PROOFS } from '../../src/classify/verdict/proof.ts'
+import { Scratch } from '../../src/classify/verdict/scratch.ts'
 import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import type { Verdict } from '../../src/classify/verdict/verdict.ts'
@@ -22,6 +24,8 @@ const WEIGHTS = parseWeights(
   JSON.parse(readFileSync(new URL('../../signatures/weights.json', import.meta.url), 'utf8')),
 )
 const KNOWLEDGE = knowledge()
+/** It remembers verdicts, as that of a worker does. */
+const SCRATCH = new Scratch()
 
 test('a claimed agent at a published address is proven', async () => {
   for (const address of [OWN, `::ffff:${OWN}`, '2001:db8::77', '2001:DB8:0:0::1']) {
@@ -169,7 +173,12 @@ function verdictOn(said: Said, by = KNOWLEDGE): Verdict {
   const { conduct = new Conduct(null, '', address) } = said
   const rawHeaders = [...(userAgent === null ? [] : ['User-Agent', userAgent]), ...headers]
   const head = { method: 'GET', target: '/', version: '11', rawHeaders } as const
-  return classify(by, { print: { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, nowMs })
+  return classify(
+    by,
+    { print: { connection: NOTHING_KNOWN, ja4h: null }, head, conduct, nowMs },
+    NO_PROOFS,
+    SCRATCH,
+  )
 }
 
 function evidence({ evidence }: Pick<Verdict, 'evidence'>, kind: string) {

@@ -234,7 +234,7 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
 /** An admin's decision outweighs the library that the User-Agent and TLS show. */
 const DECIDED = 12
 /** A program that pretends to be a browser acts on its own, whatever library it names and uses. */
-const DISGUISED = 6
+const DISGUISED = 9
 const AGREEMENTS = EVIDENCE_KINDS.flatMap((kind, bit) => (kind.endsWith('-agrees') ? [bit + 1] : []))
 const C = CLASSES.length
 /** The bias first, then each kind. */

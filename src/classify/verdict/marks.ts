@@ -32,7 +32,7 @@ export function markRequest(
     if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
     if (!PAGES_SAY_NOTHING.has(claim.kind) && reading.accept?.startsWith(PAGE_ACCEPT) === true)
       marks.add('accepts-pages')
-    if (hasBrowserHeaders(reading)) marks.add('browser-headers')
+    if (claim.kind !== 'agent' && hasBrowserHeaders(reading)) marks.add('browser-headers')
     const ofHeaders = HEADERS[headers.kind]
     if (ofHeaders !== null) marks.add(ofHeaders)
     const ofCertificate = CERTIFICATES[certificate.kind]
