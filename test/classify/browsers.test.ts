@@ -170,7 +170,7 @@ function print(ja4: Ja4 | null): Print {
   return { connection, ja4h: null }
 }
 
-test("a browser's own header names the browser, and makes nobody a tool", async () => {
+test("a browser's own header names the browser, not a tool", async () => {
   const rawHeaders = navigation(knowledge.userAgents.claim(CHROME), CHROME)
   const at = rawHeaders.indexOf('sec-ch-ua')
   const brave = rawHeaders.with(

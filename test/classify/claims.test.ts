@@ -45,7 +45,7 @@ test('on iOS every browser has the engine of the system', async () => {
     assert.equal(userAgents.claim(`${IPHONE}${app}`).engine, 'webkit', app)
 })
 
-test('an app that fetches without a web view is no browser', async () => {
+test('an app that fetches without a web view is a tool', async () => {
   for (const text of [
     'Acme/12 CFNetwork/3860.100.1 Darwin/25.0.0',
     'MobileSafari/9537.53 CFNetwork/672.1.13 Darwin/13.1.0',
@@ -78,7 +78,7 @@ test('a bot is a bot, whatever browser it embeds', async () => {
   }
 })
 
-test('whoever gives an address in a User-Agent is no person', async () => {
+test('a User-Agent with an address is not that of a person', async () => {
   for (const text of [
     `${WINDOWS} Acme/1.0 (+https://acme.example)`,
     `${WINDOWS} (www.acme.example)`,
@@ -89,7 +89,7 @@ test('whoever gives an address in a User-Agent is no person', async () => {
     assert.equal(userAgents.claim(text).kind, 'addressed', text)
 })
 
-test('a device, an app or an old component with such a name is no bot', async () => {
+test('a device, an app or an old component with such a name is a browser', async () => {
   for (const text of [
     `Mozilla/5.0 (Linux; Android 7.0; M bot 54) ${CHROME} Mobile Safari/537.36`,
     `Mozilla/5.0 (Linux; Android 7.0; ID bot 53+ Build/NRD90M) ${CHROME} Mobile Safari/537.36`,

@@ -69,7 +69,7 @@ test('with the shared recordings, each client judged by what is known of the oth
     programs: { calledAgentMin: 0.995 },
     libraries: { calledEitherMin: 0.998, calledAgentMax: 0.016 },
     crawlers: { calledAgentMin: 0.95 },
-    // One header that is missing is no proof: a Safari of wreq-js is `unknown` for it.
+    // One missing header is not proof: one Safari of wreq-js is `unknown` because of it.
     imitators: { flaggedMin: 0.82, calledHumanMax: 0.08 },
     namedMin: 0.98,
     marked: { calledAgentMin: 0.96 },

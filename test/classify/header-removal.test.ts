@@ -9,7 +9,7 @@ const KNOWLEDGE = await loadKnowledge(null, null)
 const RECORDED = 'test/classify/recorded.jsonl'
 const SHARED = '../shared/corpus/clients.jsonl'
 
-/** Extensions and company proxies remove single headers. That makes nobody a program. */
+/** Extensions and company proxies remove single headers. They stay people. */
 for (const path of [RECORDED, SHARED])
   test(`no person in ${path} is flagged because one header is missing`, {
     skip: !existsSync(path) && `${path} is not there`,

@@ -283,7 +283,7 @@ const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
 /** Excludes Cubot: no other phone has such a name. */
 const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
-/** A web site without scheme. Names of Android packages (`com.example.app`) are none. */
+/** A web site without scheme. Names of Android packages (`com.example.app`) do not match. */
 const DOMAIN = /(?<![.\w@])[a-z0-9-]+\.(?:com|net|org)\b(?!\.)/
 /** A component of old Windows programs that shows pages to people. It gives its author's address. */
 const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
