@@ -246,24 +246,13 @@ export class SignaturesPart implements ReloadPart<SignatureSet> {
   readonly #accepted: () => Promise<string>
   readonly #ranges: RangesStore | null
 
-  /**
-   * `accepted`: the signatures from the API. `ranges`: the store of fetched address
-   * ranges; `null`: none are fetched.
-   */
-  constructor(
-    own: OwnSources,
-    feeds: FeedStore,
-    compiler: SignatureCompiler,
-    use: (set: SignatureSet) => void,
-    accepted: () => Promise<string> = async () => '',
-    ranges: RangesStore | null = null,
-  ) {
-    this.#ranges = ranges
-    this.#own = own
-    this.#feeds = feeds
+  constructor(from: SignaturesFrom, compiler: SignatureCompiler, use: (set: SignatureSet) => void) {
+    this.#own = from.own
+    this.#feeds = from.feeds
+    this.#accepted = from.accepted
+    this.#ranges = from.ranges
     this.#compiler = compiler
     this.#use = use
-    this.#accepted = accepted
   }
 
   async files(): Promise<readonly string[]> {
@@ -292,6 +281,16 @@ export class SignaturesPart implements ReloadPart<SignatureSet> {
     const fetched = await withFetched(this.#own, this.#feeds, this.#ranges)
     return { ...fetched, accepted: await this.#accepted() }
   }
+}
+
+/** Where signatures come from. */
+export interface SignaturesFrom {
+  readonly own: OwnSources
+  readonly feeds: FeedStore
+  /** The signatures from the API. */
+  readonly accepted: () => Promise<string>
+  /** The fetched address ranges. `null`: none are fetched. */
+  readonly ranges: RangesStore | null
 }
 
 /** The operator's own files. */

@@ -16,7 +16,7 @@ import { makeSnapshot, type SnapshotDocument } from '../plane/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import { type CatalogueLinks, CatalogueSync, sourcesHash } from './signatures/catalogue-sync.ts'
 import type { ManagementCode } from './management-code.ts'
-import { type OwnSources, PolicyPart, SignaturesPart } from './live-parts.ts'
+import { type OwnSources, PolicyPart, type SignaturesFrom, SignaturesPart } from './live-parts.ts'
 import { rangesInUse } from './published-lists.ts'
 import { Reloader, type ReloadStatus } from './reload.ts'
 import { SignatureCompiler } from './signatures/signature-compiler.ts'
@@ -224,18 +224,17 @@ export class SnapshotMaker {
   }
 
   #signaturesFrom(feeds: FeedStore, ranges: RangesStore): SignaturesPart {
-    return new SignaturesPart(
-      this.#settings.signatures,
+    const from: SignaturesFrom = {
+      own: this.#settings.signatures,
       feeds,
-      this.#compiler,
-      (set) => {
-        this.#publisher.useSignatures(set)
-        if (this.#isFetching) void this.#useRanges(set)
-        if (this.#links.isLeading()) setImmediate(() => this.#catalogue.nudge()) // after it is logged
-      },
-      () => this.#accepted.load(),
-      this.#settings.rangesRefreshMs === null ? null : ranges,
-    )
+      accepted: () => this.#accepted.load(),
+      ranges: this.#settings.rangesRefreshMs === null ? null : ranges,
+    }
+    return new SignaturesPart(from, this.#compiler, (set) => {
+      this.#publisher.useSignatures(set)
+      if (this.#isFetching) void this.#useRanges(set)
+      if (this.#links.isLeading()) setImmediate(() => this.#catalogue.nudge()) // after it is logged
+    })
   }
 
   async #useRanges(set: SignatureSet): Promise<void> {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { type Test, test } from 'tap'
-import { SignaturesPart } from '../../src/runtime/live-parts.ts'
+import { type OwnSources, type SignaturesFrom, SignaturesPart } from '../../src/runtime/live-parts.ts'
 import { Reloader } from '../../src/runtime/reload.ts'
 import { SignatureCompiler } from '../../src/runtime/signatures/signature-compiler.ts'
 import { loadContent } from '../../src/runtime/signatures/signature-content.ts'
@@ -113,7 +113,7 @@ test("weights of one's own are taken, also when they change, and bad ones leave 
   const used: SignatureSet[] = []
   const compiler = new SignatureCompiler(join(folder, 'snapshots'))
   const sources = { paths: [join(folder, 'own')], weightsFile }
-  const part = new SignaturesPart(sources, store, compiler, (set) => void used.push(set))
+  const part = new SignaturesPart(fromFiles(sources, store), compiler, (set) => void used.push(set))
   const written: string[] = []
   const log = createLogTo('info', { write: (line) => void written.push(line) })
   const { value, reloader } = await Reloader.load(part, log)
@@ -132,6 +132,10 @@ test("weights of one's own are taken, also when they change, and bad ones leave 
   assert.equal((used[0]!.weights as { temperature: number }).temperature, 3)
 })
 
+function fromFiles(own: OwnSources, feeds: FeedStore): SignaturesFrom {
+  return { own, feeds, accepted: async () => '', ranges: null }
+}
+
 function bench(t: Test) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-signatures-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
@@ -144,7 +148,7 @@ function bench(t: Test) {
   let used: readonly Named[] | null = null
   const compiler = new SignatureCompiler(join(folder, 'snapshots'))
   const own = { paths: [join(folder, 'own')], weightsFile: null }
-  const part = new SignaturesPart(own, store, compiler, (set) => {
+  const part = new SignaturesPart(fromFiles(own, store), compiler, (set) => {
     used = softwareIn(set)
   })
   return {

@@ -8,6 +8,7 @@ import { explain } from '../judging/explanation.ts'
 import { followTask } from './task-following.ts'
 import { ask, type OperationArguments, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
 import type { ApiContext } from './context.ts'
+import { CATEGORIES } from '../../classify/known/software.ts'
 
 /** The tools for these operations, and the tools that have no operation of their own. */
 export function toolsOf(operations: readonly ApiOperation[]): Tools<ApiContext> {
@@ -119,9 +120,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     description: 'Lists the known AI agents and frameworks with their fingerprints.',
     input: () =>
       z.strictObject({
-        category: z
-          .enum(['llm-sdk', 'browser-agent', 'orchestrator', 'crawler', 'mcp-client', 'custom'])
-          .optional(),
+        category: z.enum(CATEGORIES).optional(),
         q: z.string().optional(),
         page,
         limit,
