@@ -63,6 +63,6 @@ const STORE_REASONS: ReadonlyMap<string, string> = new Map([
   ['STORE_UNAVAILABLE', 'the database is unreachable'],
   ['STORE_DAMAGED', 'the database is damaged'],
   ['STORE_TOO_NEW', 'the database was written by a later version of Gatehouse'],
-  ['STORE_TOO_OLD', 'the database was written by an earlier version of Gatehouse'],
+  ['STORE_TOO_OLD', 'the database is of an earlier version: run gatehouse migrate, or see the log'],
   ['STORE_URL_INVALID', 'the setting store.url is invalid'],
 ])
