@@ -284,7 +284,7 @@ const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
 const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
 /** A web site without scheme. Names of Android packages (`com.example.app`) do not match. */
-const DOMAIN = /(?<![.\w@])[a-z0-9-]+\.(?:com|net|org)\b(?!\.)/
+const DOMAIN = /(?<![.\w@-])[a-z0-9-]{1,63}\.(?:com|net|org)\b(?!\.)/
 /** A component of old Windows programs that shows pages to people. It gives its author's address. */
 const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
 /** What programs that look at pages call themselves. No browser has such a word. */
@@ -293,9 +293,10 @@ const ROLE_WORD =
 /** `(compatible; Name …)` behind the system, where old browsers do not have it, and a name behind `like Gecko;`. */
 const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))|\(khtml, like gecko ?;/
 /** The version and the model of a device. Some phones are called M bot, or Spider. */
-const ANDROID_DEVICE = /android[^;)]*;(?: ?(?:[a-z]{2}(?:[-_][a-z]{2})?|u|arm\w*|wv);)*[^;)]*/
+const ANDROID_DEVICE =
+  /android[^;)]{0,32};(?: ?(?:[a-z]{2}(?:[-_][a-z]{2})?|u|arm\w{0,8}|wv);){0,4}[^;)]{0,128}/
 /** Words with a version, or at the end of a part. */
-const PRODUCTS = /[a-z][a-z0-9._-]*(?=[/;)]|$)/g
+const PRODUCTS = /(?<![a-z0-9._-])[a-z][a-z0-9._-]{0,63}(?=[/;)]|$)/g
 const MOBILE = /\bmobile\b|android|iphone|ipad/
 const IOS = /\b(?:iphone os|cpu os) (\d{1,2})_/
 const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {
