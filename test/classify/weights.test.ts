@@ -31,6 +31,12 @@ test('our own weights are read, and name every kind of evidence', async () => {
   for (const name of CLASSES) assert.ok(calibration[name].length > 0, name)
 })
 
+test('a calibration that is a list is for all classes, as earlier versions write it', async () => {
+  const knots = [knot(0.4, 0.2), knot(0.8, 0.9)]
+  const { calibration } = parseWeights({ temperature: 1, calibration: knots })
+  assert.deepEqual(calibration, { agent: knots, automation: knots, human: knots })
+})
+
 const REFUSED: readonly (readonly [pointer: string, document: unknown])[] = [
   ['', null],
   ['', 'weights'],
@@ -49,7 +55,7 @@ const REFUSED: readonly (readonly [pointer: string, document: unknown])[] = [
   ['/temperature', { temperature: '1' }],
   ['/temperature', { temperature: Number.POSITIVE_INFINITY }],
   ['/other', { temperature: 1, other: 1 }],
-  ['/calibration', { temperature: 1, calibration: [knot(0.6, 0.7)] }],
+  ['/calibration', { temperature: 1, calibration: 7 }],
   ['/calibration/robot', { temperature: 1, calibration: { robot: [] } }],
   ['/calibration/human', { temperature: 1, calibration: { human: [knot(0.6, 0.7), knot(0.5, 0.8)] } }],
   ['/calibration/human', { temperature: 1, calibration: { human: [knot(0.6, 0.7), knot(0.7, 0.6)] } }],

@@ -44,7 +44,12 @@ export function parseWeights(value: unknown): Weights {
   return { bias: bias!, kinds: kinds as number[][], temperature: temperature!, calibration }
 }
 
+/** A list, as earlier versions write it, is for all classes. */
 function readCalibration(place: Place | undefined): Calibration {
+  if (Array.isArray(place?.value)) {
+    const knots = readKnots(place)
+    return { agent: knots, automation: knots, human: knots }
+  }
   const members = place?.members(CLASSES)
   const [agent, automation, human] = CLASSES.map((name) => readKnots(members?.get(name)))
   return { agent: agent!, automation: automation!, human: human! }
