@@ -99,7 +99,12 @@ export class SnapshotFollower {
         'SNAPSHOT_INVALID',
         `the number ${document.number} is a time in the future: set the clock`,
       )
-    await this.#put(bytes)
+    try {
+      await this.#put(bytes)
+    } catch (error) {
+      if (document.number <= (this.#inUse?.number ?? 0)) return false // the bus has brought a newer one
+      throw error
+    }
     // Large packages are read from the copy on disk, and this one has no copy.
     this.#package = bytes.length <= MEMORY_BYTES_MAX ? { digest, bytes } : null
     return true

@@ -140,6 +140,21 @@ test('the newer of the copy on disk and the bootstrap file is in use, and the co
   await follower.close()
 })
 
+test('a bootstrap file is ignored if a newer Snapshot comes while it is unpacked', async (t) => {
+  const nowMs = Date.now()
+  const used: SnapshotDocument[] = []
+  const follower = followerIn(temporaryFolder(t), used)
+  const fileWith = async (number: number) =>
+    parseSnapshotFile(await packSnapshotFile(makeSnapshot(number, TAGS, nowMs)))
+  const [newer, older] = [await fileWith(nowMs), await fileWith(nowMs - 1)]
+  assert.deepEqual(await Promise.all([follower.bootstrap(newer), follower.bootstrap(older)]), [true, false])
+  assert.deepEqual(
+    used.map(({ number }) => number),
+    [nowMs],
+  )
+  await follower.close()
+})
+
 test('a bootstrap file from the future cannot keep out what the fleet publishes', async (t) => {
   const follower = followerIn(temporaryFolder(t), [])
   const far = makeSnapshot(Date.now() + 2 * 86_400_000, TAGS, 1)
