@@ -145,7 +145,7 @@ test('a list with other content is held back, and the log says what to do', asyn
     listed(server.url('/ips.json', 'localhost'), ['66.249.64.0/24']),
   )
   while ((await metric(gate, 'published_ranges_fetches_total{outcome="held-back"}')) === 0) await wait(50)
-  assert.match(gate.said(), /put it into a file of signatures of your own.*was not taken/)
+  assert.match(gate.said(), /put it into a file of signatures of your own.*was rejected/)
   assert.equal((await visit(gate, LISTED, '67.0.0.1')).conflict, 'address-foreign')
   assert.equal((await visit(gate, LISTED, '66.249.64.1')).verified, 'ip-range')
 })
