@@ -191,3 +191,41 @@ test("a browser's own header names the browser, not a tool", async () => {
     assert.ok(!evidence.some((each) => each.kind === 'tool-header'))
   }
 })
+
+test('a web view is held to the TLS of its system', async () => {
+  const views = [
+    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148',
+    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko)',
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko)',
+  ]
+  for (const view of views) {
+    const rawHeaders = navigation(knowledge.userAgents.claim(view), view)
+    const head = { method: 'GET', target: '/', version: '20', rawHeaders } as const
+    const kindWith = (ja4: Ja4 | null) =>
+      classify(knowledge, { print: print(ja4), head, conduct: new Conduct() }).kind
+    assert.ok(
+      ['agent', 'automation', 'unknown'].includes(kindWith(NODE_JA4)),
+      `${view}: ${kindWith(NODE_JA4)}`,
+    )
+    assert.equal(kindWith('t13d1516h2_000000000001_000000000002' as Ja4), 'unknown', view)
+    assert.equal(kindWith(null), 'human', view)
+  }
+})
+
+test('without a User-Agent, the TLS of a browser excuses only what a browser sends', async () => {
+  const chromium = 't13d1517h2_8daaf6152771_cb7bf5808d99' as Ja4
+  const page = navigation(knowledge.userAgents.claim(CHROME), CHROME)
+  const at = page.indexOf('user-agent')
+  const silent = [...page.slice(0, at), ...page.slice(at + 2)]
+  const token = [...silent, 'authorization', 'Bearer x']
+  for (const [method, target, rawHeaders, isFlagged] of [
+    ['GET', '/', silent, false],
+    ['GET', '/', token, true],
+    ['POST', '/api', [...silent, 'content-type', 'application/json'], true],
+    ['POST', '/v1/chat/completions', silent, true],
+  ] as const) {
+    const head = { method, target, version: '20', rawHeaders } as const
+    const { kind } = classify(knowledge, { print: print(chromium), head, conduct: new Conduct() })
+    assert.equal(kind === 'agent' || kind === 'automation', isFlagged, `${method} ${target}: ${kind}`)
+  }
+})

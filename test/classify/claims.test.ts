@@ -14,6 +14,11 @@ const ANDROID = `Mozilla/5.0 (Linux; Android 15; Pixel 9 Build/AP4A.250105.002; 
 
 test('the web view of an app is a browser, whatever the app is called', async () => {
   const apps = [
+    ' SpiderSolitaire/2.1',
+    ' Crawling/3',
+    ' Compass Agent/7.2',
+    ' LinkChecker/1',
+    ' Archiver/5',
     '',
     ' Slack/24.10.30',
     ' [Teams]',
@@ -89,6 +94,15 @@ test('a User-Agent with an address is not that of a person', async () => {
     assert.equal(userAgents.claim(text).kind, 'addressed', text)
 })
 
+test('a tool is called a bot only if it says that word', async () => {
+  for (const [text, kind] of [
+    ['okhttp/4.12 Acme Agent/7', 'tool'],
+    ['curl/8.5 spider-man', 'tool'],
+    ['python-requests/2.32 acme-crawler/1', 'bot'],
+  ] as const)
+    assert.equal(userAgents.claim(text).kind, kind, text)
+})
+
 test('a device, an app or an old component with such a name is a browser', async () => {
   for (const text of [
     `Mozilla/5.0 (Linux; Android 7.0; M bot 54) ${CHROME} Mobile Safari/537.36`,
@@ -97,6 +111,7 @@ test('a device, an app or an old component with such a name is a browser', async
     `Mozilla/5.0 (Linux; arm_64; Android 13; Spider 8) ${CHROME} Safari/537.36`,
     `Mozilla/5.0 (Linux; Android 13; CUBOT KINGKONG) ${CHROME} Mobile Safari/537.36`,
     `${ANDROID} CamScanner/6.27.0`,
+    `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) PriceMonitor/1.0 Chrome/156.0.0.0 Electron/44.0.0 Safari/537.36`,
     `${IPHONE} PriceMonitor/2`,
     `${ANDROID} [com.example.shop/1.0]`,
     `${WINDOWS} [com.example.shop/1.0]`,

@@ -228,12 +228,13 @@ function kindOf(text: string): ClaimKind {
 function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' | null {
   if (tool === null && browser === null) return null
   const own = text.replace(ANDROID_DEVICE, '')
-  if (BOT_WORD.test(own)) return 'bot'
+  // An app adds its name to that of its web view.
+  const isOfApp = MOBILE.test(text) || text.includes('electron/') || browser?.givesWay === 3
+  if ((tool === null && !isOfApp ? BOT_WORD : BOT_NAME).test(own)) return 'bot'
   if (tool !== null) return null
   if (ADDRESS.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
   if (COMPATIBLE.test(own)) return 'bot'
-  // On phones, any app adds its name to that of its web view.
-  if (MOBILE.test(text)) return null
+  if (isOfApp) return null
   if (DOMAIN.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
   return ROLE_WORD.test(own) ? 'bot' : null
 }
@@ -282,6 +283,8 @@ const WORD = /[a-z0-9]+/
 const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
 /** Excludes Cubot: no other phone has such a name. */
 const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
+/** The same, without what apps and tools are also called. */
+const BOT_NAME = /(?<!\bcu)bot\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
 /** A web site without scheme. Names of Android packages (`com.example.app`) do not match. */
 const DOMAIN = /(?<![.\w@-])[a-z0-9-]{1,63}\.(?:com|net|org)\b(?!\.)/

@@ -22,9 +22,8 @@ export function markBrowser(
   const { engine } = claim
   if (engine === null || engine === 'other' || claim.version === 0) {
     marks.add('names-plain-browser')
-    // No version of a real engine has the TLS of a library.
-    if (engine !== null && engine !== 'other' && print.ja4 !== null && stack.kind === 'libraries')
-      marks.add('stack-disagrees')
+    const isComparable = engine !== null && engine !== 'other' && print.ja4 !== null
+    if (isComparable && (stack.isKnown || head.version !== '30')) markPlainStack(marks, claim, engine, stack)
     return
   }
   marks.add('names-browser')
@@ -56,6 +55,17 @@ export function markBrowser(
 /** The fingerprints of the connection were reported by a hop in front of the proxy. */
 function isRelayed({ ja4Source }: ConnectionPrint): boolean {
   return ja4Source === 'hop'
+}
+
+/**
+ * For a browser of unknown version. No engine has the TLS of a library, whatever its system is. A text that
+ * names an engine alone says too little to believe it with an unknown TLS.
+ */
+function markPlainStack(marks: EvidenceSet, { software }: Claim, engine: Engine, stack: Stack): void {
+  if (stack.engines.has(engine)) marks.add('stack-agrees')
+  else if (stack.kind === 'libraries') marks.add('stack-disagrees')
+  else if (!stack.isKnown && software?.givesWay === 3)
+    marks.add(stack.enginesAlike.has(engine) ? 'stack-alike' : 'stack-unlike')
 }
 
 function markStack(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack): void {

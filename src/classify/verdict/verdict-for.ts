@@ -1,10 +1,4 @@
-import {
-  DISAGREEMENTS,
-  EVIDENCE_KINDS,
-  type EvidenceKind,
-  type EvidenceSet,
-  SPOOFED,
-} from '../known/evidence.ts'
+import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, EvidenceSet, SPOOFED } from '../known/evidence.ts'
 import type { Knowledge } from '../known/knowledge.ts'
 import type { Software } from '../known/software.ts'
 import type { Claim } from '../known/user-agent.ts'
@@ -109,8 +103,9 @@ function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability
  */
 function kindFor(marks: EvidenceSet, best: Class, human: number): Verdict['kind'] {
   if (best === 'human') return marks.has('stack-unlike') ? 'unknown' : 'human'
-  // Extensions also remove the User-Agent. Only browsers have this TLS, so nothing else says what it is.
-  if (marks.has('no-user-agent') && marks.has('stack-of-browsers') && !isContradicted(marks)) return 'unknown'
+  // Extensions also remove the User-Agent. Only browsers have this TLS, so it may be one.
+  if (marks.has('no-user-agent') && marks.has('stack-of-browsers') && !marks.hasAny(OF_PROGRAMS))
+    return isContradicted(marks) ? best : 'unknown'
   const saysBrowser = marks.has('names-browser') || marks.has('names-plain-browser')
   if (!saysBrowser) return best
   if (isContradicted(marks)) return human <= HUMAN_DOUBT_MAX ? best : 'unknown'
@@ -162,6 +157,18 @@ export function rounded(probability: number): number {
 
 type Sums = Scratch['sums']
 
+/** What a page does not make a browser do. */
+const OF_PROGRAMS = EvidenceSet.of([
+  'api-token',
+  'api-call',
+  'llm-request',
+  'agent-card',
+  'runtime-fetch',
+  'forged-headers',
+  'robots-first',
+  'crawls',
+  'asks-fast',
+])
 /** At most about ten megabytes, whatever clients send. */
 const VERDICTS_MAX = 4096
 const KEY_LENGTH_MAX = 256
