@@ -10,7 +10,7 @@ import { Store } from '../store/store.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
-import { placeGiven, STORE_OPTIONS } from '../runtime/store-given.ts'
+import { databaseMissing, placeGiven, STORE_OPTIONS } from '../runtime/store-given.ts'
 
 export const backup: Action = {
   name: 'backup',
@@ -44,11 +44,7 @@ export const restore: Action = {
 async function runBackup(given: Arguments, io: Io): Promise<ExitCode> {
   const to = given.operands[0]!
   const file = fileGiven(given, io, 'pg_dump')
-  if (!existsSync(file))
-    throw new Fault(
-      'STORE_UNAVAILABLE',
-      `there is no database ${file}; name its folder with --data or --config`,
-    )
+  if (!existsSync(file)) throw databaseMissing(file)
   if (existsSync(to) && !given.flag('force'))
     throw new Fault('FILE_EXISTS', `${to} exists; --force overwrites it`)
   await backupSqlite(file, to)

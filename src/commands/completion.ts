@@ -47,7 +47,7 @@ function ownShell({ env, stderr }: Io): string {
   if (!SCRIPTS.has(shell))
     throw new Fault(
       USAGE,
-      `there is no completion for ${visible(shell)}, the shell in $SHELL${didYouMean(shell, names)}; name one of ${choices}`,
+      `completion does not support ${visible(shell)}, the shell in $SHELL${didYouMean(shell, names)}; name one of ${choices}`,
     )
   stderr.write(`completion for ${shell}, the shell in $SHELL\n`)
   return shell

@@ -98,7 +98,7 @@ export const httpsUrl: Kind<string> = written({
 
 const SYSLOG_TAKES = 'udp://, tcp:// or tls://HOST:PORT'
 
-/** Syslog server. The port is required because there is no common default. */
+/** Syslog server. The port is required because no default is common. */
 export const syslogUrl: Kind<string> = written({
   takes: SYSLOG_TAKES,
   expected: `${SYSLOG_TAKES}, like tls://logs.example:6514`,

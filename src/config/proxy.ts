@@ -46,7 +46,7 @@ const HEADERS = {
   ),
   trusted_headers: list(
     clientHeaderName,
-    'Headers that are trusted and forwarded unchanged if they come from `trusted_proxies`. Possible are headers that this proxy otherwise sets or removes: `x-forwarded-*`, `forwarded`, `x-real-ip` and `untrusted_headers`. List only headers that your proxy in front sets or removes itself. Even if `forwarded` is not listed, it is read for the address of the client when there is no X-Forwarded-For.',
+    'Headers that are trusted and forwarded unchanged if they come from `trusted_proxies`. Possible are headers that this proxy otherwise sets or removes: `x-forwarded-*`, `forwarded`, `x-real-ip` and `untrusted_headers`. List only headers that your proxy in front sets or removes itself. Even if `forwarded` is not listed, it is read for the address of the client if X-Forwarded-For is missing.',
     noRisk,
     ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-port'],
   ),

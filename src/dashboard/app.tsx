@@ -35,7 +35,7 @@ function Nowhere() {
   return (
     <Page title="Page not found">
       <p>
-        There is no page at this address. Go to <a href="/dashboard/">Live</a>.
+        This address has no page. Go to <a href="/dashboard/">Live</a>.
       </p>
     </Page>
   )

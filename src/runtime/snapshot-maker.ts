@@ -33,7 +33,7 @@ interface MakerSettings {
   /** Whether fetches may go to private addresses. */
   readonly allowPrivate: boolean
   readonly dataFolder: string
-  /** `null`: there is no database. */
+  /** `null`: without a database. */
   readonly store: Pick<ManagementSettings, 'storeUrl' | 'storeLogin'> | null
 }
 
@@ -70,7 +70,7 @@ export class SnapshotMaker {
   #reloaders: readonly Reloader<unknown>[] = []
   #isFetching = false
 
-  /** `code`: `null` if there is no database that could hold the policy. */
+  /** `code`: `null` if no database could hold the policy. */
   constructor(
     settings: MakerSettings,
     code: Pick<ManagementCode, 'PolicyKeeper' | 'PolicyCopy'> | null,

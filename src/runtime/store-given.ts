@@ -48,15 +48,18 @@ export async function withStore<Result>(
       'STORE_UNAVAILABLE',
       'this store is in the memory of a gateway, and only its API gets there',
     )
-  if (!mayMake && file !== null && !existsSync(file))
-    throw new Fault(
-      'STORE_UNAVAILABLE',
-      `there is no database ${file}; name its folder with --data or --config`,
-    )
+  if (!mayMake && file !== null && !existsSync(file)) throw databaseMissing(file)
   const store = await Store.open(storeUrl, storeLogin)
   try {
     return await work(store)
   } finally {
     await store.close()
   }
+}
+
+export function databaseMissing(file: string): Fault {
+  return new Fault(
+    'STORE_UNAVAILABLE',
+    `the database ${file} does not exist; name its folder with --data or --config`,
+  )
 }

@@ -261,6 +261,17 @@ test('explains a request head of HTTP/2 from standard input', async (t) => {
   assert.match(out, /^verdict {2}automation, software curl, .* \(classified from the request\)$/m)
 })
 
+test('refuses a request without end', async (t) => {
+  const { check } = workbench(t)
+  for (const [file, stdin, name] of [
+    ['/dev/zero', '', '/dev/zero'],
+    ['-', 'A: b\n'.repeat(300_000), 'stdin'],
+  ] as const) {
+    const { exitCode, err } = await check(file, null, [], stdin)
+    assert.deepEqual([exitCode, err], [1, `gatehouse check: ${name}: is longer than 1048576 bytes\n`])
+  }
+})
+
 test('reports the problems of a request head with their lines and options', async (t) => {
   const { at, check } = workbench(t)
   const problems = async (text: string, ...more: readonly string[]) => {

@@ -304,7 +304,7 @@ test('completion uses the shell in $SHELL, and suggests the nearest for an unkno
     [
       { SHELL: '/bin/dash' },
       [],
-      'there is no completion for dash, the shell in $SHELL (did you mean "bash"?); name one of bash, zsh, fish',
+      'completion does not support dash, the shell in $SHELL (did you mean "bash"?); name one of bash, zsh, fish',
     ],
     [{ SHELL: '/bin/zsh' }, ['fihs'], 'SHELL is one of bash, zsh, fish, not "fihs" (did you mean "fish"?)'],
   ] as const) {

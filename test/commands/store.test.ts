@@ -207,7 +207,7 @@ test('what is wrong with a key that is asked for is said, and no database made f
   ]) {
     const { code, err } = await runWith({}, ...argv, '--data', data)
     assert.equal(code, 1)
-    assert.match(err, /there is no database .*data.gatehouse\.db/)
+    assert.match(err, /the database .*data.gatehouse\.db does not exist/)
   }
   assert.deepEqual(readdirSync(folder), [])
 })

@@ -1,7 +1,8 @@
-import { buffer } from 'node:stream/consumers'
+import { createReadStream } from 'node:fs'
 import { ConfigFault, readSource, type Source } from '../../config/source.ts'
 import { Fault } from '../../shared/fault.ts'
-import { decodedText, textIn } from '../../runtime/policy-source.ts'
+import { decodedText } from '../../runtime/policy-source.ts'
+import { unreadable } from '../../terminal/unreadable.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import type { Arguments } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -12,8 +13,8 @@ import { type HeadText, type RequestLine, readHeadText } from '../../wire/head-t
  * options. `-` is standard input. Throws a Fault with all problems and their lines.
  */
 export async function requestSource(file: string, given: Arguments, io: Io): Promise<Source> {
-  const [name, text] =
-    file === '-' ? ['stdin', decodedText(await buffer(io.stdin), 'stdin')] : [file, await textIn(file)]
+  const name = file === '-' ? 'stdin' : file
+  const text = decodedText(await bytesOf(file === '-' ? io.stdin : createReadStream(file), name), name)
   const [ja4, address] = [given.value('ja4'), given.value('address')]
   const head = readHeadText(text)
   // Headers alone look like YAML.
@@ -22,6 +23,24 @@ export async function requestSource(file: string, given: Arguments, io: Io): Pro
     throw new Fault(USAGE, '--ja4 and --address go with a request head; in JSON and YAML they are fields')
   // JSON is valid YAML.
   return readSource(text, name)
+}
+
+/** Reads to the end, which a pipe or a device need not have. */
+async function bytesOf(stream: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > REQUEST_BYTES_MAX)
+        throw new ConfigFault([{ where: name, what: `is longer than ${REQUEST_BYTES_MAX} bytes` }])
+    }
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    throw new Fault('UNREADABLE', `${name}: ${unreadable(error).message}`, { cause: error })
+  }
+  return Buffer.concat(chunks)
 }
 
 function headSource(
@@ -63,3 +82,5 @@ function requestLine({ method, target, version }: RequestLine, hostHeader: strin
 }
 
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i
+/** No proxy accepts a head of this size. */
+const REQUEST_BYTES_MAX = 1_048_576

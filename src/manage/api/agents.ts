@@ -29,7 +29,7 @@ const fingerprintLists = z
 const agentFields = {
   id: z.string().meta({ example: 'openai-sdk-python' }),
   name: z.string(),
-  description: z.string().meta({ description: 'Empty if there is no description.' }),
+  description: z.string().meta({ description: 'Empty without a description.' }),
   fingerprints: fingerprintLists,
   first_seen: time.meta({ description: 'The earliest day on which one of its signatures was measured.' }),
   last_seen: time.nullable().meta({ description: 'When this installation last saw it. `null`: never.' }),

@@ -263,7 +263,7 @@ const LAST_EVENT = {
 }
 const MATCH = {
   'If-Match': z.string().optional().meta({
-    description: 'The ETag of the version you changed. If it is no longer current, the answer is 412.',
+    description: 'The ETag of the version you changed. If a later version exists, the answer is 412.',
     example: '"7"',
   }),
 }

@@ -78,7 +78,7 @@ const PROMPTS: readonly McpPrompt[] = [
           ? []
           : [`It came with the User-Agent ${JSON.stringify(user_agent)}, which is only a claim.`]),
         '',
-        `1. Call lookup_fingerprint with it. If there is no match, call it again with "match": "partial", and say which parts match which software.`,
+        `1. Call lookup_fingerprint with it. If nothing matches, call it again with "match": "partial", and say which parts match which software.`,
         `2. Call detect_agent and then explain_detection with it${user_agent === undefined ? '' : ' and the User-Agent'}: say what supports the verdict, what contradicts it, and which inputs are missing.`,
         '3. Call compare_fingerprints with the most similar known fingerprint: the same client, the same client in another session, the same library, or different.',
         '4. Say in a few sentences which software it most probably is, with what confidence, and what evidence would settle it. Keep measured facts and claims apart.',

@@ -107,7 +107,7 @@ function Trial({ submission: { trial } }: Props) {
       <p>
         {trial.is_counting
           ? 'It is counted on live traffic and decides nothing yet.'
-          : 'It is no longer counted.'}{' '}
+          : 'It has stopped counting.'}{' '}
         Since <Time at={trial.since} />: {counted(trial.hits, 'request')} from{' '}
         {counted(trial.addresses, 'address', 'addresses')}.
       </p>
