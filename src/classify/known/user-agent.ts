@@ -227,13 +227,14 @@ function kindOf(text: string): ClaimKind {
  */
 function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' | null {
   if (tool === null && browser === null) return null
-  const own = text.replace(ANDROID_DEVICE, '')
+  const own = text.includes('android') ? text.replace(ANDROID_DEVICE, '') : text
   // An app adds its name to that of its web view.
   const isOfApp = MOBILE.test(text) || text.includes('electron/') || browser?.givesWay === 3
   if ((tool === null && !isOfApp ? BOT_WORD : BOT_NAME).test(own)) return 'bot'
   if (tool !== null) return null
   if (ADDRESS.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
-  if (COMPATIBLE.test(own)) return 'bot'
+  if (own.includes('compatible;') && COMPATIBLE.test(own)) return 'bot'
+  if (LIKE_GECKO.test(own)) return 'bot'
   if (isOfApp) return null
   if (DOMAIN.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
   return ROLE_WORD.test(own) ? 'bot' : null
@@ -293,8 +294,10 @@ const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
 /** What programs that look at pages call themselves. No browser has such a word. */
 const ROLE_WORD =
   /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
-/** `(compatible; Name …)` behind the system, where old browsers do not have it, and a name behind `like Gecko;`. */
-const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))|\(khtml, like gecko ?;/
+/** `(compatible; Name …)` behind the system, where old browsers do not have it. */
+const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))/
+/** Browsers end it here; bots add their name. */
+const LIKE_GECKO = /\(khtml, like gecko ?;/
 /** The version and the model of a device. Some phones are called M bot, or Spider. */
 const ANDROID_DEVICE =
   /android[^;)]{0,32};(?: ?(?:[a-z]{2}(?:[-_][a-z]{2})?|u|arm\w{0,8}|wv);){0,4}[^;)]{0,128}/
