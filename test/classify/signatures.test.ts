@@ -57,9 +57,9 @@ test('each entry has a way to be known', async () => {
 })
 
 test('each signature says where it comes from, and on what day', async () => {
-  for (const { id, signatures, verification } of all) {
+  for (const { id, signatures, verification, purposeSources } of all) {
     const ranges = verification.ranges === null ? [] : [verification.ranges]
-    for (const { source, date } of [...signatures, ...ranges]) {
+    for (const { source, date } of [...signatures, ...ranges, ...purposeSources]) {
       assert.equal(source, source.trim(), id)
       assert.ok(source.length >= 5, `${id}: ${source}`)
       assert.equal(new Date(date).toISOString().slice(0, 10), date, id)
@@ -150,6 +150,59 @@ test('browsers send their headers in an order that is known, and imitators are s
   }
 })
 
+test('the agents that are blocked or allowed most often have their published purpose', async () => {
+  const expected = {
+    training: ['gptbot', 'claudebot', 'ccbot', 'bytespider', 'meta-externalagent', 'google-extended'],
+    search: ['googlebot', 'bingbot', 'oai-searchbot', 'perplexitybot', 'claude-searchbot'],
+    assistant: ['chatgpt-user', 'claude-user', 'perplexity-user', 'duckassistbot', 'meta-externalfetcher'],
+    agent: ['chatgpt-agent', 'google-agent', 'claude-code', 'cursor', 'langchain-python'],
+    archive: ['ccbot', 'ia-archiver'],
+    monitor: ['pingdom', 'uptimerobot'],
+    preview: ['slackbot', 'facebookexternalhit'],
+    seo: ['ahrefsbot', 'dotbot'],
+    security: ['censys', 'shodan'],
+  }
+  const wrong = Object.entries(expected).flatMap(([purpose, ids]) =>
+    ids.filter((id) => !all.find((each) => each.id === id)?.purposes.some((each) => each === purpose)),
+  )
+  assert.deepEqual(wrong, [])
+  assert.ok(all.filter(({ purposes }) => purposes.length > 0).length >= 850)
+})
+
+test('an agent that trains a model and one that answers a person are told apart', async () => {
+  const both = all.filter(({ purposes }) => purposes.includes('training') && purposes.includes('assistant'))
+  assert.deepEqual(idsOf(both), [])
+})
+
+test('only a file with one purpose gives it to its agents without another source', async () => {
+  const ofFamily = /^family (\S+)$/
+  const purposeOf = {
+    'archives.yaml': 'archive',
+    'coding-agents.yaml': 'agent',
+    'monitors.yaml': 'monitor',
+    'orchestrators.yaml': 'agent',
+    'previews.yaml': 'preview',
+    'search-crawlers.yaml': 'search',
+    'security-scanners.yaml': 'security',
+    'seo-crawlers.yaml': 'seo',
+  }
+  const given = [...lists].flatMap(([name, list]) =>
+    list.flatMap(({ id, purposes, purposeSources }) =>
+      purposeSources.flatMap(({ source }, i) => {
+        const family = ofFamily.exec(source)?.[1]
+        return family === undefined ? [] : { id, name, family, purpose: purposes[i]! }
+      }),
+    ),
+  )
+  assert.ok(given.length >= 200, `${given.length}`)
+  assert.deepEqual(
+    given.filter(
+      ({ name, family, purpose }) => family !== name || purposeOf[name as keyof typeof purposeOf] !== purpose,
+    ),
+    [],
+  )
+})
+
 test('the families are those that README.md lists', async () => {
   const listed = [...readme.matchAll(/^\| `([a-z-]+\.yaml)` \|/gm)].map(([, name]) => name!)
   assert.deepEqual(listed.toSorted(), files.toSorted())
@@ -160,6 +213,7 @@ test('the example of README.md can be read', async () => {
   const [bot, browser] = parse(example, 'README.md')
   assert.equal(bot?.kind, 'agent')
   assert.equal(bot?.signatures.length, 5)
+  assert.deepEqual(bot?.purposes, ['search', 'training'])
   assert.deepEqual(bot?.verification.ranges?.prefixes, ['192.0.2.0/24', '2001:db8::/32'])
   assert.equal(browser?.givesWay, 1)
 })

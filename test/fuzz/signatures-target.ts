@@ -119,6 +119,10 @@ const ALL = [
     },
     ...{ description: 'd', aliases: ['x', 'y'], robots_token: 'all', gives_way: 1, imitates_browsers: true },
     family: true,
+    purpose: [
+      { is: 'search', ...PROVENANCE },
+      { is: 'agent', ...PROVENANCE },
+    ],
     verification: {
       ...{ ranges_url: 'https://a.test/r.json', reverse_dns: ['.a.test'], asns: [1, 2] },
       ...{ signature_agent: 'https://a.test', ranges: { prefixes: ['192.0.2.0/24'], ...PROVENANCE } },

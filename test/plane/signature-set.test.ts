@@ -161,13 +161,14 @@ test('of what a proxy is told, it knows as much as who reads the files', async (
 
 test('who names itself by another name, or as in robots.txt, is known to a proxy, too', async (t) => {
   const agent = { id: 'one', name: 'One', kind: 'agent', category: 'crawler', vendor: 'Vendor' }
-  const list = parseSoftwareList([{ ...agent, aliases: ['Other'], robots_token: 'Third-Bot' }])
+  const purpose = [{ is: 'search', source: 'one.test', date: '2026-11-21' }]
+  const list = parseSoftwareList([{ ...agent, aliases: ['Other'], robots_token: 'Third-Bot', purpose }])
   const set = await new Sets(temporaryFolder(t)).make(list, WEIGHTS)
   const told = await new KnowledgeReader().read(structuredClone(set))
   for (const name of ['One', 'Other', 'Third-Bot'])
     assert.equal(told.userAgents.claim(`${name}/1.0`).called?.id, 'one', name)
-  const [{ robotsToken, vendor } = assert.fail()] = told.list
-  assert.deepEqual([robotsToken, vendor], ['Third-Bot', 'Vendor'])
+  const [{ robotsToken, vendor, purposes } = assert.fail()] = told.list
+  assert.deepEqual([robotsToken, vendor, purposes], ['Third-Bot', 'Vendor', ['search']])
 })
 
 test('a proxy is told of published addresses, and new ones are another set', async (t) => {

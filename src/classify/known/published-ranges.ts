@@ -47,7 +47,7 @@ export function isPublic(address: Address): boolean {
   return address.family !== 0 && !NOT_PUBLIC.has(address)
 }
 
-function readDate(place: Place | undefined): string | null {
+export function readDate(place: Place | undefined): string | null {
   const date = place?.text('a day, like 2026-11-21') ?? null
   if (date === null || dayNumber(date) !== null) return date
   return place!.refuse(`is ${shown(date)}; expected a day, like 2026-11-21`)

@@ -11,6 +11,7 @@ export function softwareDocument(software: Software): Readonly<Record<string, un
     name: software.name,
     kind: software.kind,
     category: software.category,
+    purpose: software.purposes.map((is, i) => ({ is, ...software.purposeSources[i]! })),
     vendor: software.vendor,
     homepage: software.homepage,
     description: software.description,

@@ -1,6 +1,6 @@
 import type { Brand } from '../../shared/brand.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../../shared/problem.ts'
-import { type PublishedRanges, readPublishedRanges } from './published-ranges.ts'
+import { type PublishedRanges, readDate, readPublishedRanges } from './published-ranges.ts'
 import { readSignature, type Signature } from './signature.ts'
 
 export type SoftwareId = Brand<string, 'SoftwareId'>
@@ -12,6 +12,10 @@ export interface Software {
   readonly kind: SoftwareKind
   /** For agents; `null` for tools and browsers. */
   readonly category: Category | null
+  /** What an agent is for, as far as it is published; each once. */
+  readonly purposes: readonly Purpose[]
+  /** Where each of the purposes was published, in the same order. */
+  readonly purposeSources: readonly PurposeSource[]
   readonly vendor: string | null
   readonly homepage: string | null
   readonly description: string | null
@@ -39,7 +43,14 @@ export interface Software {
 
 export type SoftwareKind = (typeof SOFTWARE_KINDS)[number]
 export type Category = (typeof CATEGORIES)[number]
+export type Purpose = (typeof PURPOSES)[number]
 export type Engine = (typeof ENGINES)[number]
+
+export interface PurposeSource {
+  readonly source: string
+  /** The day, `YYYY-MM-DD`. */
+  readonly date: string
+}
 
 /** How the vendor lets others verify the agent. */
 export interface Verification {
@@ -119,6 +130,7 @@ function readSoftware(item: Place, ids: Set<string>): Software | null {
     name,
     kind,
     category,
+    ...readPurposes(members.get('purpose'), kind),
     vendor: text('vendor'),
     homepage: url(members.get('homepage')),
     description: text('description'),
@@ -145,6 +157,29 @@ function idOf(item: Place, ids: Set<string>): SoftwareId | null {
   if (ids.has(id)) return member.refuse(`${shown(id)} is already used`)
   ids.add(id)
   return id as SoftwareId
+}
+
+function readPurposes(
+  place: Place | undefined,
+  kind: SoftwareKind | null,
+): Pick<Software, 'purposes' | 'purposeSources'> {
+  const purposes: Purpose[] = []
+  const purposeSources: PurposeSource[] = []
+  if (place !== undefined && kind !== null && kind !== 'agent') place.refuse('is allowed only for agents')
+  for (const item of place?.items() ?? []) {
+    const members = item.members(['is', 'source', 'date'])
+    const word = members.get('is')?.choice(PURPOSES) ?? null
+    const source = members.get('source')?.text('where it was published, as text') ?? null
+    const date = readDate(members.get('date'))
+    if (!members.has('is') || !members.has('source') || !members.has('date'))
+      item.refuse('needs `is`, `source` and `date`')
+    else if (word !== null && purposes.includes(word)) members.get('is')!.refuse(`${word} is already given`)
+    else if (word !== null && source !== null && date !== null) {
+      purposes.push(word)
+      purposeSources.push({ source, date })
+    }
+  }
+  return { purposes: Object.freeze(purposes), purposeSources: Object.freeze(purposeSources) }
 }
 
 function readVerification(place: Place | undefined, kind: SoftwareKind | null): Verification {
@@ -194,6 +229,23 @@ export const CATEGORIES = [
   'mcp-client',
   'custom',
 ] as const
+/**
+ * What an agent does with what it fetches. `search`: an index that people search. `assistant`: an answer to a
+ * question of a person. `agent`: a task that it works on by itself. `training`: a model. `archive`: a copy to
+ * keep. `monitor`: a check of a site. `preview`: a picture or an extract of a link. `seo`: search marketing.
+ * `security`: a scan.
+ */
+export const PURPOSES = [
+  'search',
+  'assistant',
+  'agent',
+  'training',
+  'archive',
+  'monitor',
+  'preview',
+  'seo',
+  'security',
+] as const
 export const ENGINES = ['blink', 'gecko', 'webkit', 'other'] as const
 /** RFC 6793. */
 const ASN_MAX = 4_294_967_295
@@ -204,6 +256,7 @@ const MEMBERS = [
   'name',
   'kind',
   'category',
+  'purpose',
   'vendor',
   'homepage',
   'description',
