@@ -10,7 +10,7 @@ import { COUNTS_VARIABLE, closingLine, sumOf } from './closing-line.ts'
 const COUNTS_FILE = '.tap/counts.jsonl'
 
 async function run(files: readonly string[]): Promise<boolean> {
-  const env = { ...process.env, [COUNTS_VARIABLE]: COUNTS_FILE }
+  const env = { E2E_GATEHOUSE: 'dist/bin.js', ...process.env, [COUNTS_VARIABLE]: COUNTS_FILE }
   const child = spawn('tap', files, { env, stdio: 'inherit' })
   const [code] = await once(child, 'exit')
   return code === 0

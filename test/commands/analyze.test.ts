@@ -28,7 +28,7 @@ import {
 import { type Recording, record } from '../capture/recorded-tls.ts'
 import { clientHello, records, serverName } from '../vectors/hello-builder.ts'
 import { memoryIo } from './memory-io.ts'
-import { skipped } from '../e2e/programs.ts'
+import { GATEHOUSE, skipped } from '../e2e/programs.ts'
 
 const RECORDING = await record({ client: { servername: 'example.test', ALPNProtocols: ['h2', 'http/1.1'] } })
 const TALK = talkOf(RECORDING)
@@ -374,7 +374,7 @@ test('analyze: a large capture, in bounded memory, with a progress bar on a term
     const peak = `data:text/javascript,process.on('exit',()=>console.error(process.resourceUsage().maxRSS))`
     const { status, stdout, stderr } = spawnSync(
       'env',
-      [...NODE, '--import', peak, PROGRAM, 'analyze', file],
+      [...NODE, '--import', peak, GATEHOUSE, 'analyze', file],
       {
         encoding: 'utf8',
         maxBuffer: 64 * 1024 * 1024,
@@ -386,7 +386,7 @@ test('analyze: a large capture, in bounded memory, with a progress bar on a term
   })
 
   t.test('a progress bar', { skip: skipped('script') }, async () => {
-    const command = `env ${NODE.join(' ')} ${PROGRAM} analyze --json ${file} > /dev/null`
+    const command = `env ${NODE.join(' ')} ${GATEHOUSE} analyze --json ${file} > /dev/null`
     const { status, stdout } = spawnSync('script', ['-qec', command, '/dev/null'], { encoding: 'utf8' })
     assert.equal(status, 0, stdout)
     const drawn = stdout.split('\r').filter((each) => each.includes('%'))
@@ -420,7 +420,7 @@ interface Running {
 }
 
 function start(...argv: readonly string[]): Running {
-  const child = spawn('env', [...NODE, PROGRAM, ...argv])
+  const child = spawn('env', [...NODE, GATEHOUSE, ...argv])
   let out = ''
   let err = ''
   child.stdout.on('data', (bytes) => (out += bytes))
@@ -438,7 +438,7 @@ function start(...argv: readonly string[]): Running {
 }
 
 function bash(script: string, ...given: readonly string[]) {
-  const gatehouse = `gatehouse() { env ${NODE.join(' ')} ${PROGRAM} "$@"; }`
+  const gatehouse = `gatehouse() { env ${NODE.join(' ')} ${GATEHOUSE} "$@"; }`
   return spawnSync('bash', ['--norc', '-c', `${gatehouse}\n${script}`, 'bash', ...given], {
     encoding: 'utf8',
   })
@@ -487,6 +487,5 @@ function terminalColumns(text: string): number {
 }
 
 const WIDE = /[\u2e80-\ud7a3]|\p{Emoji_Presentation}/u
-const PROGRAM = 'src/bin.js'
 /** For `env`: tap gives every child a NODE_OPTIONS of its own, which among other things listens for signals. */
 const NODE = ['-u', 'NODE_OPTIONS', '-u', 'FORCE_COLOR', process.execPath]

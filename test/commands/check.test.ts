@@ -8,6 +8,7 @@ import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { parseConfig } from '../../src/config/config.ts'
+import { GATEHOUSE } from '../e2e/programs.ts'
 import { testCa, testLeaf, testRsa } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -394,7 +395,7 @@ test('started as a program', async (t) => {
     `PATH=${process.env['PATH']}`,
     `GATEHOUSE_CONFIG=${file}`,
     process.execPath,
-    'src/bin.js',
+    GATEHOUSE,
     'check',
   ]
   const good = spawnSync('env', argv, { encoding: 'utf8' })

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
+import { GATEHOUSE } from '../e2e/programs.ts'
 import { TestManagement } from '../manage/management.ts'
 
 test("the inspector's command line, over HTTP and over standard input", async (t) => {
@@ -14,7 +15,7 @@ test("the inspector's command line, over HTTP and over standard input", async (t
     '--header',
     `Authorization: Bearer ${manage.adminKey}`,
   ]
-  const relay = [process.execPath, resolve('src/bin.js'), 'mcp', '--url', manage.url]
+  const relay = [process.execPath, GATEHOUSE, 'mcp', '--url', manage.url]
   const stdio = [...relay, '-e', `GATEHOUSE_KEY=${manage.adminKey}`]
   const inspect = async (...argv: string[]) => {
     const { stdout } = await run(process.execPath, [INSPECTOR, '--cli', ...argv], {

@@ -10,7 +10,7 @@ import { COMMANDS } from '../../src/commands/commands.ts'
 import { sealedAs } from '../../src/manage/auth/people/make-user.ts'
 import { PasswordHasher } from '../../src/manage/auth/people/password-hash.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
-import { skipped, temporaryFolder } from '../e2e/programs.ts'
+import { GATEHOUSE, skipped, temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -189,8 +189,7 @@ test('on a real terminal a password is asked for twice and not shown', {
   skip: skipped('script'),
 }, async (t) => {
   const data = join(temporaryFolder(t), 'data')
-  const program = new URL('../../src/bin.js', import.meta.url).pathname
-  const command = `${process.execPath} ${program} users create a@b --access read --data ${data}`
+  const command = `${process.execPath} ${GATEHOUSE} users create a@b --access read --data ${data}`
   const child = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] })
   let shown = ''
   let typed = 0

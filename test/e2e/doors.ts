@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { runCli } from '../../src/commands/cli.ts'
@@ -9,6 +8,7 @@ import type { TestManagement } from '../manage/management.ts'
 import { a2aDoors } from '../manage/a2a-door.ts'
 import { connected, firstConnected } from '../manage/mcp-client.ts'
 import type { Owner } from '../store/databases.ts'
+import { GATEHOUSE } from './programs.ts'
 
 /** The result of a call through any interface. */
 export interface Outcome {
@@ -62,7 +62,7 @@ const mcpBefore: Open = async (t, manage, key) => {
 const mcpOverStdio: Open = async (t, manage, key) => {
   const client = new Client({ name: 'test', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
   t.teardown(() => client.close())
-  const args = [resolve('src/bin.js'), 'mcp', '--url', manage.url]
+  const args = [GATEHOUSE, 'mcp', '--url', manage.url]
   await client.connect(
     new StdioClientTransport({ command: process.execPath, args, env: { GATEHOUSE_KEY: key } }),
   )

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
 
-/** What starts Gatehouse: the sources or, where it has been built, what starts in half the time and is what users have. */
+/** What starts Gatehouse: the sources or, in `npm test`, what it has built before, which starts with a third of the work. */
 export const GATEHOUSE = resolve(process.env['E2E_GATEHOUSE'] ?? 'src/bin.js')
 
 /** Set by .ci/run, which installs all programs: a test whose program is missing then fails instead of being skipped. */

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
+import { GATEHOUSE } from '../e2e/programs.ts'
 
 /**
  * The vectors next to the project, which are not ours to publish, through the commands as an operator runs them.
@@ -137,7 +138,7 @@ function pick(from: Json, fields: readonly string[]): Json {
 
 /** What `npm run gatehouse -- …` runs. */
 async function jsonLines(argv: readonly string[], input = ''): Promise<Json[]> {
-  const child = spawn(process.execPath, ['src/bin.js', ...argv], {
+  const child = spawn(process.execPath, [GATEHOUSE, ...argv], {
     cwd: ROOT,
     stdio: ['pipe', 'pipe', 'inherit'],
   })
