@@ -24,8 +24,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: ['type shared/brand.ts', 'type node:*'],
   fingerprint: ['type shared/brand.ts', 'wire', 'node:crypto'],
   classify: ['shared/brand.ts', 'shared/fault.ts', 'shared/problem.ts', 'wire', 'fingerprint'],
+  'classify/campaign': [],
   'classify/known': [],
-  'classify/verdict': ['classify/known'],
+  'classify/verdict': ['classify/known', 'classify/campaign'],
   'classify/measure': ['classify/known', 'classify/verdict'],
   policy: [
     ...['shared/brand.ts', 'shared/fault.ts', 'shared/problem.ts', 'shared/did-you-mean.ts'],

@@ -2,6 +2,7 @@ import { readSighting } from '../../plane/sighting-document.ts'
 import { type Sighting, SIGHTING_TEXT_MAX } from '../../plane/sighting.ts'
 import { idPlace } from '../../store/catalogue/place-ranges.ts'
 import { Address } from '../../wire/address-ranges.ts'
+import { networkHashOf } from '../../wire/network-hash.ts'
 
 /**
  * Turns an untrusted value into a Sighting that can be counted and stored, or returns what is wrong with it.
@@ -45,19 +46,9 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
   }
 }
 
-/** A 32-bit, evenly spread hash of a client's network: for IPv6 the /64, the least that a client gets. */
-export function networkHash(address: string): number {
+export function networkHash(address: string, salt = 0): number {
   ADDRESS.read(address)
-  const { words, family } = ADDRESS
-  return family === 6 ? mixed(words[0]! ^ mixed(words[1]!)) : mixed(words[3]! ^ family)
-}
-
-/** The finalizer of MurmurHash3. */
-function mixed(value: number): number {
-  let hash = value
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-  return (hash ^ (hash >>> 16)) >>> 0
+  return networkHashOf(ADDRESS, salt)
 }
 
 /**

@@ -1,0 +1,63 @@
+import { CampaignFinder, LOOK_PAGES } from '../../src/classify/campaign/finder.ts'
+import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
+import { mixed } from '../../src/wire/network-hash.ts'
+
+/**
+ * `npm run bench:campaigns`: the cost of finding campaigns for each request, with the table of visitors full:
+ * `note` for each request, and its share of `look`, which compares the crowds. The figure is the best round.
+ */
+function main(): void {
+  const finder = new CampaignFinder({ salt: 1, newId: () => 'cmp_1' })
+  const seen = { network: 0, host: 7, program: 0, order: 0, kind: 0, target: 0, atMs: START_MS }
+  let count = 0
+  const request = () => {
+    const i = count++
+    const visitor = mixed(Math.floor(i / REQUESTS_OF_VISITOR) % VISITORS)
+    const nth = i % REQUESTS_OF_VISITOR
+    seen.network = visitor
+    seen.program = visitor % 9
+    seen.order = visitor % 9
+    seen.kind = nth === 0 ? REQUEST_KIND.page : nth % 8 === 0 ? REQUEST_KIND.followed : REQUEST_KIND.part
+    seen.target = mixed(i)
+    seen.atMs += 1
+    return seen
+  }
+  for (let i = 0; i < VISITORS * REQUESTS_OF_VISITOR; i++) finder.note(request())
+  const baseNs = best(() => {
+    let sum = 0
+    for (let i = 0; i < PER_ROUND; i++) sum += request().target & 1
+    if (sum === 0) throw new Error('nothing was done')
+  })
+  const noteNs = best(() => {
+    for (let i = 0; i < PER_ROUND; i++) finder.note(request())
+  })
+  const lookNs = best(() => void finder.look(seen.atMs), 1)
+  const ofLook = lookNs / (LOOK_PAGES * REQUESTS_OF_VISITOR)
+  const row = (name: string, ns: number) =>
+    process.stdout.write(`${name.padEnd(34)}${ns.toFixed(0).padStart(8)}\n`)
+  process.stdout.write(`${'ns'.padStart(42)}\n`)
+  row('note', noteNs - baseNs)
+  row(`look, of ${LOOK_PAGES * REQUESTS_OF_VISITOR} requests`, ofLook)
+  row('a request', noteNs - baseNs + ofLook)
+  process.stdout.write(
+    `\nlook: ${(lookNs / 1e6).toFixed(2)} ms; memory of the visitors: ${(finder.bytes / 1e6).toFixed(1)} MB\n`,
+  )
+}
+
+/** Nanoseconds for each of `per`. */
+function best(run: () => void, per = PER_ROUND): number {
+  let ns = Number.POSITIVE_INFINITY
+  for (let round = 0; round < ROUNDS; round++) {
+    const from = process.hrtime.bigint()
+    run()
+    ns = Math.min(ns, Number(process.hrtime.bigint() - from) / per)
+  }
+  return ns
+}
+
+const START_MS = 1_795_424_600_000
+const VISITORS = 60_000
+const REQUESTS_OF_VISITOR = 25
+const PER_ROUND = 10_000
+const ROUNDS = 200
+main()
