@@ -57,6 +57,7 @@ export class SightingSource {
       category: isAgent ? 'crawler' : null,
       software: agent ?? 'chrome',
       confidence: (random % 1000) / 1000,
+      nameConfidence: 0.5,
       verified: isAgent && random % 2 === 0 ? 'ip-range' : null,
       signer: null,
       signatureFault: null,

@@ -69,6 +69,7 @@ const facts: Facts = {
     agent: null,
     software: null,
     confidence: 0.9,
+    nameConfidence: 0,
     proof: null,
     conflicts: [],
     evidence: [],

@@ -205,6 +205,7 @@ function factsOf(sighting: Sighting): Facts {
       agent: agent === null ? null : { id: agent, name: agent, category: category ?? '' },
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       confidence: sighting.confidence,
+      nameConfidence: sighting.nameConfidence,
       proof: proofIn(sighting),
       conflicts: conflictsIn(kinds),
       evidence: kinds,

@@ -57,6 +57,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       category: column(rows, ({ category }) => category),
       software: column(rows, ({ software }) => software),
       confidence: column(rows, ({ confidence }) => confidence),
+      nameConfidence: column(rows, ({ nameConfidence }) => nameConfidence),
       verified: column(rows, ({ verified }) => verified),
       signer: column(rows, ({ signer }) => signer),
       key: column(rows, ({ key }) => key),
@@ -96,6 +97,7 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     category: at(common.category, row),
     software: at(common.software, row),
     confidence: at(common.confidence, row),
+    nameConfidence: at(common.nameConfidence, row),
     verified: at(common.verified, row),
     signer: at(common.signer, row),
     key: at(common.key, row),
@@ -161,6 +163,7 @@ function haveInCommon(one: Sighting, other: Sighting): boolean {
     one.category === other.category &&
     one.software === other.software &&
     one.confidence === other.confidence &&
+    one.nameConfidence === other.nameConfidence &&
     one.verified === other.verified &&
     one.signer === other.signer &&
     one.key === other.key &&

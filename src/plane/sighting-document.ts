@@ -56,6 +56,7 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 
 /** Defaults of members that were added later. */
 const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
+  nameConfidence: 0,
   limited: false,
   signer: null,
   key: null,
@@ -84,6 +85,7 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['category', textOrNull],
   ['software', textOrNull],
   ['confidence', number],
+  ['nameConfidence', number],
   ['verified', textOrNull],
   ['signer', textOrNull],
   ['key', textOrNull],

@@ -34,6 +34,8 @@ export interface Sighting {
   readonly category: string | null
   readonly software: string | null
   readonly confidence: number
+  /** How sure the name in `agent` or `software` is; 0 without a name, and from versions without this field. */
+  readonly nameConfidence: number
   /** How the identity was proven. */
   readonly verified: string | null
   /** The proven signer as a URL, and the thumbprint of its key; `null`: no proven signature. */

@@ -164,13 +164,9 @@ function readHeaders(place: Place | undefined): string[] | null {
 }
 
 function readVerdict(place: Place): Verdict {
-  const members = place.members(['kind', 'agent', 'software', 'confidence', 'verified', 'signer', 'evidence'])
+  const members = place.members(VERDICT_MEMBERS)
   const kind = members.get('kind')?.choice(['agent', 'automation', 'human', 'unknown'] as const)
   if (kind === undefined) place.refuse('needs `kind`')
-  const confidence = members.get('confidence')
-  const number = typeof confidence?.value === 'number' ? confidence.value : 1
-  if (confidence !== undefined && (confidence.value !== number || number < 0 || number > 1))
-    confidence.refuse(`is ${shown(confidence.value)}; expected a number from 0 to 1`)
   const evidence = (members.get('evidence')?.items() ?? []).map((item) => {
     const kind = item.isMapping ? item.entries().get('kind') : item
     return { kind: kind?.text('a kind of evidence') ?? '', detail: '', weight: 1 }
@@ -179,11 +175,19 @@ function readVerdict(place: Place): Verdict {
     kind: kind ?? 'unknown',
     agent: readNamed(members.get('agent'), 'category', CATEGORIES, 'custom'),
     software: readNamed(members.get('software'), 'kind', SOFTWARE_KINDS, 'tool'),
-    confidence: number,
+    confidence: readProbability(members.get('confidence')),
+    nameConfidence: readProbability(members.get('name_confidence')),
     proof: readProof(members.get('verified'), members.get('signer')),
     conflicts: conflictsIn(evidence),
     evidence,
   }
+}
+
+function readProbability(place: Place | undefined): number {
+  const number = typeof place?.value === 'number' ? place.value : 1
+  if (place !== undefined && (place.value !== number || number < 0 || number > 1))
+    place.refuse(`is ${shown(place.value)}; expected a number from 0 to 1`)
+  return number
 }
 
 /** Web Bot Auth requires a signer. */
@@ -222,6 +226,16 @@ function asBytes(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
+const VERDICT_MEMBERS = [
+  'kind',
+  'agent',
+  'software',
+  'confidence',
+  'name_confidence',
+  'verified',
+  'signer',
+  'evidence',
+]
 const MEMBERS = [
   'method',
   'host',

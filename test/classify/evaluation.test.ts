@@ -195,7 +195,7 @@ function judgement(
   return {
     row: { ...row(client, more.userAgents ?? []), label },
     verdict: {
-      ...{ kind, agent: null, confidence, proof: null, conflicts: [] },
+      ...{ kind, agent: null, confidence, nameConfidence: 0, proof: null, conflicts: [] },
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       evidence: evidence.map((each) => ({ kind: each, detail: '', weight: 0 })),
     },

@@ -46,10 +46,11 @@ test('a header can say so, too', async () => {
   assert.equal(judged({ headers: ['x-bot', '1'], address: OWN }).verified, 'ip-range')
 })
 
-test('a foreign address is reported, and does not change the verdict', async () => {
+test('a foreign address is reported, and changes only how sure the name is', async () => {
   const { evidence: without, ...unplaced } = judged({ userAgent: BOT })
   const { evidence: all, ...placed } = judged({ userAgent: BOT, address: ELSEWHERE })
-  assert.deepEqual(placed, { ...unplaced, conflicts: ['address-foreign'] })
+  assert.deepEqual(placed, { ...unplaced, nameConfidence: 0.05, conflicts: ['address-foreign'] })
+  assert.equal(unplaced.nameConfidence, 0.5)
   assert.equal(placed.verified, null)
   const foreign = evidence({ evidence: all }, 'address-foreign')
   assert.deepEqual(foreign, {

@@ -181,13 +181,13 @@ test('the verdict is made of the request where the file has none', async (t) => 
   const SAYS: readonly (readonly [request: string, ...lines: readonly RegExp[]])[] = [
     [
       '{"headers": {"User-Agent": "curl/8.5.0", "Accept": "*/*"}}',
-      /^verdict {2}automation, software curl, confidence 0\.\d+, not verified \(classified from the request\)$/m,
+      /^verdict {2}automation, software curl, confidence 0\.\d+, name confidence 0\.72, not verified \(classified from the request\)$/m,
       /^ {9}names-tool +\+\d+\.\d\d {2}the User-Agent names curl$/m,
       /^block, by rule "tools"$/m,
     ],
     [
       '{"headers": {"User-Agent": "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"}}',
-      /^verdict {2}agent, agent gptbot \(crawler\), confidence /m,
+      /^verdict {2}agent, agent gptbot \(crawler\), confidence 0\.\d+, name confidence 0\.5, not verified /m,
       /^pass, by rule "gptbot"$/m,
     ],
     [

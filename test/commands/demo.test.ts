@@ -37,9 +37,13 @@ test('the demo shows its clients, and leaves nothing behind', async (t) => {
 test('what the gate says is told in words', async () => {
   assert.equal(seenText(seenIn({})), 'not judged')
   const headers = { 'x-agent-verdict': 'agent', 'x-agent-name': 'GPTBot', 'x-agent-category': 'crawler' }
-  const more = { 'x-agent-confidence': '0.97', 'x-agent-conflict': 'foreign-address' }
+  const more = { 'x-agent-confidence': '0.97', 'x-agent-name-confidence': '0.05' }
   assert.equal(
-    seenText(seenIn({ ...headers, ...more })),
-    'agent GPTBot (crawler), 97 % sure, but foreign address',
+    seenText(seenIn({ ...headers, ...more, 'x-agent-conflict': 'foreign-address' })),
+    'agent, 97 % sure; name GPTBot (crawler), not proven, 5 % sure, but foreign address',
+  )
+  assert.equal(
+    seenText(seenIn({ ...headers, ...more, 'x-agent-verified': 'ip-range' })),
+    'agent GPTBot (crawler), 97 % sure, proven by ip-range',
   )
 })

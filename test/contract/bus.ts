@@ -166,6 +166,7 @@ export function sighting(number: number): Sighting {
     category: null,
     software: 'curl',
     confidence: 0.25,
+    nameConfidence: 0,
     verified: null,
     signer: null,
     signatureFault: null,

@@ -102,7 +102,7 @@ const REQUESTS: readonly Facts[] = [
     ...{ method: 'POST', host: null, path: '*', address: '2001:db8::1', rawHeaders: [], forged: [] },
     print: { connection: { ja4: null, stable: null, http2: null, noHello: 'not-tls' }, ja4h: null },
     verdict: {
-      ...{ kind: 'unknown', agent: null, software: null, proof: null, confidence: 0 },
+      ...{ kind: 'unknown', agent: null, software: null, proof: null, confidence: 0, nameConfidence: 0 },
       ...{ conflicts: [], evidence: [] },
     },
   },

@@ -32,7 +32,7 @@ for (const kind of KINDS) {
         sighting: {
           ...{ id: first.id, seen_at: new Date(first.seenAtMs).toISOString(), proxy: 'one' },
           ...{ method: 'GET', host: 'app.example.test', path: '/', address: '192.0.2.1' },
-          ...{ user_agent: 'GPTBot/1.2', verdict: 'agent', confidence: 0.9 },
+          ...{ user_agent: 'GPTBot/1.2', verdict: 'agent', confidence: 0.9, name_confidence: 0.5 },
           ...{ rule: 'otherwise', action: 'tag', dry_run: null },
         },
       },
@@ -60,6 +60,7 @@ for (const kind of KINDS) {
           ...{ is_agent: false, confidence: 0, agent_name: null, agent_category: null },
           fingerprints: { ja4: JA4, ja4s: '', ja4h: '' },
           ...{
+            name_confidence: 0,
             agent_id: null,
             verified: null,
             proof: null,
@@ -279,7 +280,8 @@ for (const kind of KINDS) {
         detection: {
           ...{ is_agent: true, confidence: 0, agent_name: 'GPTBot', agent_category: 'crawler' },
           fingerprints: { ja4: '', ja4s: '', ja4h: '' },
-          ...{ agent_id: 'gptbot', verified: null, proof: null, conflicts: [], verdict: 'agent' },
+          ...{ name_confidence: 0, agent_id: 'gptbot', verified: null, proof: null },
+          ...{ conflicts: [], verdict: 'agent' },
           software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
           ...{ evidence: [], request_id: '' },
         },
@@ -340,6 +342,8 @@ function isoOf(number: number): string {
 }
 
 const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
-const GPTBOT = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.9 } as const
+const GPTBOT = {
+  ...{ verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.9, nameConfidence: 0.5 },
+} as const
 const SOFTWARE = { id: 'gptbot', name: 'GPTBot', kind: 'agent', category: 'crawler' }
 const THRICE = ['blocked 1', 'blocked 1', 'blocked 1']

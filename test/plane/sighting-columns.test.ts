@@ -29,6 +29,7 @@ test('whatever they have in common', async () => {
     userAgent: fc.oneof(few, text),
     ja4h: few,
     confidence: fc.double({ min: 0, max: 1, noNaN: true }),
+    nameConfidence: fc.constantFrom(0, 0.5, 0.999),
     evidence: fc.array(name, { maxLength: 3 }),
     forged: fc.array(name, { maxLength: 2 }),
     dryRun: fc.boolean(),

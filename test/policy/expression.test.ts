@@ -31,6 +31,7 @@ const FACTS: Facts = {
   },
   verdict: {
     ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
+    nameConfidence: 0.5,
     ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, proof: PROOF, conflicts: [] },
     evidence: [{ kind: 'declares-bot', detail: 'GPTBot', weight: 1 }],
   },

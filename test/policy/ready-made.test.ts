@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import type { Verdict } from '../../src/classify/verdict/verdict.ts'
+import { UNKNOWN, type Verdict } from '../../src/classify/verdict/verdict.ts'
 import { parsePolicyText } from '../../src/config/source.ts'
 import { isRestricting } from '../../src/policy/action.ts'
 import { decide } from '../../src/policy/decide.ts'
@@ -182,8 +182,8 @@ function client(
     rawHeaders: ['Host', 'shop.example.test', 'User-Agent', userAgent, 'Accept', '*/*'],
     print: { connection: { ja4: null, stable: null, http2: null, noHello: null }, ja4h: null },
     verdict: {
-      ...{ kind: 'unknown', agent: null, software: null, confidence: 0, proof: null, conflicts: [] },
-      ...{ ...held, evidence },
+      ...{ ...UNKNOWN, ...held },
+      evidence,
     },
     forged: [],
   }

@@ -27,6 +27,7 @@ export const FACTS: Facts = {
   },
   verdict: {
     ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
+    nameConfidence: 0.5,
     software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
     proof: null,
     conflicts: [],

@@ -325,6 +325,7 @@ test('known facts become headers, unknown ones do not', async () => {
     agent,
     software: null,
     confidence: 0.987,
+    nameConfidence: 0.999,
     proof: { method: 'ip-range', agent: 'x', key: null },
     conflicts: [],
     evidence: [],
@@ -335,7 +336,7 @@ test('known facts become headers, unknown ones do not', async () => {
     all
       .join('|')
       .includes(
-        'X-JA4H-Fingerprint|h|X-Agent-Verdict|agent|X-Agent-Name|GPTBot|X-Agent-Category|crawler|X-Agent-Confidence|0.99|X-Agent-Verified|ip-range|X-Agent-Action',
+        'X-JA4H-Fingerprint|h|X-Agent-Verdict|agent|X-Agent-Name|GPTBot|X-Agent-Category|crawler|X-Agent-Name-Confidence|1.00|X-Agent-Confidence|0.99|X-Agent-Verified|ip-range|X-Agent-Action',
       ),
   )
 

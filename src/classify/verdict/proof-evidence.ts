@@ -1,4 +1,5 @@
 import { SPOOFED } from '../known/evidence.ts'
+import { provenNameConfidence } from './name-confidence.ts'
 import type { Evidence, Verdict } from './verdict.ts'
 
 /**
@@ -29,12 +30,14 @@ export function proofSaying(kind: ProofEvidence, detail: string): Evidence {
 
 /** The same verdict with the evidence of proofs before the rest of its own evidence. */
 export function toldWith(
-  verdict: Verdict,
+  verdict: Omit<Verdict, 'conflicts' | 'evidence'>,
   evidence: readonly Evidence[],
   left: readonly Evidence[],
 ): Verdict {
   const all = [...evidence, ...left]
-  return Object.freeze({ ...verdict, conflicts: conflictsIn(all), evidence: all })
+  const conflicts = conflictsIn(all)
+  const nameConfidence = provenNameConfidence(verdict, conflicts)
+  return Object.freeze({ ...verdict, nameConfidence, conflicts, evidence: all })
 }
 
 /** Reconstructs proof evidence from stored kinds, with general texts. */
@@ -75,11 +78,6 @@ const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
   'network-foreign': 'its address is not in a network of that agent',
 }
 
-/**
- * A proven identity is certain, except for stolen keys and addresses that have a new owner. One in a thousand
- * is an estimate, and higher than unproven evidence ever reaches.
- */
-export const PROVEN_CONFIDENCE = 0.999
 /** The natural logarithm of the odds of PROVEN_CONFIDENCE. */
 const PROVEN_WEIGHT = 6.91
 const PROVING: ReadonlySet<ProofEvidence> = new Set<ProofEvidence>(['signature-proven', 'host-proven'])

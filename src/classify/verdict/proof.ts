@@ -64,4 +64,10 @@ export type ProofMethod = (typeof PROOF_METHODS)[number]
 /** Strongest first: a key belongs to its owner alone, an address may have another owner tomorrow. */
 export const PROOF_METHODS = ['web-bot-auth', 'ip-range', 'reverse-dns'] as const
 
+/**
+ * A proven identity is certain, except for stolen keys and addresses that have a new owner. One in a thousand
+ * is an estimate, and higher than unproven evidence ever reaches.
+ */
+export const PROVEN_CONFIDENCE = 0.999
+
 export const NO_PROOFS: Proofs = { signature: null, places: null }

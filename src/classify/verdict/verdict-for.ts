@@ -4,10 +4,11 @@ import type { Software } from '../known/software.ts'
 import type { Claim } from '../known/user-agent.ts'
 import { addUp, CLASSES, calibrated, type Class, toProbabilities } from '../known/weights.ts'
 import { detailOf } from './evidence-detail.ts'
+import { nameConfidence } from './name-confidence.ts'
 import { nameOf } from './naming.ts'
 import { isContradicted } from './observe.ts'
 import type { Proof } from './proof.ts'
-import { conflictsIn } from './proof-evidence.ts'
+import { toldWith } from './proof-evidence.ts'
 import type { Reading } from './reading.ts'
 import type { Scratch } from './scratch.ts'
 import type { Shown } from './shown.ts'
@@ -57,15 +58,15 @@ function judge(knowledge: Knowledge, shown: Shown, before: Software | null, scra
   const named = nameOf(kind, shown, before, scratch)
   const software = kind === 'agent' && named?.kind === 'browser' ? null : named
   const isInRanges = kind === 'agent' && isProven(shown, software, marks)
-  return Object.freeze({
+  const verdict = {
     kind,
     agent: kind === 'agent' && software?.kind === 'agent' ? agentFor(software) : null,
     software: software === null ? null : { id: software.id, name: software.name, kind: software.kind },
     confidence: confidenceOf(knowledge, kind, sums[held]!),
+    nameConfidence: nameConfidence(software, shown, before, scratch),
     proof: isInRanges ? provenByRanges(software!) : null,
-    conflicts: conflictsIn(evidence),
-    evidence,
-  })
+  }
+  return toldWith(verdict, evidence, [])
 }
 
 /** The classes that evidence is weighed for. */

@@ -17,8 +17,10 @@ export interface Verdict {
     readonly name: string
     readonly kind: 'agent' | 'tool' | 'browser'
   } | null
-  /** From 0 to 1. */
+  /** How sure the kind is, from 0 to 1. */
   readonly confidence: number
+  /** How sure it is that the client is `agent` or `software`, from 0 to 1; 0 without a name. */
+  readonly nameConfidence: number
   /**
    * How the identity was proven, and which identity; it need not be a listed agent. `null` if it is not
    * proven.
@@ -35,6 +37,7 @@ export const UNKNOWN: Verdict = {
   agent: null,
   software: null,
   confidence: 0,
+  nameConfidence: 0,
   proof: null,
   conflicts: [],
   evidence: [],

@@ -115,12 +115,13 @@ function unknownSignerOf({ unknownSignerWaitMs: waitMs }: Policy): UnknownSigner
   return { action: { wait_ms: waitMs }, text: `${unknown} waits up to ${waitMs} ms for it` }
 }
 
-function verdictText({ kind, agent, software, confidence, proof }: Verdict): string {
+function verdictText({ kind, agent, software, confidence, nameConfidence, proof }: Verdict): string {
   const parts = [
     kind,
     ...(agent === null ? [] : [`agent ${agent.id} (${agent.category})`]),
     ...(software === null || software.id === agent?.id ? [] : [`software ${software.id}`]),
     `confidence ${confidence}`,
+    ...(software === null ? [] : [`name confidence ${nameConfidence}`]),
     proof === null ? 'not verified' : proofText(proof),
   ]
   return parts.join(', ')

@@ -7,6 +7,7 @@ export interface SeenByGate {
   readonly name: string | null
   readonly category: string | null
   readonly confidence: string | null
+  readonly nameConfidence: string | null
   /** How the identity was proven. */
   readonly verified: string | null
   /** Contradictory evidence. */
@@ -25,18 +26,30 @@ export function seenIn(headers: IncomingHttpHeaders): SeenByGate {
     name: told('x-agent-name') ?? told('x-agent-identity'),
     category: told('x-agent-category'),
     confidence: told('x-agent-confidence'),
+    nameConfidence: told('x-agent-name-confidence'),
     verified: told('x-agent-verified'),
     conflict: told('x-agent-conflict'),
     ja4: told('x-ja4-fingerprint'),
   }
 }
 
-/** `agent GPTBot (crawler), 97 % sure, proven by web-bot-auth`. */
-export function seenText({ verdict, name, category, confidence, verified, conflict }: SeenByGate): string {
-  return [
-    [verdict, name, category === null ? null : `(${category})`].filter((part) => part !== null).join(' '),
-    ...(confidence === null ? [] : [`${Math.round(Number(confidence) * 100)} % sure`]),
-    ...(verified === null ? [] : [`proven by ${verified}`]),
-    ...(conflict === null ? [] : [`but ${conflict.replaceAll('-', ' ')}`]),
-  ].join(', ')
+/**
+ * `agent GPTBot (crawler), 100 % sure, proven by ip-range`. Without a proof, the name is a claim of its own:
+ * `agent, 97 % sure; name GPTBot (crawler), not proven, 50 % sure`.
+ */
+export function seenText(seen: SeenByGate): string {
+  const { verdict, name, category, confidence, nameConfidence, verified, conflict } = seen
+  const named = name === null || category === null ? name : `${name} (${category})`
+  const contradicted = conflict === null ? [] : [`but ${conflict.replaceAll('-', ' ')}`]
+  if (named === null || verified !== null) {
+    const proven = verified === null ? [] : [`proven by ${verified}`]
+    const who = named === null ? verdict : `${verdict} ${named}`
+    return [who, ...sureText(confidence), ...proven, ...contradicted].join(', ')
+  }
+  const claim = [`name ${named}`, 'not proven', ...sureText(nameConfidence), ...contradicted]
+  return `${[verdict, ...sureText(confidence)].join(', ')}; ${claim.join(', ')}`
+}
+
+function sureText(confidence: string | null): readonly string[] {
+  return confidence === null ? [] : [`${Math.round(Number(confidence) * 100)} % sure`]
 }

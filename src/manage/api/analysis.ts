@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { COMPARED_TYPES, typeOf } from '../judging/comparison.ts'
-import { detectionAnswer, evidence } from './detect.ts'
+import { detectionAnswer, evidence, nameConfidence } from './detect.ts'
 
 // Schemas for those tools and tasks that have no API path of their own.
 
@@ -84,7 +84,12 @@ export const explanationAnswer = z
     evidence: z.array(
       evidence.extend({
         without: z
-          .strictObject({ verdict, confidence: z.number(), agent_name: z.string().nullable() })
+          .strictObject({
+            verdict,
+            confidence: z.number(),
+            agent_name: z.string().nullable(),
+            name_confidence: nameConfidence,
+          })
           .meta({ description: 'The verdict without this piece of evidence.' }),
         decides: z.boolean().meta({ description: 'Whether the verdict would differ without it.' }),
       }),

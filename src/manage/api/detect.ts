@@ -142,6 +142,11 @@ export const evidence = z
   })
   .meta({ id: 'Evidence' })
 
+export const nameConfidence = z.number().min(0).max(1).meta({
+  description:
+    'The probability that the client is the named program (`software`, for an agent also `agent_name`). Near 1 if its identity is proven; a mere claim is far lower. 0 without a name.',
+})
+
 export const detectionAnswer = {
   is_agent: z.boolean(),
   confidence: z.number().min(0).max(1).meta({
@@ -153,6 +158,7 @@ export const detectionAnswer = {
   fingerprints: z
     .strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string() })
     .meta({ description: 'Empty if unknown.' }),
+  name_confidence: nameConfidence,
   agent_id: z.string().nullable().meta({ description: 'For `/agents/{agent_id}`.' }),
   verified: z.string().nullable().meta({
     description:

@@ -8,7 +8,7 @@ import { rulesOf } from '../../policy/explanation-text.ts'
 import type { Outcome } from '../../policy/action.ts'
 import { describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
 import { knowledgeOf } from '../judging/detection.ts'
-import { evidence, proof, software } from './detect.ts'
+import { evidence, nameConfidence, proof, software } from './detect.ts'
 import { given, is, rules, when } from './member-rules.ts'
 import { operation } from './operation.ts'
 import { checked, checkPolicy, compiledInForce, namesIn, policyDocument } from './policy.ts'
@@ -65,6 +65,7 @@ const writtenRequest = z.unknown().meta({
             anyOf: [{ type: 'string' }, named('kind', SOFTWARE_KINDS)],
           },
           confidence: { type: 'number', minimum: 0, maximum: 1 },
+          name_confidence: { type: 'number', minimum: 0, maximum: 1 },
           verified: { enum: [...PROOF_METHODS] },
           signer: { type: 'string', description: 'The URL of the signer, with `web-bot-auth`.' },
           evidence: { type: 'array', items: { type: 'string' } },
@@ -93,6 +94,7 @@ const policyExplanation = z
       agent: z.strictObject({ id: z.string(), name: z.string(), category: z.string() }).nullable(),
       software: software.nullable(),
       confidence: z.number(),
+      name_confidence: nameConfidence,
       verified: z.enum(PROOF_METHODS).nullable(),
       proof: proof.nullable(),
       conflicts: z.array(z.string()),
@@ -172,7 +174,7 @@ export const explainPolicy = operation({
 })
 
 function verdictOf(
-  { kind, agent, software, confidence, proof, conflicts, evidence }: Verdict,
+  { kind, agent, software, confidence, nameConfidence, proof, conflicts, evidence }: Verdict,
   given: boolean,
 ) {
   return {
@@ -181,6 +183,7 @@ function verdictOf(
     agent,
     software,
     confidence,
+    name_confidence: nameConfidence,
     proof,
     verified: proof?.method ?? null,
     conflicts: [...conflicts],

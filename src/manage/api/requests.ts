@@ -9,6 +9,7 @@ import type { ApiContext } from './context.ts'
 import { shownTo, type Sight, sightOf } from '../intake/personal-data.ts'
 import { shownPath } from '../intake/shown-path.ts'
 import { fingerprintsOf, outlineOf } from '../judging/sighting-account.ts'
+import { nameConfidence } from './detect.ts'
 import { softwareIdOf } from './software-id.ts'
 import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionIn } from '../http/cursor.ts'
 import { invalid } from '../http/refusal.ts'
@@ -41,6 +42,7 @@ const request = z
     }),
     verdict: z.enum(VERDICTS),
     confidence: z.number(),
+    name_confidence: nameConfidence,
     agent_id: z.string().nullable(),
     agent_category: z.string().nullable(),
     software_id: z.string().nullable(),

@@ -88,7 +88,7 @@ function executeTool(tools: Tools<ApiContext>): ApiOperation {
       body: { tool: 'detect_agent', arguments: { user_agent: 'GPTBot/1.2' } },
       answer: {
         tool: 'detect_agent',
-        result: { is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', agent_category: 'crawler' },
+        result: { is_agent: true, confidence: 0.9971, agent_name: 'GPTBot', name_confidence: 0.5 },
         is_error: false,
         duration_ms: 0.21,
       },

@@ -15,6 +15,7 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
   if (idPlace(id) === null) return 'id is not what a proxy makes'
   if (agent !== null && !AGENT_ID.test(agent)) return 'agent is not what it should be'
   if (sighting.confidence > 1) return 'confidence is not what it should be'
+  if (sighting.nameConfidence > 1) return 'nameConfidence is not what it should be'
   return {
     ...sighting,
     // A sender whose clock is ahead must not count requests in future days.

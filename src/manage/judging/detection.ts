@@ -35,6 +35,7 @@ export interface Detection {
   readonly agent_name: string | null
   readonly agent_category: Category | null
   readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string }
+  readonly name_confidence: number
   readonly agent_id: string | null
   readonly verified: string | null
   readonly proof: Proof | null
@@ -71,6 +72,7 @@ export function detectionOf(
       ja4s: print.connection.ja4s ?? '',
       ja4h: print.ja4h ?? '',
     },
+    name_confidence: verdict.nameConfidence,
     agent_id: agent?.id ?? null,
     verified: proof?.method ?? null,
     proof,

@@ -35,6 +35,7 @@ interface Changed {
   readonly verdict: Detection['verdict']
   readonly confidence: number
   readonly agent_name: string | null
+  readonly name_confidence: number
 }
 
 /** A detection with the effect of each piece of evidence. Throws a Refusal until signatures are loaded. */
@@ -70,7 +71,12 @@ function withoutEvidence(
   untold.addAll(described.untold)
   if (EVIDENCE_KINDS.includes(kind as EvidenceKind)) untold.add(kind as EvidenceKind)
   const { verdict, probabilities } = judge({ ...described, untold })
-  return { verdict: verdict.kind, confidence: probabilities.agent, agent_name: verdict.agent?.name ?? null }
+  return {
+    verdict: verdict.kind,
+    confidence: probabilities.agent,
+    agent_name: verdict.agent?.name ?? null,
+    name_confidence: verdict.nameConfidence,
+  }
 }
 
 function ownersOf(knowledge: Knowledge, { print }: DescribedRequest): ComparedFingerprint[] {

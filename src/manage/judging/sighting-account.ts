@@ -35,6 +35,7 @@ export function detectionIn(
     agent_name: agent === null ? null : nameOf(agent, names),
     agent_category: sighting.category as Category | null,
     fingerprints: { ja4: sighting.ja4 ?? '', ja4s: sighting.ja4s ?? '', ja4h: sighting.ja4h ?? '' },
+    name_confidence: sighting.nameConfidence,
     agent_id: agent,
     verified,
     proof: proofIn(sighting),
@@ -48,7 +49,7 @@ export function detectionIn(
 
 /** A request and the action taken, as a Sighting records them. Without cookies, credentials or query. */
 export function outlineOf(sighting: Sighting) {
-  const { id, proxy, verdict, confidence, rule, action, done } = sighting
+  const { id, proxy, verdict, confidence, nameConfidence, rule, action, done } = sighting
   return {
     id,
     seen_at: timeOf(sighting.seenAtMs),
@@ -57,6 +58,7 @@ export function outlineOf(sighting: Sighting) {
     user_agent: sighting.userAgent,
     verdict,
     confidence,
+    name_confidence: nameConfidence,
     rule,
     action: done,
     dry_run: sighting.dryRun ? action : null,

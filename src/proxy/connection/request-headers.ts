@@ -191,6 +191,7 @@ export function pushTags(headers: string[], print: Print, verdict: Verdict, acti
   headers.push('X-Agent-Verdict', verdict.kind)
   if (verdict.agent !== null) {
     headers.push('X-Agent-Name', verdict.agent.name, 'X-Agent-Category', verdict.agent.category)
+    headers.push('X-Agent-Name-Confidence', verdict.nameConfidence.toFixed(2))
   }
   headers.push('X-Agent-Confidence', verdict.confidence.toFixed(2))
   if (verdict.proof !== null) pushProof(headers, verdict.proof)

@@ -210,6 +210,7 @@ export function jsonLine(entry: AccessEntry): string {
     verdict: verdict.kind,
     confidence: verdict.confidence,
     agent: verdict.agent?.id ?? null,
+    name_confidence: verdict.nameConfidence,
     category: verdict.agent?.category ?? null,
     verified: verdict.proof?.method ?? null,
     ja4: print.connection.ja4,

@@ -150,6 +150,7 @@ function sighting(
     category: verdict.agent?.category ?? null,
     software: verdict.software?.id ?? null,
     confidence: verdict.confidence,
+    nameConfidence: verdict.nameConfidence,
     verified: verdict.proof?.method ?? null,
     signer: verdict.proof?.method === 'web-bot-auth' ? verdict.proof.agent : null,
     key: verdict.proof?.key ?? null,

@@ -150,7 +150,12 @@ function ofDecision({ id, verdict, decision, print }: TracedDecision): readonly 
     ...(agent === null
       ? []
       : [text('gatehouse.agent', agent.id), text('gatehouse.category', agent.category)]),
-    ...(software === null ? [] : [text('gatehouse.software', software.id)]),
+    ...(software === null
+      ? []
+      : [
+          text('gatehouse.software', software.id),
+          { key: 'gatehouse.name_confidence', value: { doubleValue: verdict.nameConfidence } },
+        ]),
     ...(proof === null ? [] : [text('gatehouse.verified', proof.method)]),
     ...(conflicts.length === 0 ? [] : [texts('gatehouse.conflicts', conflicts)]),
     texts(

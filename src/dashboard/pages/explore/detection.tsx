@@ -26,8 +26,8 @@ export function Detection({ asked }: { readonly asked: DetectionRequest }) {
 }
 
 function Verdict({ result }: { readonly result: DetectionResult }) {
-  const { verdict, confidence, software, agent_category, conflicts, evidence, fingerprints, verified } =
-    result
+  const { verdict, confidence, name_confidence, software, agent_category, verified } = result
+  const { conflicts, evidence, fingerprints } = result
   return (
     <section class="card" aria-labelledby="verdict">
       <h2 id="verdict">
@@ -43,6 +43,7 @@ function Verdict({ result }: { readonly result: DetectionResult }) {
               <a href={`/dashboard/agents/${encodeURIComponent(software.id)}`}>{software.name}</a>
             ),
           ],
+          ['Name confidence', software === null ? null : percent(name_confidence)],
           ['Category', agent_category === null ? null : categoryOf(agent_category)],
           ['Agent likelihood', percent(confidence)],
           ['Verified by', verified],

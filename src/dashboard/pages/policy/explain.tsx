@@ -142,6 +142,10 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
           ['Software', verdict.software?.name ?? verdict.agent?.name ?? null],
           ['Category', verdict.agent?.category ?? null],
           ['Confidence', verdict.given ? null : percent(verdict.confidence)],
+          [
+            'Name confidence',
+            verdict.given || verdict.software === null ? null : percent(verdict.name_confidence),
+          ],
           ['Verified by', verdict.verified],
         ]}
       />

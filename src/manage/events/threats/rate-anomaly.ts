@@ -146,6 +146,7 @@ function ofAgent(agent: string, category: Category | null, names: SoftwareNames)
     agent_name: name,
     agent_category: category,
     fingerprints: { ja4: '', ja4s: '', ja4h: '' },
+    name_confidence: 0,
     agent_id: agent,
     verified: null,
     proof: null,
