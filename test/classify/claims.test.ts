@@ -75,12 +75,69 @@ test('a bot is a bot, whatever browser it embeds', async () => {
     `${FIREFOX} FooBot/1.0`,
     'python-requests/2.32 FooBot/1.0',
     'Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Foobot)',
+    `Mozilla/5.0 (Linux; Android 15; Pixel 9) ${CHROME} Mobile Safari/537.36 Foo-Optimizer-Agent`,
+    `Mozilla/5.0 (Linux; Android 15; Pixel 9) ${CHROME} Mobile Safari/537.36 FooSynthetics/3`,
+    `${WINDOWS} FooClassifier/1.0`,
   ]) {
     const { kind, software, engine } = userAgents.claim(text)
     assert.equal(kind, 'bot', text)
     assert.notEqual(software?.kind, 'browser', text)
     assert.equal(engine, null)
   }
+})
+
+test('a crawler is known by the form in which it introduces itself', async () => {
+  for (const text of [
+    'Mozilla/5.0 (compatible; Foo/1.0; +https://foo.example/about)',
+    'Mozilla/5.0 (compatible; FooImages/3.0; http://foo.example/bots)',
+    'Foo/1.0 (compatible; Foo; +http://foo.example)',
+    'Foo/1.0 (one of the bots of Foo)',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'bot', text)
+})
+
+test('a program that updates a system, and a header that names itself, are not bots', async () => {
+  for (const text of [
+    'Windows-Update-Agent/10.0.10011.16384 Client-Protocol/2.32',
+    'Foo Self-Update Agent',
+    'Nokia 6300-USER AGENT',
+    'MB200 Build/1 User Agent:MB200',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'unknown-product', text)
+})
+
+test('an app that talks to its own server is neither a browser nor an agent', async () => {
+  for (const text of [
+    'WhatsApp/2.18.79 Android/5.1 Device/Meizu-MX5',
+    'WhatsApp/2.6.4 iPhone_OS/4.3.3 Device/iPhone_4',
+    'Snapchat/12.52.0.46 (iPhone14,7; iOS 17.0.1; gzip)',
+    'Instagram 5.0.2 Android (15/4.0.4; 240dpi; 480x800; Acme; A1; A1; qcom; es_ES)',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'unknown-product', text)
+  for (const preview of ['WhatsApp/2.23.20.0 A', 'WhatsApp/2.19.92 i', 'Viber'])
+    assert.equal(userAgents.claim(preview).kind, 'agent', preview)
+  for (const app of [`${ANDROID} Viber/11.9.5.8`, `${ANDROID} Snapchat/12.79.0.32`])
+    assert.equal(userAgents.claim(app).kind, 'browser', app)
+})
+
+test('a desktop browser sends nothing before its User-Agent, and no code in it', async () => {
+  for (const text of [
+    `FooEU/1.0 ${WINDOWS}`,
+    `Google Chrome - ${WINDOWS}`,
+    `Anonymous, ${FIREFOX}`,
+    `foohttp5.0 (Windows NT 10.0; Win64; x64) ${CHROME} Safari/537.36`,
+    'Google Chrome/120.0.6099.72 Windows',
+    `<style>${WINDOWS}`,
+    `${WINDOWS}'+(select load_file('x'))+'`,
+    `${FIREFOX} \${jndi:ldap://x}`,
+  ])
+    assert.notEqual(userAgents.claim(text).kind, 'browser', text)
+  for (const text of [
+    'BrightSign/9.0.109 (LS445) Mozilla/5.0 (X11; Linux aarch64) AppleWebKit/537.36 (KHTML, like Gecko) QtWebEngine/5.15.2 Chrome/87.0.4280.144 Safari/537.36',
+    'SonyEricssonU1i/R1CA; Mozilla/5.0 (SymbianOS/9.4; U; Series60/5.0 Profile/MIDP-2.1 Configuration/CLDC-1.1) AppleWebKit/525 (KHTML, like Gecko) Version/3.0 Safari/525',
+    `Acme Jobs/24.4.0 ${ANDROID}`,
+  ])
+    assert.equal(userAgents.claim(text).kind, 'browser', text)
 })
 
 test('a User-Agent with an address is not that of a person', async () => {

@@ -179,9 +179,9 @@ test('agents come before tools, and tools before browsers', async () => {
     { id: 'gptbot', kind: 'agent', words: ['GPTBot'] },
   )
   for (const [text, id, kind] of [
-    ['Chrome/156', 'chrome', 'browser'],
-    ['Chrome/156 curl/8', 'curl', 'tool'],
-    ['Chrome/156 curl/8 GPTBot/1.2', 'gptbot', 'agent'],
+    ['Mozilla/5.0 Chrome/156', 'chrome', 'browser'],
+    ['Mozilla/5.0 Chrome/156 curl/8', 'curl', 'tool'],
+    ['Mozilla/5.0 Chrome/156 curl/8 GPTBot/1.2', 'gptbot', 'agent'],
   ] as const) {
     const claim = index.claim(text)
     assert.equal(claim.software?.id, id, text)
@@ -226,7 +226,7 @@ test('a browser’s version is its engine’s', async () => {
     [CHROME, 'blink', 156],
     [`${CHROME.replace('156', '9')} OPR/120.0`, 'blink', 9],
     [CHROME.replace('156', '99999'), 'blink', 9999],
-    ['Edg/156.0', 'blink', 0],
+    ['Mozilla/5.0 Edg/156.0', 'blink', 0],
     [FIREFOX, 'gecko', 153],
     [SAFARI, 'webkit', 26],
     ['Mozilla/5.0 Dillo/3.0.5', 'other', 0],
@@ -330,8 +330,8 @@ test('a long text is read each time, to an end, and found in its beginning only'
   const long = `${CHROME} ${'x'.repeat(512)}`
   assert.equal(nameIn(index, long), 'chrome')
   assert.notEqual(index.claim(long), index.claim(long))
-  assert.equal(nameIn(index, `${' '.repeat(1000)} Chrome/1`), 'chrome')
-  assert.equal(nameIn(index, `${' '.repeat(1024)}Chrome/1`), null)
+  assert.equal(nameIn(index, `Mozilla/5.0${' '.repeat(1000)} Chrome/1`), 'chrome')
+  assert.equal(nameIn(index, `Mozilla/5.0${' '.repeat(1013)}Chrome/1`), null)
   const cut = indexOf({ id: 'agent', words: ['acme-agent/'] })
   assert.equal(nameIn(cut, `${' '.repeat(1020)}acme-agent/1`), null)
 })

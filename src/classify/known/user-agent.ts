@@ -130,18 +130,20 @@ export class UserAgentIndex {
   #read(whole: string): Claim {
     const text = whole.slice(0, LENGTH_READ_MAX).toLowerCase()
     const best = new Best()
-    this.#walk(text, (pattern, at) => best.consider(pattern, at))
+    const isOwnClient = OWN_CLIENT.test(text)
+    if (!isOwnClient) this.#walk(text, (pattern, at) => best.consider(pattern, at))
     // A bot that embeds a browser, or is built with a tool, is still a bot if it says so.
     const declared = best.agent === null ? declaredIn(text, best) : null
-    const software = best.agent ?? best.tool ?? (declared === null ? best.browser : null)
-    const kind = declared ?? software?.kind ?? kindOf(text)
+    const isBrowser = declared === null && best.browser !== null && !isForged(text, best.browser)
+    const software = best.agent ?? best.tool ?? (isBrowser ? best.browser : null)
+    const kind = declared ?? software?.kind ?? (best.browser === null ? kindOf(text) : 'unknown-product')
     const platform = platformOf(text)
     const engine = kind === 'browser' ? engineOf(software!, platform) : null
     return {
       number: ++this.#count,
       software,
       kind,
-      called: software === null ? this.#called(text) : null,
+      called: software === null && !isOwnClient ? this.#called(text) : null,
       engine,
       version: engine === null ? 0 : versionOf(text, engine),
       platform,
@@ -215,7 +217,7 @@ function isWordAt(text: string, at: number): boolean {
 
 function kindOf(text: string): ClaimKind {
   if (text.trim() === '') return 'none'
-  if (BOT_WORD.test(text)) return 'bot'
+  if (BOT_WORD.test(text) || CRAWLER_FORM.test(text)) return 'bot'
   if (ADDRESS.test(text)) return 'addressed'
   return text.startsWith('mozilla/') || text.startsWith('opera/') ? 'odd-mozilla' : 'unknown-product'
 }
@@ -228,8 +230,12 @@ function kindOf(text: string): ClaimKind {
 function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' | null {
   if (tool === null && browser === null) return null
   const own = text.includes('android') ? text.replace(ANDROID_DEVICE, '') : text
-  // An app adds its name to that of its web view.
-  const isOfApp = MOBILE.test(text) || text.includes('electron/') || browser?.givesWay === 3
+  // An app adds its name to that of its web view. Before Android 4.4, that was the system's browser.
+  const isOfApp =
+    APP_SYSTEM.test(text) ||
+    (text.includes('android') && !ANDROID_BROWSER.test(text)) ||
+    text.includes('electron/') ||
+    browser?.givesWay === 3
   if ((tool === null && !isOfApp ? BOT_WORD : BOT_NAME).test(own)) return 'bot'
   if (tool !== null) return null
   if (ADDRESS.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
@@ -238,6 +244,17 @@ function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' 
   if (isOfApp) return null
   if (DOMAIN.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
   return ROLE_WORD.test(own) ? 'bot' : null
+}
+
+/**
+ * A browser's name in what no browser sends: markup and code; the User-Agent of a desktop browser behind other
+ * text, where phones, televisions and signs have their model; an app's name without the engine of its web view.
+ */
+function isForged(text: string, { engine }: Software): boolean {
+  if (CODE.test(text)) return true
+  if (text.startsWith('mozilla/') || text.startsWith('opera/')) return false
+  if (!ENGINE_WORD.test(text)) return engine === 'blink' || engine === 'webkit'
+  return DESKTOP_ENGINE.test(text) && !text.includes('qtwebengine')
 }
 
 /** All browsers of iOS, and all in-app browsers, use the WebKit of the system. */
@@ -282,10 +299,13 @@ const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE
 const WORD = /[a-z0-9]+/
 /** The first product, up to its version. For a scoped package, scope and name. */
 const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
-/** Excludes Cubot: no other phone has such a name. */
-const BOT_WORD = /(?<!\bcu)bot\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|\bagent\b/
+/** Excludes Cubot: no other phone has such a name. Programs that update a system are agents of that system. */
+const BOT_WORD =
+  /(?<!\bcu)bots?\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|(?<!\b(?:user|update)[ -])\bagent\b/
 /** The same, without what apps and tools are also called. */
 const BOT_NAME = /(?<!\bcu)bot\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
+/** `(compatible; Name/1.0; +https://…)`: how crawlers of search engines have introduced themselves since 1996. */
+const CRAWLER_FORM = /\bcompatible; ?[^;)]+; ?\+?https?:/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
 /** A web site without scheme. Names of Android packages (`com.example.app`) do not match. */
 const DOMAIN = /(?<![.\w@-])[a-z0-9-]{1,63}\.(?:com|net|org)\b(?!\.)/
@@ -293,7 +313,7 @@ const DOMAIN = /(?<![.\w@-])[a-z0-9-]{1,63}\.(?:com|net|org)\b(?!\.)/
 const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
 /** What programs that look at pages call themselves. No browser has such a word. */
 const ROLE_WORD =
-  /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
+  /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|classifier|synthetics|http client|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
 /** `(compatible; Name …)` behind the system, where old browsers do not have it. */
 const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))/
 /** Browsers end it here; bots add their name. */
@@ -303,6 +323,16 @@ const ANDROID_DEVICE =
   /android[^;)]{0,32};(?: ?(?:[a-z]{2}(?:[-_][a-z]{2})?|u|arm\w{0,8}|wv);){0,4}[^;)]{0,128}/
 /** Words with a version, or at the end of a part. */
 const PRODUCTS = /(?<![a-z0-9._-])[a-z][a-z0-9._-]{0,63}(?=[/;)]|$)/g
+/** `WhatsApp/2.18 Android/5.1 Device/…`: an app that talks to its own server names its system and its device. */
+const OWN_CLIENT = /^\w+\/\S+ \w+\/\S+ device\//
+/** Markup and code, which scanners send. */
+const CODE = /<[/!]|<(?:script|style)|\$\{|&(?:lt|quot);|\(select /
+/** Browsers for feature phones name no engine. */
+const ENGINE_WORD = /webkit|gecko|browser|u2\/|mozilla/
+const DESKTOP_ENGINE = /\((?:windows nt|macintosh|x11)[^)]{0,256}\) (?:applewebkit|gecko)\//
+/** Chrome for Android says `mobile safari`, without being an app's web view. */
+const APP_SYSTEM = /\bmobile\b(?! safari)|iphone|ipad/
+const ANDROID_BROWSER = /android[^)]{0,256}(?<!wv)\) applewebkit\/[\d.]+ \(khtml, like gecko\) chrome\//
 const MOBILE = /\bmobile\b|android|iphone|ipad/
 const IOS = /\b(?:iphone os|cpu os) (\d{1,2})_/
 const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {
