@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { freePort } from '../../engines.ts'
 import type { Bench, Examples } from '../bench.ts'
 
@@ -8,8 +8,8 @@ export const examples: Examples = [
   ['record --out curl.jsonl', records],
   ['"client_hello_hex"', recordsLinesLikeThese],
   ['evaluate test/classify', evaluates],
-  ['Brier 0.0223', (bench, example) => printsTheTable(bench, example, [])],
-  ['Brier 0.0341', (bench, example) => printsTheTable(bench, example, ['--folds', '10'])],
+  ['Brier 0.0223', 'test/e2e/recordings-tables.full.test.ts'],
+  ['Brier 0.0341', 'test/e2e/recordings-tables.full.test.ts'],
 ]
 
 async function records({ folder, shell }: Bench, example: string): Promise<void> {
@@ -38,12 +38,3 @@ async function evaluates({ folder, shell }: Bench, example: string): Promise<voi
   assert.match(out, /^llm-sdk /m)
   assert.ok(JSON.parse(readFileSync(join(folder, 'weights.json'), 'utf8')))
 }
-
-async function printsTheTable({ t, shell }: Bench, example: string, argv: readonly string[]): Promise<void> {
-  if (!existsSync(CORPUS)) return t.comment(`not compared: ${CORPUS} is not there`)
-  const files = `${resolve('test/classify/recorded.jsonl')} ${resolve(CORPUS)}`
-  const { out } = await shell(`gatehouse evaluate ${files} ${argv.join(' ')}`)
-  assert.ok(out.includes(example), `recordings.md has\n${example}\nand it is\n${out.slice(0, 3_000)}`)
-}
-
-const CORPUS = '../shared/corpus/clients.jsonl'
