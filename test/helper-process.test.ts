@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { HelperProcess } from '../src/shared/helper-process.ts'
 import { withoutDescriptors } from './descriptors.ts'
+import { until } from './until.ts'
 
 const ECHO = `
   process.once('disconnect', () => process.exit())
@@ -97,8 +98,4 @@ function program(t: Test, text: string): string {
   const path = join(folder, 'program.cjs')
   writeFileSync(path, text)
   return path
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await wait(5)
 }

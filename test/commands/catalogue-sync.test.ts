@@ -4,6 +4,7 @@ import { test } from 'tap'
 import { CatalogueSync } from '../../src/runtime/signatures/catalogue-sync.ts'
 import { createLogTo, silentLog } from '../../src/shared/log.ts'
 import { openFresh } from '../store/databases.ts'
+import { until } from '../until.ts'
 
 const NOTHING = { software: [], names: [], signatures: [] }
 
@@ -26,9 +27,6 @@ test('what has changed is merged, once, and one at a time', async (t) => {
     },
     createLogTo('info', { write: (line: string) => void said.push(line) }),
   )
-  const until = async (isSo: () => boolean) => {
-    while (!isSo()) await wait(5)
-  }
   sync.nudge() // there is no database
   sync.attach(store) // and no hash
   await wait(50)

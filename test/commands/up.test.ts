@@ -19,7 +19,6 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout as wait } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { type Test, test } from 'tap'
 import { banner } from '../../src/commands/banner.ts'
@@ -30,6 +29,7 @@ import { GATEHOUSE, run } from '../e2e/programs.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { memoryIo } from './memory-io.ts'
 import { childrenOf, workersOf } from '../processes.ts'
+import { until } from '../until.ts'
 
 const ca = await testCa()
 const AUTHORITY = Buffer.from(ca.certificate)
@@ -95,7 +95,7 @@ test('SIGTERM: first not ready, still serving, then requests under way end, then
   const late = Array.from({ length: 4 }, () => ask(gateway.port, { path: '/held' }))
   await until(() => held.length === 4)
   gateway.process.kill('SIGTERM')
-  await untilAsync(async () => (await gateway.manage('/health/ready'))[0] === 503)
+  await until(async () => (await gateway.manage('/health/ready'))[0] === 503)
   assert.deepEqual((await gateway.manage('/health/ready'))[1], { status: 'not-ready', reasons: [DRAINING] })
   assert.equal((await gateway.manage('/health/live'))[0], 200)
   assert.equal(
@@ -103,7 +103,7 @@ test('SIGTERM: first not ready, still serving, then requests under way end, then
     'ok',
     'clients that connect before load balancers notice are served',
   )
-  await untilAsync(() =>
+  await until(() =>
     ask(gateway.port).then(
       () => false,
       (error) => error.code === 'ECONNREFUSED',
@@ -138,7 +138,7 @@ test('when the primary is killed, workers end what is under way, free the port, 
   await until(() => held.length === 4)
   gateway.process.kill('SIGKILL')
   await gateway.exit
-  await untilAsync(() =>
+  await until(() =>
     ask(gateway.port).then(
       () => false,
       (error) => error.code === 'ECONNREFUSED',
@@ -181,26 +181,26 @@ test('certificates and policy reload under load: a bad file keeps the old one, a
   assert.equal(await metric('reload_current(}', 'policy')(), 1)
 
   writeFileSync(key, second.key)
-  await untilAsync(async () => (await reloads('certificates', 'failed')) === 1)
+  await until(async () => (await reloads('certificates', 'failed')) === 1)
   assert.equal(await leafOf(gateway.port), first.certificate)
   writeFileSync(cert, second.certificate)
-  await untilAsync(async () => (await leafOf(gateway.port)) === second.certificate)
+  await until(async () => (await leafOf(gateway.port)) === second.certificate)
   assert.equal(await metric('reload_current(}', 'certificates')(), 1)
 
   writeFileSync(
     policy,
     'rules:\n  - name: no-entry\n    when: {path: /no}\n    action: {block: {status: 451}}\n',
   )
-  await untilAsync(async () => (await ask(gateway.port, { path: '/no' })).status === 451)
+  await until(async () => (await ask(gateway.port, { path: '/no' })).status === 451)
   writeFileSync(policy, 'rules:\n  - name: no-entry\n    when: {path: /no}\n    action: {blok: {}}\n')
-  await untilAsync(async () => (await reloads('policy', 'failed')) === 1)
+  await until(async () => (await reloads('policy', 'failed')) === 1)
   assert.equal((await ask(gateway.port, { path: '/no' })).status, 451)
   assert.equal(await metric('reload_current(}', 'policy')(), 0)
   const said = gateway.lines().find(({ what, problems }) => what === 'policy' && problems !== undefined)
   assert.match(String(said!['problems']), /policy\.yaml:4:\d+: rule "no-entry".*blok/)
 
   gateway.process.kill('SIGHUP')
-  await untilAsync(
+  await until(
     async () => (await reloads('policy', 'failed')) === 2 && (await reloads('ticket-keys', 'loaded')) === 1,
   )
   const { answered, failures } = await load.stop()
@@ -232,7 +232,7 @@ test("Kubernetes' swap of a secret is a reload", async (t) => {
   assert.equal(await leafOf(gateway.port), first.certificate)
   mount('..2026_02', second)
   rmSync(join(folder, '..2026_01'), { recursive: true })
-  await untilAsync(async () => (await leafOf(gateway.port)) === second.certificate)
+  await until(async () => (await leafOf(gateway.port)) === second.certificate)
   const metrics = await gateway.metrics()
   assert.equal(metrics['gatehouse_reload_total{what="certificates",outcome="failed"}'], 0)
   assert.deepEqual((await load.stop()).failures, [])
@@ -495,14 +495,6 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await wait(10)
-}
-
-async function untilAsync(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await wait(10)
 }
 
 function temporaryFolder(t: Test): string {

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { makeKey } from '../../src/manage/auth/make-key.ts'
@@ -13,6 +12,7 @@ import { startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { temporaryFolder } from './programs.ts'
 import { workersOf } from '../processes.ts'
+import { until } from '../until.ts'
 
 const PATHS = ['/', '/blocked', '/trial']
 const POLICY = `rules:
@@ -111,10 +111,6 @@ async function metrics({ manage }: RunningGatehouse): Promise<ReadonlyMap<string
     for (const key of [name!, ...keys]) sums.set(key, (sums.get(key) ?? 0) + Number(value))
   }
   return sums
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await wait(50)
 }
 
 async function ask({ port, ca }: RunningGatehouse, path: string, userAgent: string): Promise<void> {

@@ -3,7 +3,6 @@ import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import https from 'node:https'
 import { text } from 'node:stream/consumers'
-import { setTimeout as wait } from 'node:timers/promises'
 import { SignJWT } from 'jose'
 import { type Test, test } from 'tap'
 import { DIRECTORY } from '../../src/classify/known/signer-id.ts'
@@ -14,6 +13,7 @@ import { GnapClient, newNonce } from '../manage/gnap-client.ts'
 import { type App, startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { temporaryFolder } from './programs.ts'
+import { until } from '../until.ts'
 
 const ADMIN_KEY = 'an administrator of tests and of nothing else'
 
@@ -211,8 +211,4 @@ async function uncheckedCount({ manage }: RunningGatehouse): Promise<number> {
 
 function nowS(): number {
   return Math.floor(Date.now() / 1_000)
-}
-
-async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await isSo())) await wait(20)
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { test } from 'tap'
 import { GuardedNats } from '../plane/guarded-nats.ts'
@@ -9,6 +8,7 @@ import { folderFor, startPostgres } from './engines.ts'
 import { ADMIN_KEY, echoApp, requested, startFleetProxy, startManager } from './fleet.ts'
 import { MountedSecret } from './mounted-secret.ts'
 import { skipped } from './programs.ts'
+import { until } from '../until.ts'
 
 test('a fleet goes on while the passwords of NATS and PostgreSQL are replaced under it', {
   skip: skipped('nats-server'),
@@ -49,9 +49,6 @@ test('a fleet goes on while the passwords of NATS and PostgreSQL are replaced un
     const text = await (await fetch(`${manage}/metrics`)).text()
     return (name: string) =>
       Number(new RegExp(`^gatehouse_${name}\\{what="${what}"\\} (\\d+)$`, 'm').exec(text)?.[1])
-  }
-  const until = async (isSo: () => Promise<boolean>) => {
-    while (!(await isSo())) await wait(50)
   }
   let visits = 0
   const worksAs = async (user: string) => {

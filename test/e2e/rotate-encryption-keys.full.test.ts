@@ -9,6 +9,7 @@ import { startApp } from './app.ts'
 import { startGatehouse } from './gatehouse.ts'
 import { MountedSecret } from './mounted-secret.ts'
 import { temporaryFolder } from './programs.ts'
+import { until } from '../until.ts'
 
 const ADMIN_KEY = 'an administrator of tests and of nothing else'
 const [OLD, NEW] = ['the old key of this database', 'the new key of this database']
@@ -28,9 +29,6 @@ test('encryption keys are replaced step by step while the gateway runs, and noth
   const metric = async (name: string) => {
     const text = await (await fetch(`${gate.manage}/metrics`)).text()
     return Number(new RegExp(`^gatehouse_${name}\\{what="encryption-keys"\\} (\\d+)$`, 'm').exec(text)?.[1])
-  }
-  const until = async (isSo: () => Promise<boolean>) => {
-    while (!(await isSo())) await wait(20)
   }
   const rekey = async () => {
     const env = { GATEHOUSE_STORE_ENCRYPTION_KEYS_FILE: secret.file('keys') }

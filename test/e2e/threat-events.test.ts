@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { detectionResult } from '../../src/manage/api/detect.ts'
 import { Store } from '../../src/store/store.ts'
 import { startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { plainEnvironment, run, skipped, temporaryFolder } from './programs.ts'
+import { until } from '../until.ts'
 
 const POLICY = `rules:
   - {name: blocked, when: {path: /blocked}, action: block}
@@ -81,8 +81,4 @@ async function events({ manage }: RunningGatehouse): Promise<ReadonlyMap<string,
     ['sightings', Number(stored)],
     ['up', Number(isUp)],
   ])
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await wait(20)
 }

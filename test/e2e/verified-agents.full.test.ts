@@ -5,7 +5,6 @@ import http2 from 'node:http2'
 import https from 'node:https'
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
-import { setTimeout as wait } from 'node:timers/promises'
 import tls from 'node:tls'
 import { createSignature, webcrypto as messageSig } from 'http-message-sig'
 import { type Test, test } from 'tap'
@@ -18,6 +17,7 @@ import { newSigner, type Signer, signed } from '../identity/signer.ts'
 import { type App, startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { temporaryFolder } from './programs.ts'
+import { until } from '../until.ts'
 
 const PROTOCOLS = ['h1', 'h2'] as const
 
@@ -380,10 +380,6 @@ function times(): { readonly created: Date; readonly expires: Date } {
 
 function pairsOf(headers: readonly string[]): (readonly [string, string])[] {
   return headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1]!] as const] : []))
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await wait(20)
 }
 
 const NONE = 'unchecked no-directory'

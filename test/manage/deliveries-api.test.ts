@@ -10,6 +10,7 @@ import { freshUrl, KINDS, type Owner } from '../store/databases.ts'
 import { type Answered, TestManagement, type TestOptions } from './management.ts'
 import { HookReceiver } from './webhook-receiver.ts'
 import { event } from './webhook-site.ts'
+import { until } from '../until.ts'
 
 for (const kind of KINDS)
   test(`${kind}: a webhook is tried, and what became of it is there to read`, async (t) => {
@@ -314,12 +315,4 @@ async function delivered(manage: TestManagement, id: string): Promise<Answered> 
     return answer.body.status === 'delivered'
   })
   return answer
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const untilMs = Date.now() + 10_000
-  while (!(await holds())) {
-    if (Date.now() > untilMs) throw new Error('in vain')
-    await wait(10)
-  }
 }

@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
+import { until } from '../until.ts'
 
 const CONNECTIONS_MAX = 4
 /** Three of four. */
@@ -139,8 +140,4 @@ function byHttp2(port: number): Upload {
   const answer = once(body, 'response').then(async ([head]) => `${head[':status']} ${await text(body)}`)
   void answer.finally(() => session.close()).catch(() => undefined)
   return { body, answer }
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await wait(5)
 }
