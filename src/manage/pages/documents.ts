@@ -50,14 +50,14 @@ function documentsOf(
   other: DocsPlaces['other'],
   publicUrl: string,
 ): readonly (readonly [path: string, resource: PublicResource])[] {
-  const document = openApiDocument(version, publicUrl)
-  const text = JSON.stringify(document)
+  const document = once(() => openApiDocument(version, publicUrl))
+  const text = once(() => JSON.stringify(document()))
   const file = `${version.prefix}/openapi.json`
   return [
     [
       file,
       (ctx) => {
-        ctx.body = text
+        ctx.body = text()
         ctx.set('Content-Type', 'application/openapi+json;version=3.1')
         // The document has no secrets, and tools in web pages read it.
         ctx.set('Access-Control-Allow-Origin', '*')
@@ -67,11 +67,17 @@ function documentsOf(
       page,
       (ctx) => {
         const wanted = new URLSearchParams(ctx.querystring).get('q') ?? ''
-        ctx.body = docsPage(document, { page, file, other }, wanted.slice(0, FILTER_LENGTH_MAX))
+        ctx.body = docsPage(document(), { page, file, other }, wanted.slice(0, FILTER_LENGTH_MAX))
         ctx.set({ 'Content-Type': 'text/html; charset=utf-8', ...PAGE_HEADERS })
       },
     ],
   ]
+}
+
+/** Made for the first reader, because it takes longer than the rest of a start. */
+function once<Value>(make: () => Value): () => Value {
+  let made: Value | null = null
+  return () => (made ??= make())
 }
 
 const FILTER_LENGTH_MAX = 100
