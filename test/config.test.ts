@@ -605,6 +605,7 @@ test('the files in config/ are good ones', async () => {
     'allow-verified-only.yaml',
     'block-impostors.yaml',
     'block-spoofed-browsers.yaml',
+    'block-training.yaml',
     'block-unverified-crawlers.yaml',
   ]
   policies.push('observe.yaml', 'policy.yaml') // tested in test/policy/ready-made.test.ts

@@ -55,6 +55,7 @@ export class SightingSource {
       verdict: isAgent ? 'agent' : 'human',
       agent,
       category: isAgent ? 'crawler' : null,
+      purposes: isAgent ? ['search'] : [],
       software: agent ?? 'chrome',
       confidence: (random % 1000) / 1000,
       nameConfidence: 0.5,

@@ -183,7 +183,7 @@ function shares(tally: Tally): Share[] {
 }
 
 function factsOf(sighting: Sighting): Facts {
-  const { agent, category, software } = sighting
+  const { agent, category, purposes, software } = sighting
   const kinds = sighting.evidence.map((kind) => ({ kind, detail: '', weight: 0 }))
   return {
     method: sighting.method,
@@ -202,7 +202,7 @@ function factsOf(sighting: Sighting): Facts {
     },
     verdict: {
       kind: sighting.verdict as Facts['verdict']['kind'],
-      agent: agent === null ? null : { id: agent, name: agent, category: category ?? '' },
+      agent: agent === null ? null : { id: agent, name: agent, category: category ?? '', purposes },
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       confidence: sighting.confidence,
       nameConfidence: sighting.nameConfidence,

@@ -55,6 +55,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       verdict: column(rows, ({ verdict }) => verdict),
       agent: column(rows, ({ agent }) => agent),
       category: column(rows, ({ category }) => category),
+      purposes: column(rows, ({ purposes }) => joined(purposes)),
       software: column(rows, ({ software }) => software),
       confidence: column(rows, ({ confidence }) => confidence),
       nameConfidence: column(rows, ({ nameConfidence }) => nameConfidence),
@@ -78,6 +79,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
 export function fromColumns({ own, rowCount, places, common }: SightingColumns): readonly Sighting[] {
   const evidence = lists(common.evidence)
   const forged = lists(common.forged)
+  const purposes = lists(common.purposes)
   const rows: readonly Sighting[] = Array.from({ length: rowCount }, (_, row) => ({
     ...BLANK,
     proxy: at(common.proxy, row),
@@ -95,6 +97,7 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     verdict: at(common.verdict, row),
     agent: at(common.agent, row),
     category: at(common.category, row),
+    purposes: at(purposes, row),
     software: at(common.software, row),
     confidence: at(common.confidence, row),
     nameConfidence: at(common.nameConfidence, row),
@@ -161,6 +164,7 @@ function haveInCommon(one: Sighting, other: Sighting): boolean {
     one.verdict === other.verdict &&
     one.agent === other.agent &&
     one.category === other.category &&
+    areSame(one.purposes, other.purposes) &&
     one.software === other.software &&
     one.confidence === other.confidence &&
     one.nameConfidence === other.nameConfidence &&
@@ -218,7 +222,7 @@ function placesFor(count: number): Places {
   return count > 0x1_0000 ? new Uint32Array(count) : new Uint16Array(count)
 }
 
-/** Joins header names or kinds of evidence: neither contains a line break. */
+/** Joins header names, purposes or kinds of evidence: neither contains a line break. */
 function joined(list: readonly string[]): string {
   return list.length === 0 ? '' : list.join('\n')
 }

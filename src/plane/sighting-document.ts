@@ -56,6 +56,7 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 
 /** Defaults of members that were added later. */
 const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
+  purposes: [],
   nameConfidence: 0,
   limited: false,
   signer: null,
@@ -83,6 +84,7 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['verdict', oneOf('agent', 'automation', 'human', 'unknown')],
   ['agent', textOrNull],
   ['category', textOrNull],
+  ['purposes', texts],
   ['software', textOrNull],
   ['confidence', number],
   ['nameConfidence', number],

@@ -32,6 +32,8 @@ export interface Sighting {
   readonly agent: string | null
   /** Category of the agent. */
   readonly category: string | null
+  /** Purposes of the agent. */
+  readonly purposes: readonly string[]
   readonly software: string | null
   readonly confidence: number
   /** How sure the name in `agent` or `software` is; 0 without a name, and from versions without this field. */

@@ -261,6 +261,7 @@ const RESERVED: ReadonlySet<string> = new Set(
     'verdict',
     'name',
     'category',
+    'purpose',
     'confidence',
     'verified',
     'identity',

@@ -19,14 +19,22 @@ export function agent(place: Place, needs: PolicyNeeds): Test | null {
 }
 
 export function category(place: Place, needs: PolicyNeeds): Test | null {
-  const categories = all(place, (item) => {
-    const name = item.text('the category of an agent')
-    const problem = name === null ? null : vocabularyProblem('category', name)
-    return problem === null ? name : unknownWord(item, needs, problem, name)
-  })
+  const categories = words(place, needs, 'category')
   if (categories === null) return null
   const set = new Set(categories)
   return ({ facts }) => facts.verdict.agent !== null && set.has(facts.verdict.agent.category)
+}
+
+export function purpose(place: Place, needs: PolicyNeeds): Test | null {
+  const purposes = words(place, needs, 'purpose')
+  if (purposes === null) return null
+  const set = new Set(purposes)
+  return ({ facts }) => {
+    const { agent } = facts.verdict
+    if (agent === null) return false
+    for (const each of agent.purposes) if (set.has(each)) return true
+    return false
+  }
 }
 
 export function software(place: Place, needs: PolicyNeeds): Test | null {
@@ -87,6 +95,14 @@ function idIn(item: Place, of: WrittenId['of'], { names, ids }: PolicyNeeds): st
   if (name === null) return null
   ids.push({ of, name, problem: (what) => item.problem(what) })
   return resolvedId(name, names)
+}
+
+function words(place: Place, needs: PolicyNeeds, of: 'category' | 'purpose'): readonly string[] | null {
+  return all(place, (item) => {
+    const name = item.text(`the ${of} of an agent`)
+    const problem = name === null ? null : vocabularyProblem(of, name)
+    return problem === null ? name : unknownWord(item, needs, problem, name)
+  })
 }
 
 /** Refuses the word, or keeps it and warns. */

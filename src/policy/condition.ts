@@ -1,4 +1,4 @@
-import { CATEGORIES } from '../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../classify/known/software.ts'
 import { PROOF_METHODS } from '../classify/verdict/proof.ts'
 import type { Place } from '../shared/problem.ts'
 import {
@@ -8,6 +8,7 @@ import {
   evidence,
   forged,
   listed,
+  purpose,
   signer,
   software,
   verdict,
@@ -92,6 +93,14 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
   ],
   ['agent', { takes: 'ids, names', about: 'the agent that the client is classified as', compile: agent }],
   ['category', { takes: CATEGORIES.join(', '), about: 'the category of that agent', compile: category }],
+  [
+    'purpose',
+    {
+      takes: PURPOSES.join(', '),
+      about: 'one of the published purposes of that agent; an agent can have several, or none',
+      compile: purpose,
+    },
+  ],
   [
     'software',
     {

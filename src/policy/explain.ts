@@ -113,6 +113,7 @@ const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => 
   verdict: ({ facts }) => facts.verdict.kind,
   agent: ({ facts }) => facts.verdict.agent?.id,
   category: ({ facts }) => facts.verdict.agent?.category,
+  purpose: ({ facts }) => facts.verdict.agent?.purposes,
   software: ({ facts }) => facts.verdict.software?.id,
   evidence: ({ facts }) => facts.verdict.evidence.map(({ kind }) => kind),
   confidence_min: ({ facts }) => facts.verdict.confidence,

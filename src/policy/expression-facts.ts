@@ -16,6 +16,7 @@ export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 
     kind: 'string',
     agent: 'string',
     category: 'string',
+    purpose: 'list<string>',
     software: 'string',
     confidence: 'double',
     verified: 'bool',
@@ -119,6 +120,10 @@ class VerdictView extends View {
     return this.source.facts.verdict.agent?.category ?? ''
   }
 
+  get purpose(): readonly string[] {
+    return this.source.facts.verdict.agent?.purposes ?? NONE
+  }
+
   get software(): string {
     return this.source.facts.verdict.software?.id ?? ''
   }
@@ -193,6 +198,7 @@ function asText(bytes: string): string {
   return bytes
 }
 
+const NONE: readonly string[] = []
 /** The class of each fact group, by name. */
 export const VIEWS: Readonly<Record<string, new (source: FactSource) => object>> = {
   request: RequestView,

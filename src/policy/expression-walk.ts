@@ -29,8 +29,8 @@ export class ExpressionWalk {
   readonly asks = new Set<string>()
   readonly replacements: Replacement[] = []
   readonly ids: ComparedId[] = []
-  /** The variable of the surrounding `exists` or `all` over the evidence. */
-  #evidenceName: string | null = null
+  /** The variable of the surrounding `exists` or `all` over a list of the verdict, and the words in that list. */
+  #listVariable: { readonly name: string; readonly of: ListField } | null = null
   readonly #text: string
 
   constructor(text: string) {
@@ -115,7 +115,8 @@ export class ExpressionWalk {
   #inSteps(node: ASTNode & { op: 'in' }, names: readonly string[]): number {
     const [name, of] = node.args
     if (of.op === 'list') for (const each of of.args) this.#checkCompared(name, each)
-    if (isField(of, 'verdict', 'evidence')) this.#checkWord('evidence', name)
+    const list = listField(of)
+    if (list !== null) this.#checkWord(list, name)
     if (!isHeaders(of) || name.op !== 'value' || typeof name.args !== 'string')
       return this.#sum(node.args, names)
     this.#headerAsked(name, name.args)
@@ -185,20 +186,21 @@ export class ExpressionWalk {
     if (names.length > 0) return this.#refuse(node, 'cannot be nested in another exists or all')
     if (Object.hasOwn(FIELDS, variable.args))
       return this.#refuse(node, `${variable.args} is a reserved name; choose another`)
-    const isEvidence = of.op === '.' && of.args[1] === 'evidence'
-    if (of.op !== 'list' && !isEvidence)
-      return this.#refuse(node, 'works only on verdict.evidence or on a literal list')
-    const length = of.op === 'list' ? of.args.length : EVIDENCE_LENGTH
-    const around = this.#evidenceName
-    if (isEvidence) this.#evidenceName = variable.args
+    const list = listField(of)
+    if (of.op !== 'list' && list === null)
+      return this.#refuse(node, 'works only on verdict.evidence, verdict.purpose or a literal list')
+    const length = list === null ? (of.args as readonly ASTNode[]).length : VOCABULARIES[list].length
+    if (list !== null) this.#listVariable = { name: variable.args, of: list }
     const steps = this.stepsOf(of, names) + length * this.stepsOf(body, [variable.args])
-    this.#evidenceName = around
+    this.#listVariable = null
     return steps
   }
 
   /** Checks a literal that a fact is compared with: a word of a vocabulary, or an id. */
   #checkCompared(fact: ASTNode, value: ASTNode): void {
-    if (fact.op === 'id' && fact.args === this.#evidenceName) this.#checkWord('evidence', value)
+    const variable = this.#listVariable
+    if (variable !== null && fact.op === 'id' && fact.args === variable.name)
+      this.#checkWord(variable.of, value)
     else if (isField(fact, 'verdict', 'kind')) this.#checkWord('verdict', value)
     // A fact without a value is an empty text, so an empty text is always valid.
     else if (isText(value) && value.args === '') return
@@ -232,6 +234,14 @@ function isField(node: ASTNode, of: string, name: string): boolean {
   return node.args[0].op === 'id' && node.args[0].args === of
 }
 
+/** The lists of the verdict. Each has a word at most once. */
+type ListField = 'evidence' | 'purpose'
+
+function listField(node: ASTNode): ListField | null {
+  if (isField(node, 'verdict', 'evidence')) return 'evidence'
+  return isField(node, 'verdict', 'purpose') ? 'purpose' : null
+}
+
 function isText(node: ASTNode): node is ASTNode & { readonly args: string } {
   return node.op === 'value' && typeof node.args === 'string'
 }
@@ -248,8 +258,6 @@ export function at(text: string, offset: number): string {
   return `${line}character ${before.at(-1)!.length + 1}: `
 }
 
-/** A verdict has each kind of evidence at most once. */
-const EVIDENCE_LENGTH = VOCABULARIES.evidence.length
 /** Joined text is longer, so every later step with it costs more. */
 const JOIN_STEPS = 20
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/

@@ -47,8 +47,8 @@ export interface SettledOutcome extends Outcome {
 
 /**
  * Reads a policy that was accepted before, possibly by another version with other words. A rule with an
- * unknown category or kind of evidence stays, and the word never matches: refusing the policy would turn off
- * all of its rules. Everything else is checked as in `parsePolicy`.
+ * unknown category, purpose or kind of evidence stays, and the word never matches: refusing the policy would
+ * turn off all of its rules. Everything else is checked as in `parsePolicy`.
  */
 export function parseAcceptedPolicy(
   value: unknown,

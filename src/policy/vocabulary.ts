@@ -1,7 +1,7 @@
 import { EVIDENCE_KINDS, SPOOFED } from '../classify/known/evidence.ts'
 import { PROOF_METHODS } from '../classify/verdict/proof.ts'
 import { PROOF_EVIDENCE } from '../classify/verdict/proof-evidence.ts'
-import { CATEGORIES } from '../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../classify/known/software.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 
 export const VERDICT_KINDS = ['agent', 'automation', 'human', 'unknown'] as const
@@ -10,6 +10,7 @@ export const VERDICT_KINDS = ['agent', 'automation', 'human', 'unknown'] as cons
 export const VOCABULARIES = {
   verdict: VERDICT_KINDS,
   category: CATEGORIES,
+  purpose: PURPOSES,
   evidence: [...EVIDENCE_KINDS, ...PROOF_EVIDENCE, SPOOFED],
   'proof method': PROOF_METHODS,
 } as const satisfies Record<string, readonly string[]>

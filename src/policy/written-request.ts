@@ -7,7 +7,7 @@ import type { Knowledge } from '../classify/known/knowledge.ts'
 import { PROOF_METHODS } from '../classify/verdict/proof.ts'
 import { conflictsIn } from '../classify/verdict/proof-evidence.ts'
 import { type FingerprintType, isFingerprint } from '../classify/known/signature.ts'
-import { CATEGORIES, SOFTWARE_KINDS } from '../classify/known/software.ts'
+import { CATEGORIES, PURPOSES, SOFTWARE_KINDS } from '../classify/known/software.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
 import type { Verdict } from '../classify/verdict/verdict.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
@@ -173,7 +173,7 @@ function readVerdict(place: Place): Verdict {
   })
   return {
     kind: kind ?? 'unknown',
-    agent: readNamed(members.get('agent'), 'category', CATEGORIES, 'custom'),
+    agent: readAgent(members.get('agent')),
     software: readNamed(members.get('software'), 'kind', SOFTWARE_KINDS, 'tool'),
     confidence: readProbability(members.get('confidence')),
     nameConfidence: readProbability(members.get('name_confidence')),
@@ -200,6 +200,13 @@ function readProof(verified: Place | undefined, signer: Place | undefined): Verd
   return { method, agent: signer?.text('the URL of the signer') ?? '', key: null }
 }
 
+function readAgent(place: Place | undefined): Verdict['agent'] {
+  const named = readNamed(place, 'category', CATEGORIES, 'custom')
+  if (named === null) return null
+  const purpose = place!.isMapping ? place!.entries().get('purpose') : undefined
+  return { ...named, purposes: (purpose?.items() ?? []).flatMap((item) => item.choice(PURPOSES) ?? []) }
+}
+
 /** Reads an id alone, or a mapping. */
 function readNamed<Name extends 'category' | 'kind', Choice extends string>(
   place: Place | undefined,
@@ -208,7 +215,8 @@ function readNamed<Name extends 'category' | 'kind', Choice extends string>(
   fallback: Choice,
 ): ({ id: string; name: string } & Record<Name, Choice>) | null {
   if (place === undefined || place.value === null) return null
-  const members = place.isMapping ? place.members(['id', 'name', third]) : new Map([['id', place]])
+  const known = third === 'category' ? ['id', 'name', third, 'purpose'] : ['id', 'name', third]
+  const members = place.isMapping ? place.members(known) : new Map([['id', place]])
   const id = members.get('id')?.text('an id') ?? null
   if (id === null) return members.has('id') ? null : place.refuse('needs `id`')
   const name = members.get('name')?.text('a name') ?? id

@@ -33,6 +33,7 @@ const CHROME_USER_AGENT =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
 
 const NONE = '000000000000_000000000000'
+const FOR_ITSELF = { is: 'agent', source: 'made for this test', date: '2026-11-21' }
 const AGENT_JA4H = `po11nn142a00_aaaaaaaaaaaa_${NONE}`
 const AGENTS_JA4H = `po11nn130000_ffffffffffff_${NONE}`
 const SHARED_JA4H = `ge11nn100000_bbbbbbbbbbbb_${NONE}`
@@ -80,7 +81,7 @@ const LIST = parseSoftwareList([
   software('got', 'Got', { kind: 'tool' }, [{ ja4: NODE_JA4, observations: 11 }]),
   software('kit-a', 'Kit A', { kind: 'tool' }, [{ header: 'x-kit', value: 'a*' }]),
   software('kit-b', 'Kit B', { kind: 'tool' }, [{ header: 'x-kit', value: 'b*' }]),
-  software('acme', 'Acme SDK', { kind: 'agent', category: 'llm-sdk' }, [
+  software('acme', 'Acme SDK', { kind: 'agent', category: 'llm-sdk', purpose: FOR_ITSELF }, [
     { user_agent: 'AcmeSDK/' },
     { ja4h: withoutCookies(AGENT_JA4H), observations: 19 },
     { ja4h: withoutCookies(SHARED_JA4H), observations: 3 },
@@ -168,7 +169,7 @@ test('a verdict for each class', async () => {
 
 test('an agent has its category, and any verdict is whole, frozen and unverified', async () => {
   const verdict = judged({ userAgent: 'AcmeSDK/1.0' })
-  assert.deepEqual(verdict.agent, { id: 'acme', name: 'Acme SDK', category: 'llm-sdk' })
+  assert.deepEqual(verdict.agent, { id: 'acme', name: 'Acme SDK', category: 'llm-sdk', purposes: ['agent'] })
   assert.deepEqual(verdict.software, { id: 'acme', name: 'Acme SDK', kind: 'agent' })
   assert.equal(verdict.proof, null)
   assert.ok(Object.isFrozen(verdict))

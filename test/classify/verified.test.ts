@@ -30,7 +30,7 @@ const SCRATCH = new Scratch()
 test('a claimed agent at a published address is proven', async () => {
   for (const address of [OWN, `::ffff:${OWN}`, '2001:db8::77', '2001:DB8:0:0::1']) {
     const verdict = judged({ userAgent: BOT, address })
-    assert.deepEqual(verdict.agent, { id: 'bot', name: 'Bot', category: 'crawler' })
+    assert.deepEqual(verdict.agent, { id: 'bot', name: 'Bot', category: 'crawler', purposes: [] })
     assert.deepEqual([verdict.kind, verdict.verified], ['agent', 'ip-range'])
     const { detail, weight } = evidence(verdict, 'address-published')!
     assert.equal(

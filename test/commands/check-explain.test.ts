@@ -92,7 +92,7 @@ test('an address that the claimed agent publishes is a proof, and any other is n
   const proven = await check(from('66.249.66.1'), at('p.yaml', POLICY))
   assert.match(
     proven.out,
-    /^verdict {2}agent, agent googlebot \(crawler\), .*, verified by ip-range \(classified/m,
+    /^verdict {2}agent, agent googlebot \(crawler\), purpose search, .*, verified by ip-range \(classified/m,
   )
   assert.match(
     proven.out,
@@ -187,7 +187,7 @@ test('the verdict is made of the request where the file has none', async (t) => 
     ],
     [
       '{"headers": {"User-Agent": "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"}}',
-      /^verdict {2}agent, agent gptbot \(crawler\), confidence 0\.\d+, name confidence 0\.5, not verified /m,
+      /^verdict {2}agent, agent gptbot \(crawler\), purpose training, confidence 0\.\d+, name confidence 0\.5, not verified /m,
       /^pass, by rule "gptbot"$/m,
     ],
     [

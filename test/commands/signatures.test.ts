@@ -66,6 +66,7 @@ const BROWSERS = `- id: chrome
   name: Other
   kind: agent
   category: crawler
+  purpose: { is: training, source: other.test, date: 2026-11-20 }
   aliases: [shared]
   signatures: [ { header: x-other, value: "*", source: s, date: 2026-11-20 } ]
 `
@@ -175,13 +176,13 @@ test('list: a table by id', async (t) => {
   const { out, exitCode } = await signatures('list', at('b.yaml', BROWSERS), at('t.yaml', TOOLS))
   assert.equal(exitCode, 0)
   assert.deepEqual(out.split('\n'), [
-    'ID         NAME     KIND     CATEGORY  SIGNATURES  DECISIVE',
-    'chrome     Chrome   browser                     1         0',
-    'curl       cURL     tool                        1         0',
-    'firefox    Firefox  browser                     0         0',
-    'gptbot     GPTBot   agent    crawler            0         0',
-    'node       Node.js  tool                        0         0',
-    'other-bot  Other    agent    crawler            1         0',
+    'ID         NAME     KIND     CATEGORY  PURPOSE   SIGNATURES  DECISIVE',
+    'chrome     Chrome   browser                               1         0',
+    'curl       cURL     tool                                  1         0',
+    'firefox    Firefox  browser                               0         0',
+    'gptbot     GPTBot   agent    crawler                      0         0',
+    'node       Node.js  tool                                  0         0',
+    'other-bot  Other    agent    crawler   training           1         0',
     '',
   ])
 })
@@ -198,6 +199,9 @@ test('list: what is asked for, as JSON', async (t) => {
   }
   assert.deepEqual(await ids('--kind', 'browser'), ['chrome', 'firefox'])
   assert.deepEqual(await ids('--category', 'crawler'), ['gptbot', 'other-bot'])
+  assert.deepEqual(await ids('--purpose', 'training'), ['other-bot'])
+  assert.deepEqual(await ids('--purpose', 'search'), [])
+  assert.equal((await signatures('list', '--purpose', 'traning', file)).exitCode, 2)
   assert.deepEqual(await ids('--q', 'openai'), ['gptbot'])
   assert.deepEqual(await ids('--q', 'CHROMIUM'), ['chrome'])
   assert.deepEqual(await ids('--q', 'of itself', '--kind', 'tool'), ['node'])
@@ -209,6 +213,7 @@ test('list: what is asked for, as JSON', async (t) => {
       name: 'GPTBot',
       kind: 'agent',
       category: 'crawler',
+      purpose: [],
       vendor: 'OpenAI',
       aliases: ['shared'],
     },

@@ -127,6 +127,7 @@ Ready-made policies, each with a description of its effects and its risks:
 | \`block-unverified-crawlers.yaml\` | blocks crawlers that cannot prove their identity |
 | \`block-spoofed-browsers.yaml\` | blocks programs that imitate a browser |
 | \`block-impostors.yaml\` | blocks clients that falsely claim to be an agent: invalid signatures, agents from a foreign address |
+| \`block-training.yaml\` | blocks agents that collect pages to train models, allows search and assistants |
 | \`allow-verified-only.yaml\` | of all programs, allows only those that can prove their identity |
 | \`policy.yaml\` | an example of many kinds of rules |
 
@@ -142,8 +143,8 @@ spelling; \`gatehouse signatures list\` shows them. A name that several entries 
 resolved when the policy or the signatures change. A feed may add an unknown name later, so an unknown name is only a
 warning: in \`gatehouse check\`, in the responses of \`PUT /v1/policy\` and \`/v1/policy/preview\` (\`warnings\`) and in the
 dashboard. \`check\` does not know agents that were created with the API. For conditions with fixed values (verdict,
-category, evidence, verified, hello, actions) an unknown value is an error. The same applies to values that an expression
-compares with \`verdict.agent\`, \`.software\`, \`.kind\`, \`.category\`, \`.proof_method\` and \`.evidence\`.
+category, purpose, evidence, verified, hello, actions) an unknown value is an error. The same applies to values that an expression
+compares with \`verdict.agent\`, \`.software\`, \`.kind\`, \`.category\`, \`.proof_method\`, \`.purpose\` and \`.evidence\`.
 
 **Hosts** are compared without port, final dot and case, and IPv6 addresses (\`[2001:db8::1]\`) in any spelling. Write
 international names as requests have them (\`xn--bcher-kva.example\`). \`*.example.test\` matches every host below
@@ -179,7 +180,8 @@ clients that send one.
 | \`request.headers\` | by name in lower case; several with the same name are joined, with \`; \` for cookies and \`, \` for others; without the headers that the proxy sets |
 | \`client.address\` | the client's address |
 | \`verdict.kind\`, \`.agent\`, \`.category\`, \`.software\` | texts, ids of agent and software |
-| \`verdict.confidence\`, \`.verified\`, \`.evidence\` | a number from 0 to 1, true or false, a list of kinds |
+| \`verdict.confidence\`, \`.verified\` | a number from 0 to 1, true or false |
+| \`verdict.evidence\`, \`.purpose\` | lists of texts: the kinds of evidence, and the published purposes of the agent |
 | \`verdict.proof_method\`, \`.signer\` | texts: how it is verified, and with \`web-bot-auth\` the URL of the signer |
 | \`fingerprint.ja4\`, \`.ja4h\`, \`.stable\`, \`.http2\` | texts |
 | \`forged\` | true or false |
@@ -187,7 +189,7 @@ clients that send one.
 A missing value is an empty text, and so is a missing header: \`"x-key" in request.headers\` and
 \`has(request.headers.accept)\` test whether a header was sent. Supported are the operators of CEL, \`size\`, \`startsWith\`,
 \`endsWith\`, \`contains\`, \`indexOf\`, \`lastIndexOf\`, \`substring\`, \`trim\`, \`lowerAscii\`, \`upperAscii\`, \`int\`, \`double\`,
-\`string\`, and \`exists\`, \`exists_one\` and \`all\` over \`verdict.evidence\` or a literal list, but not nested. \`matches\` is not
+\`string\`, and \`exists\`, \`exists_one\` and \`all\` over \`verdict.evidence\`, \`verdict.purpose\` or a literal list, but not nested. \`matches\` is not
 supported, because a regular expression can be too slow on what a client sends. When the policy is loaded, everything is
 checked: names, types, and the limits of 2048 characters and 1000 steps.
 
@@ -212,7 +214,7 @@ headers: {User-Agent: GPTBot/1.2, Accept: '*/*'}  # or a list of [name, value]; 
 ja4: t13d1516h2_8daaf6152771_e5627efa2ab1         # also ja4h, stable, http2, and hello: not-tls
 verdict:                                          # the classification; if omitted, it is computed from the rest
   kind: agent
-  agent: {id: gptbot, name: GPTBot, category: crawler}
+  agent: {id: gptbot, name: GPTBot, category: crawler, purpose: [training]}
   software: {id: gptbot, name: GPTBot, kind: agent}
   confidence: 0.9
   verified: ip-range                              # or reverse-dns, web-bot-auth; omit it if not verified

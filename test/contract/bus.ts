@@ -164,6 +164,7 @@ export function sighting(number: number): Sighting {
     verdict: 'unknown',
     agent: null,
     category: null,
+    purposes: [],
     software: 'curl',
     confidence: 0.25,
     nameConfidence: 0,

@@ -25,6 +25,7 @@ interface Told {
   readonly verdict: string | null
   readonly name: string | null
   readonly category: string | null
+  readonly purpose: string | null
   readonly confidence: string | null
 }
 
@@ -56,19 +57,19 @@ const WITHOUT_WINDOW = chromium('Chromium that says that it has no window')
 const WITH_WINDOW = chromium('Chromium as its users have it', `--user-agent=${userAgentOfChromium()}`)
 
 const EXPECTED: readonly (readonly [client: Client, told: Omit<Told, 'confidence'>])[] = [
-  [CURL, { verdict: 'automation', name: null, category: null }],
-  [GPTBOT_BY_CURL, { verdict: 'agent', name: 'GPTBot', category: 'crawler' }],
-  [fetching('fetch of Node', {}), { verdict: 'automation', name: null, category: null }],
+  [CURL, { verdict: 'automation', name: null, category: null, purpose: null }],
+  [GPTBOT_BY_CURL, { verdict: 'agent', name: 'GPTBot', category: 'crawler', purpose: 'training' }],
+  [fetching('fetch of Node', {}), { verdict: 'automation', name: null, category: null, purpose: null }],
   [
     fetching('the SDK of OpenAI', { method: 'POST', headers: OPENAI_HEADERS, body: '{}' }),
-    { verdict: 'agent', name: 'OpenAI Node SDK', category: 'llm-sdk' },
+    { verdict: 'agent', name: 'OpenAI Node SDK', category: 'llm-sdk', purpose: null },
   ],
   [
     fetching('a client of MCP', { method: 'POST', headers: MCP_HEADERS, body: '{}' }),
-    { verdict: 'agent', name: 'MCP client', category: 'mcp-client' },
+    { verdict: 'agent', name: 'MCP client', category: 'mcp-client', purpose: null },
   ],
-  [CHROME_BY_CURL, { verdict: 'agent', name: null, category: null }],
-  [WITHOUT_WINDOW, { verdict: 'agent', name: 'Headless Chrome', category: 'browser-agent' }],
+  [CHROME_BY_CURL, { verdict: 'agent', name: null, category: null, purpose: null }],
+  [WITHOUT_WINDOW, { verdict: 'agent', name: 'Headless Chrome', category: 'browser-agent', purpose: null }],
 ]
 
 test('the app is told the verdict on each client', async (t) => {
@@ -87,7 +88,7 @@ test('the app is told the verdict on each client', async (t) => {
     assert.ok(['human', 'unknown'].includes(toldOf(app, '/page').verdict ?? ''))
     // Programs seldom ask for what is in a page.
     const { confidence, ...told } = toldOf(app, '/picture.png')
-    assert.deepEqual(told, { verdict: 'human', name: null, category: null })
+    assert.deepEqual(told, { verdict: 'human', name: null, category: null, purpose: null })
     assert.match(confidence ?? '', /^(?:0\.[3-9]\d|1\.00)$/)
   })
 })
@@ -243,6 +244,7 @@ function toldOf({ asked }: App, path: string): Told {
     verdict: headerIn(last, 'X-Agent-Verdict'),
     name: headerIn(last, 'X-Agent-Name'),
     category: headerIn(last, 'X-Agent-Category'),
+    purpose: headerIn(last, 'X-Agent-Purpose'),
     confidence: headerIn(last, 'X-Agent-Confidence'),
   }
 }

@@ -27,6 +27,7 @@ test('a request is a trace: what was decided, and what the app hangs its own on'
     [...[traceId, 3, appSpanId, server.spanId]],
   )
   const { 'gatehouse.evidence': evidence, 'gatehouse.ja4': ja4, ...said } = attributesOf(server)
+  assert.deepEqual(said['gatehouse.purpose'], ['training'])
   assert.match(String(ja4), /^t13d/)
   assert.ok(String(evidence).includes('names-agent'))
   assert.deepEqual(

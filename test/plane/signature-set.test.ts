@@ -279,7 +279,7 @@ test('a policy is compiled again where the signatures are others, and by their n
   const reader = new SnapshotReader((snapshot) => used.push(snapshot))
   const policy = { rules: [{ name: 'no-bots', when: { agent: 'the-bot' }, action: 'block' }] }
   const rulesFor = (id: string) => {
-    const agent = { id, name: id, category: 'crawler' }
+    const agent = { id, name: id, category: 'crawler', purposes: [] }
     return decide(used.at(-1)!.policy, { ...FACTS, verdict: { ...FACTS.verdict, agent } }, 0).rule
   }
   const setOf = async (id: string, aliases: readonly string[]) =>

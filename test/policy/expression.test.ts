@@ -10,6 +10,7 @@ import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
 
 const PROOF = { method: 'web-bot-auth', agent: 'https://a.test', key: 'k' } as const
+const AGENT = { id: 'gptbot', name: 'GPTBot', category: 'crawler', purposes: ['archive', 'training'] }
 const FACTS: Facts = {
   method: 'POST',
   host: 'Shop.Example.test:8443',
@@ -30,7 +31,7 @@ const FACTS: Facts = {
     ja4h: null,
   },
   verdict: {
-    ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
+    ...{ kind: 'agent', agent: AGENT, confidence: 0.8 },
     nameConfidence: 0.5,
     ...{ software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' }, proof: PROOF, conflicts: [] },
     evidence: [{ kind: 'declares-bot', detail: 'GPTBot', weight: 1 }],
@@ -57,6 +58,8 @@ const HOLD = [
   'verdict.software == "gptbot" && verdict.confidence > 0.5 && verdict.confidence < 1 && verdict.verified',
   'verdict.proof_method == "web-bot-auth" && verdict.signer == "https://a.test"',
   'verdict.evidence.exists(e, e.startsWith("declares-")) && "declares-bot" in verdict.evidence',
+  '"training" in verdict.purpose && !("search" in verdict.purpose) && size(verdict.purpose) == 2',
+  'verdict.purpose.exists(p, p == "archive") && verdict.purpose.all(p, p in ["archive", "training"])',
   '["/a", "/caf"].exists(p, request.path.startsWith(p))',
   'fingerprint.ja4.startsWith("t13d") && fingerprint.ja4h == "" && fingerprint.stable == ""',
   'fingerprint.http2 == "1:65536"',
@@ -82,7 +85,7 @@ test('a missing value is an empty text', async () => {
   const verdict = { ...FACTS.verdict, agent: null, software: null, proof: null, evidence: [] }
   const facts = { ...FACTS, host: null, path: '/', rawHeaders: [], verdict, forged: [] }
   const text = `request.host == "" && request.query == "" && verdict.agent == "" && verdict.category == "" &&
-    verdict.software == "" && verdict.proof_method == "" && verdict.signer == "" && size(verdict.evidence) == 0 && request.headers.accept == "" && !forged &&
+    verdict.software == "" && verdict.proof_method == "" && verdict.signer == "" && size(verdict.evidence) == 0 && size(verdict.purpose) == 0 && request.headers.accept == "" && !forged &&
     !("__proto__" in request.headers) && !("constructor" in request.headers)`
   assert.equal(holds(text, facts), true)
 })
@@ -129,7 +132,10 @@ const REFUSED: readonly (readonly [text: string, problem: string])[] = [
   ['has(request.headers.Accept)', 'a header name must be in lower case'],
   ['has(request.path)', 'has() takes a header'],
   ['(request.headers)["a"] == "b"', 'write request.headers without parentheses'],
-  ['request.headers.exists(h, h == "a")', 'works only on verdict.evidence or on a literal list'],
+  [
+    'request.headers.exists(h, h == "a")',
+    'works only on verdict.evidence, verdict.purpose or a literal list',
+  ],
   ['["a"].exists(a, ["b"].exists(b, a == b))', 'cannot be nested in another'],
   ['["a"].exists(request, true)', 'request is a reserved name'],
   ['["a"].map(a, a) == ["a"]', 'map() is not supported'],
@@ -247,6 +253,11 @@ test('in a policy that was accepted before, an unknown word never matches', asyn
     ['verdict.category == "crawlr" || request.method == "POST"', true],
     ['verdict.category != "crawlr"', true],
     ['verdict.evidence.exists(kind, kind == "gone")', false],
+    [{ purpose: 'traning' }, false],
+    [{ purpose: ['traning', 'training'] }, true],
+    [{ not: { purpose: 'traning' } }, true],
+    ['"traning" in verdict.purpose', false],
+    ['verdict.purpose.exists(each, each == "traning")', false],
   ] as const)
     assert.equal(outcome(when), isHolding, JSON.stringify(when))
   const wrong = policyOf({ category: 'crawlr', hots: 'a' })

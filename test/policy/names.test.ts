@@ -134,6 +134,11 @@ test('a word that no list has is an error with the nearest one', async () => {
   for (const [when, pointer, what] of [
     [{ category: 'crawlr' }, '/category', 'unknown category "crawlr" (did you mean "crawler"?)'],
     [
+      { purpose: ['search', 'traning'] },
+      '/purpose/1',
+      'unknown purpose "traning" (did you mean "training"?)',
+    ],
+    [
       { category: ['crawler', 'Crawler'] },
       '/category/1',
       /^unknown category "Crawler" \(did you mean "crawler"/,
@@ -263,7 +268,7 @@ test('whatever is compared with an agent, the policy is the one with its id', as
 })
 
 function factsOf(id: string): Facts {
-  const agent = { id, name: id, category: 'llm-sdk' }
+  const agent = { id, name: id, category: 'llm-sdk', purposes: [] }
   return {
     ...FACTS,
     verdict: { ...FACTS.verdict, agent, software: { id, name: id, kind: 'agent' } },

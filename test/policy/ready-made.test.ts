@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
+import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import { UNKNOWN, type Verdict } from '../../src/classify/verdict/verdict.ts'
-import { parsePolicyText } from '../../src/config/source.ts'
+import { parsePolicyText, readSource } from '../../src/config/source.ts'
 import { isRestricting } from '../../src/policy/action.ts'
 import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
@@ -162,6 +163,33 @@ test('config/allow-verified-only.yaml says what blocking the unknown would do', 
   assert.equal(wouldHave?.rule, 'unknown clients')
 })
 
+test('config/block-training.yaml blocks training by name and allows search and assistants', async () => {
+  const file = 'config/block-training.yaml'
+  const { policy } = parsePolicyText(readFileSync(file, 'utf8'), file)
+  const folder = new URL('../../signatures/', import.meta.url)
+  const all = ['ai-crawlers', 'search-crawlers', 'coding-agents', 'monitors'].flatMap((name) => {
+    const source = readSource(readFileSync(new URL(`${name}.yaml`, folder), 'utf8'), name)
+    return parseSoftwareList(source.value)
+  })
+  const outcomeOf = (id: string, path = '/') => {
+    const { name, category, purposes } = all.find((each) => each.id === id)!
+    const verdict = { ...crawler(id), agent: { id, name, category: category!, purposes } }
+    return decide(policy, { ...client(verdict, `${name}/1.0`), path }, 0)
+  }
+  const ruleOf = (id: string, path?: string) => outcomeOf(id, path).rule
+  for (const id of ['gptbot', 'claudebot', 'ccbot', 'bytespider', 'meta-externalagent', 'amazonbot']) {
+    assert.equal(ruleOf(id), 'training', id)
+    assert.equal(outcomeOf(id).action.kind, 'block', id)
+    assert.equal(ruleOf(id, '/robots.txt'), 'robots.txt', id)
+  }
+  const allowed = ['googlebot', 'bingbot', 'oai-searchbot', 'perplexitybot', 'claude-searchbot', 'applebot']
+  for (const id of [...allowed, 'chatgpt-user', 'claude-user', 'perplexity-user'])
+    assert.equal(ruleOf(id), 'search and assistants', id)
+  for (const id of ['claude-code', 'uptimerobot', 'diffbot']) assert.equal(ruleOf(id), 'otherwise', id)
+  for (const each of [CLIENTS.person, CLIENTS.curl, CLIENTS.unknown, CLIENTS.agentInDisguise])
+    assert.equal(decide(policy, each, 0).rule, 'otherwise')
+})
+
 function restricted(policy: Policy, asked: Partial<Facts>): string[] {
   const all = Object.entries(CLIENTS)
   return all
@@ -199,5 +227,5 @@ function crawler(id: string): Partial<Omit<Verdict, 'evidence'>> {
 }
 
 function agent(id: string, category: string): Verdict['agent'] {
-  return { id, name: id, category }
+  return { id, name: id, category, purposes: [] }
 }

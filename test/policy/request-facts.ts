@@ -6,6 +6,7 @@ const JA4H = 'ge11nn05enus_9ed1ff1f7b03_000000000000_000000000000'
 
 export const SIGNED = { method: 'web-bot-auth', agent: 'https://a.test', key: null } as const
 /** Of a request by GPTBot, of which everything is known but a proof. */
+const AGENT = { id: 'gptbot', name: 'GPTBot', category: 'crawler', purposes: ['archive', 'training'] }
 export const FACTS: Facts = {
   method: 'GET',
   host: 'Shop.Example.test:8443',
@@ -26,7 +27,7 @@ export const FACTS: Facts = {
     ja4h: JA4H,
   },
   verdict: {
-    ...{ kind: 'agent', agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' }, confidence: 0.8 },
+    ...{ kind: 'agent', agent: AGENT, confidence: 0.8 },
     nameConfidence: 0.5,
     software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
     proof: null,

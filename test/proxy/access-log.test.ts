@@ -56,6 +56,11 @@ test('a line of JSON has the same and more', async () => {
     ['2026-11-26T08:07:06.005Z', '/shop', 403, '0199-id', 'no bots', 'block', 12.346, null],
   )
   assert.doesNotMatch(jsonLine(ENTRY), /secret/)
+  const agent = { id: 'bot', name: 'Bot', category: 'crawler', purposes: ['search', 'training'] }
+  const named = { ...ENTRY, judged: { ...ENTRY.judged, verdict: { ...UNKNOWN, agent } } }
+  const { category, purpose } = JSON.parse(jsonLine(named))
+  assert.deepEqual([category, purpose], ['crawler', ['search', 'training']])
+  assert.deepEqual(JSON.parse(jsonLine(ENTRY)).purpose, [])
 })
 
 test('bytes of a client cannot begin another line or field', async () => {

@@ -21,7 +21,8 @@ import { opening } from './web-socket.ts'
 
 const OURS = [
   ...['x-ja4-fingerprint', 'x-ja4h-fingerprint', 'x-ja4s-fingerprint', 'x-http2-fingerprint', 'x-ja4-source'],
-  ...['x-agent-verdict', 'x-agent-name', 'x-agent-category', 'x-agent-confidence', 'x-agent-verified'],
+  ...['x-agent-verdict', 'x-agent-name', 'x-agent-category', 'x-agent-purpose', 'x-agent-confidence'],
+  'x-agent-verified',
   ...['x-agent-action', 'x-agent-decision-id', 'x-agent-signature', 'x-agent-anything'],
 ]
 const FORWARDING = [

@@ -1,7 +1,8 @@
 /** Headers that only the gateway sets. */
 export const OURS: readonly string[] = [
   ...['X-JA4-Fingerprint', 'X-JA4-Source', 'X-JA4H-Fingerprint', 'X-JA4S-Fingerprint', 'X-HTTP2-Fingerprint'],
-  ...['X-Agent-Verdict', 'X-Agent-Name', 'X-Agent-Category', 'X-Agent-Confidence', 'X-Agent-Verified'],
+  ...['X-Agent-Verdict', 'X-Agent-Name', 'X-Agent-Category', 'X-Agent-Purpose', 'X-Agent-Confidence'],
+  'X-Agent-Verified',
   ...['X-Agent-Identity', 'X-Agent-Key', 'X-Agent-Conflict', 'X-Agent-Action', 'X-Agent-Decision-Id'],
   ...['X-Agent-Signature', 'X-Agent-Anything'],
 ]

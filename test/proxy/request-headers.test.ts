@@ -319,7 +319,7 @@ test('known facts become headers, unknown ones do not', async () => {
   const known = ['X-Agent-Verdict', 'unknown', 'X-Agent-Confidence', '0.00', 'X-Agent-Action', 'tag']
   assert.deepEqual(headers, known)
 
-  const agent = { id: 'gptbot', name: 'GPTBot', category: 'crawler' }
+  const agent = { id: 'gptbot', name: 'GPTBot', category: 'crawler', purposes: ['archive', 'training'] }
   const verdict: Verdict = {
     kind: 'agent',
     agent,
@@ -336,7 +336,7 @@ test('known facts become headers, unknown ones do not', async () => {
     all
       .join('|')
       .includes(
-        'X-JA4H-Fingerprint|h|X-Agent-Verdict|agent|X-Agent-Name|GPTBot|X-Agent-Category|crawler|X-Agent-Name-Confidence|1.00|X-Agent-Confidence|0.99|X-Agent-Verified|ip-range|X-Agent-Action',
+        'X-JA4H-Fingerprint|h|X-Agent-Verdict|agent|X-Agent-Name|GPTBot|X-Agent-Category|crawler|X-Agent-Purpose|archive, training|X-Agent-Name-Confidence|1.00|X-Agent-Confidence|0.99|X-Agent-Verified|ip-range|X-Agent-Action',
       ),
   )
 

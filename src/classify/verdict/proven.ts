@@ -9,6 +9,7 @@ import type { Scratch } from './scratch.ts'
 import type { Software } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import type { Evidence, Verdict } from './verdict.ts'
+import { agentFor } from './verdict-for.ts'
 
 type Signed = SignatureFinding & { readonly kind: 'proven' }
 
@@ -78,7 +79,7 @@ function signedBy(
   const signed: Verdict = {
     ...verdict,
     kind: 'agent',
-    agent: agent === null ? null : { id: agent.id, name: agent.name, category: agent.category! },
+    agent: agent === null ? null : agentFor(agent),
     software: agent === null ? toolIn(verdict) : { id: agent.id, name: agent.name, kind: agent.kind },
     confidence: PROVEN_CONFIDENCE,
     proof,

@@ -147,8 +147,8 @@ export function evidenceFor(
   return evidence.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight))
 }
 
-function agentFor({ id, name, category }: Software): Verdict['agent'] {
-  return { id, name, category: category! }
+export function agentFor({ id, name, category, purposes }: Software): Verdict['agent'] {
+  return { id, name, category: category!, purposes }
 }
 
 /** Four digits, like every probability that is shown. */

@@ -10,7 +10,13 @@ export interface Evidence {
 /** The result of all evidence. `unknown` is an answer, not a failure. */
 export interface Verdict {
   readonly kind: 'agent' | 'automation' | 'human' | 'unknown'
-  readonly agent: { readonly id: string; readonly name: string; readonly category: string } | null
+  readonly agent: {
+    readonly id: string
+    readonly name: string
+    readonly category: string
+    /** As published; empty if nothing is published. */
+    readonly purposes: readonly string[]
+  } | null
   /** The known program, agent or not; `null` if none is recognized. */
   readonly software: {
     readonly id: string

@@ -47,14 +47,19 @@ function json(
   unknownSigner: UnknownSigner | null,
 ): object {
   const { action, rule, wouldHave } = decision
+  const { agent } = facts.verdict
   return {
     policy,
-    verdict: { ...facts.verdict, assumed: isVerdictGiven },
+    verdict: { ...facts.verdict, agent: agent && shownAgent(agent), assumed: isVerdictGiven },
     rules: rulesOf(rules),
     decision: { rule, action, would_have: wouldHave === null ? null : { ...wouldHave } },
     effects,
     ...(unknownSigner !== null && { unknown_signer: unknownSigner.action }),
   }
+}
+
+function shownAgent({ id, name, category, purposes }: NonNullable<Verdict['agent']>) {
+  return { id, name, category, purpose: purposes }
 }
 
 interface Explained {
@@ -119,6 +124,7 @@ function verdictText({ kind, agent, software, confidence, nameConfidence, proof 
   const parts = [
     kind,
     ...(agent === null ? [] : [`agent ${agent.id} (${agent.category})`]),
+    ...(agent === null || agent.purposes.length === 0 ? [] : [`purpose ${agent.purposes.join(' and ')}`]),
     ...(software === null || software.id === agent?.id ? [] : [`software ${software.id}`]),
     `confidence ${confidence}`,
     ...(software === null ? [] : [`name confidence ${nameConfidence}`]),

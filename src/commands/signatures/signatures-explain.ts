@@ -8,7 +8,7 @@ import {
   isFingerprint,
   type Signature,
 } from '../../classify/known/signature.ts'
-import type { Software } from '../../classify/known/software.ts'
+import type { PurposeSource, Software } from '../../classify/known/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../../classify/known/user-agent.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../../wire/address-ranges.ts'
@@ -122,6 +122,10 @@ function explained(list: readonly Software[], text: string): readonly Part[] {
     : [userAgentPart(list, text)]
 }
 
+function purposeText(purpose: string, { source, date }: PurposeSource): string {
+  return `${purpose}, from ${source} as of ${date}`
+}
+
 function softwarePart(software: Software): Part {
   const { verification } = software
   const facts: readonly (readonly [string, string | null])[] = [
@@ -129,6 +133,9 @@ function softwarePart(software: Software): Part {
     ['name', software.name],
     ['kind', software.kind],
     ['category', software.category],
+    ...software.purposes.map(
+      (purpose, i) => ['purpose', purposeText(purpose, software.purposeSources[i]!)] as const,
+    ),
     ['vendor', software.vendor],
     ['homepage', software.homepage],
     ['description', software.description],

@@ -1,5 +1,11 @@
 import { isDecisive } from '../../classify/known/signature.ts'
-import { CATEGORIES, SOFTWARE_KINDS, type Software } from '../../classify/known/software.ts'
+import {
+  CATEGORIES,
+  PURPOSES,
+  type Purpose,
+  SOFTWARE_KINDS,
+  type Software,
+} from '../../classify/known/software.ts'
 import { ConfigFault } from '../../config/source.ts'
 import type { Arguments, Command, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -46,6 +52,12 @@ export const signatures: Command = {
           choices: CATEGORIES,
         },
         {
+          name: 'purpose',
+          value: 'PURPOSE',
+          description: 'Only agents with this published purpose',
+          choices: PURPOSES,
+        },
+        {
           name: 'q',
           value: 'TEXT',
           description: 'Only software with this text in its id, name, aliases, vendor or description',
@@ -54,6 +66,10 @@ export const signatures: Command = {
       ],
       examples: [
         { command: 'signatures list --kind agent', description: 'Every agent' },
+        {
+          command: 'signatures list --purpose training',
+          description: 'Agents that collect pages to train models',
+        },
         { command: 'signatures list --q openai --json', description: 'For a program' },
       ],
       run: list,
@@ -120,13 +136,14 @@ async function list(given: Arguments, io: Io): Promise<ExitCode> {
     { title: 'NAME', flexible: true },
     { title: 'KIND' },
     { title: 'CATEGORY' },
+    { title: 'PURPOSE' },
     { title: 'SIGNATURES', align: 'right' },
     { title: 'DECISIVE', align: 'right' },
   ] as const
   const rows = wanted.map((software) => {
-    const { id, name, kind, category } = software
+    const { id, name, kind, category, purposes } = software
     const { all, decisive } = countsOf(software)
-    return [id, name, kind, category ?? '', String(all), String(decisive)]
+    return [id, name, kind, category ?? '', purposes.join(', '), String(all), String(decisive)]
   })
   io.stdout.write(`${renderTable(columns, rows, io.columns).join('\n')}\n`)
   return 0
@@ -134,10 +151,11 @@ async function list(given: Arguments, io: Io): Promise<ExitCode> {
 
 function isWanted(software: Software, given: Arguments): boolean {
   const { id, name, aliases, vendor, description } = software
-  const [kind, category] = [given.value('kind'), given.value('category')]
+  const [kind, category, purpose] = [given.value('kind'), given.value('category'), given.value('purpose')]
   const text = given.value('q')?.toLowerCase() ?? ''
   if (kind !== null && software.kind !== kind) return false
   if (category !== null && software.category !== category) return false
+  if (purpose !== null && !software.purposes.includes(purpose as Purpose)) return false
   return [id, name, ...aliases, vendor ?? '', description ?? ''].some((said) =>
     said.toLowerCase().includes(text),
   )
@@ -149,10 +167,10 @@ interface Counts {
 }
 
 function summaryOf(
-  { id, name, kind, category, vendor, aliases }: Software,
+  { id, name, kind, category, purposes, vendor, aliases }: Software,
   { all, decisive }: Counts,
 ): object {
-  return { id, name, kind, category, vendor, aliases, signatures: all, decisive }
+  return { id, name, kind, category, purpose: purposes, vendor, aliases, signatures: all, decisive }
 }
 
 /** Counts signatures without storing them: there may be a million. */

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
-import { CATEGORIES, SOFTWARE_KINDS } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES, SOFTWARE_KINDS } from '../../classify/known/software.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import { isSigned } from '../../identity/verify/signature-check.ts'
 import { explain } from '../../policy/explain.ts'
@@ -18,11 +18,11 @@ const SIGNED = { const: 'web-bot-auth' }
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
 
 /** An object with an id and, optionally, more that is known. */
-function named(more: string, values: readonly string[]) {
+function named(more: string, values: readonly string[], others: object = {}) {
   const text = { type: 'string' as const }
   return {
     type: 'object' as const,
-    properties: { id: text, name: text, [more]: { ...text, enum: [...values] } },
+    properties: { id: text, name: text, [more]: { ...text, enum: [...values] }, ...others },
     additionalProperties: false,
     required: ['id'],
   }
@@ -59,7 +59,10 @@ const writtenRequest = z.unknown().meta({
         properties: {
           kind: { enum: [...VERDICTS] },
           agent: {
-            anyOf: [{ type: 'string' }, named('category', CATEGORIES)],
+            anyOf: [
+              { type: 'string' },
+              named('category', CATEGORIES, { purpose: { type: 'array', items: { enum: [...PURPOSES] } } }),
+            ],
           },
           software: {
             anyOf: [{ type: 'string' }, named('kind', SOFTWARE_KINDS)],
@@ -91,7 +94,14 @@ const policyExplanation = z
     verdict: z.strictObject({
       kind: z.enum(VERDICTS),
       given: z.boolean().meta({ description: 'Whether the verdict was given with the request.' }),
-      agent: z.strictObject({ id: z.string(), name: z.string(), category: z.string() }).nullable(),
+      agent: z
+        .strictObject({
+          id: z.string(),
+          name: z.string(),
+          category: z.string(),
+          purpose: z.array(z.string()),
+        })
+        .nullable(),
       software: software.nullable(),
       confidence: z.number(),
       name_confidence: nameConfidence,
@@ -180,7 +190,7 @@ function verdictOf(
   return {
     kind,
     given,
-    agent,
+    agent: agent && shownAgent(agent),
     software,
     confidence,
     name_confidence: nameConfidence,
@@ -189,6 +199,10 @@ function verdictOf(
     conflicts: [...conflicts],
     evidence: evidence.map(({ kind, detail, weight }) => ({ kind, detail, weight })),
   }
+}
+
+function shownAgent({ id, name, category, purposes }: NonNullable<Verdict['agent']>) {
+  return { id, name, category, purpose: [...purposes] }
 }
 
 function outcomeOf({ rule, action }: Outcome) {

@@ -33,6 +33,7 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
     ja4x: fingerprint(sighting.ja4x),
     http2: plainOrNull(sighting.http2, SIGHTING_TEXT_MAX),
     category: plainOrNull(sighting.category, NAME_MAX),
+    purposes: plainList(sighting.purposes),
     software: plainOrNull(sighting.software, NAME_MAX),
     verified: plainOrNull(sighting.verified, NAME_MAX),
     signer: plainOrNull(sighting.signer, SIGHTING_TEXT_MAX),

@@ -189,8 +189,10 @@ export function pushTags(headers: string[], print: Print, verdict: Verdict, acti
   if (ja4s !== null) headers.push('X-JA4S-Fingerprint', ja4s)
   if (http2 !== null) headers.push('X-HTTP2-Fingerprint', http2)
   headers.push('X-Agent-Verdict', verdict.kind)
-  if (verdict.agent !== null) {
-    headers.push('X-Agent-Name', verdict.agent.name, 'X-Agent-Category', verdict.agent.category)
+  const { agent } = verdict
+  if (agent !== null) {
+    headers.push('X-Agent-Name', agent.name, 'X-Agent-Category', agent.category)
+    if (agent.purposes.length > 0) headers.push('X-Agent-Purpose', agent.purposes.join(', '))
     headers.push('X-Agent-Name-Confidence', verdict.nameConfidence.toFixed(2))
   }
   headers.push('X-Agent-Confidence', verdict.confidence.toFixed(2))

@@ -212,6 +212,7 @@ export function jsonLine(entry: AccessEntry): string {
     agent: verdict.agent?.id ?? null,
     name_confidence: verdict.nameConfidence,
     category: verdict.agent?.category ?? null,
+    purpose: verdict.agent?.purposes ?? [],
     verified: verdict.proof?.method ?? null,
     ja4: print.connection.ja4,
     rule: decision.rule,

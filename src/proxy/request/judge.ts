@@ -148,6 +148,7 @@ function sighting(
     verdict: verdict.kind,
     agent: verdict.agent?.id ?? null,
     category: verdict.agent?.category ?? null,
+    purposes: verdict.agent?.purposes ?? NONE,
     software: verdict.software?.id ?? null,
     confidence: verdict.confidence,
     nameConfidence: verdict.nameConfidence,
@@ -181,6 +182,7 @@ function userAgentOf(headers: readonly string[]): string | null {
 }
 
 const USER_AGENT = 'user-agent'
+const NONE: readonly string[] = []
 
 /** For a client behind a hop that does not report its fingerprint. */
 const RELAYED: Print = {

@@ -150,6 +150,7 @@ function ofDecision({ id, verdict, decision, print }: TracedDecision): readonly 
     ...(agent === null
       ? []
       : [text('gatehouse.agent', agent.id), text('gatehouse.category', agent.category)]),
+    ...(agent === null || agent.purposes.length === 0 ? [] : [texts('gatehouse.purpose', agent.purposes)]),
     ...(software === null
       ? []
       : [

@@ -141,6 +141,7 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
           ['Source', verdict.given ? 'chosen above' : 'classified from the request'],
           ['Software', verdict.software?.name ?? verdict.agent?.name ?? null],
           ['Category', verdict.agent?.category ?? null],
+          ['Purpose', verdict.agent?.purpose.join(', ') ?? null],
           ['Confidence', verdict.given ? null : percent(verdict.confidence)],
           [
             'Name confidence',
