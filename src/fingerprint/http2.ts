@@ -6,6 +6,8 @@ export interface Http2Said {
   readonly windowUpdate: number | null
   /** PRIORITY frames. The priority in a HEADERS frame is not included. */
   readonly priorities: readonly Http2Priority[]
+  /** The weight in the first HEADERS frame, from 1 to 256; 0 if it has no priority. `null`: unknown. */
+  readonly headersWeight: number | null
 }
 
 export interface Http2Setting {
@@ -33,6 +35,21 @@ export function http2Fingerprint(said: Http2Said, rawHeaders: readonly string[])
   const entries = settings.map(({ id, value }) => `${id}:${value}`).join(';')
   const order = priorities.length === 0 ? '0' : priorities.map(priorityText).join(',')
   return `${entries}|${windowUpdate ?? '00'}|${order}|${pseudoHeaderOrder(rawHeaders)}`
+}
+
+/**
+ * The weight in the HEADERS of the first request, if a person opened a page with it; 0 if they have no priority.
+ * `null`: unknown, or another request. What a page or its service worker requests has other weights.
+ */
+export function pageWeight({ headersWeight }: Http2Said, rawHeaders: readonly string[]): number | null {
+  if (headersWeight === null) return null
+  let found = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const [name, value] = [rawHeaders[i]!, rawHeaders[i + 1]!]
+    if (name === 'sec-fetch-dest' && value === 'document') found |= 1
+    else if (name === 'sec-fetch-site' && value === 'none') found |= 2
+  }
+  return found === 3 ? headersWeight : null
 }
 
 function priorityText({ stream, isExclusive, dependsOn, weight }: Http2Priority): string {

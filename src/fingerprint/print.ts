@@ -26,6 +26,8 @@ export interface ConnectionPrint {
   readonly ja4x: Ja4x | null
   /** The HTTP/2 fingerprint in Akamai's form. */
   readonly http2: string | null
+  /** Of the HTTP/2 opening: see `pageWeight`. */
+  readonly pageWeight: number | null
   readonly noHello: NoHello | null
   /** Whether the proxy computed `ja4` itself or took it from the trusted hop in front of it. */
   readonly ja4Source: 'own' | 'hop' | null

@@ -32,6 +32,7 @@ const FIREFOX: Request = {
     ...{
       ja4: knownJa4('gecko'),
       unresumed: null,
+      pageWeight: null,
       stable: null,
       ja4s: null,
       ja4x: null,
@@ -188,7 +189,8 @@ const CONNECTION_CHANGES: readonly Change[] = [
   ['no post-quantum group in a Firefox', lacking(FIREFOX, TRAIT.postQuantum), ['+post-quantum-missing']],
   ['a post-quantum group in Firefox 117', version(FIREFOX, 117), ['+version-disagrees']],
   ['no GREASE in a Safari', lacking(SAFARI, TRAIT.greaseCiphers), ['+version-disagrees']],
-  ['no post-quantum group in a Safari', lacking(SAFARI, TRAIT.postQuantum), ['+post-quantum-missing']],
+  ['no post-quantum group in a Safari of macOS, which may be older', lacking(SAFARI, TRAIT.postQuantum), []],
+  ['a session ticket in a Safari', having(SAFARI, TRAIT.sessionTicket), ['+version-disagrees']],
   ['a post-quantum group in Safari 17', version(SAFARI, 17), ['+version-disagrees']],
   ['a post-quantum group in Safari 18', version(SAFARI, 18), []],
 ]
@@ -205,6 +207,78 @@ test('settings of HTTP/2 that no Safari has had', async () => {
   assert.deepEqual(opened('7:1|1|0|m,s,a,p'), ['http2-unlike'])
   assert.deepEqual(opened('7:1|1|0|m,s,p,a'), ['http2-unlike'])
   assert.deepEqual(opened('7:1|1|0|m,a,s,p'), ['http2-disagrees'])
+})
+
+const APPLE = [
+  ['macOS 11 to 13', 't13d2014h2_a09f3c656075_14788d8d241b', '4:4194304;3:100|10485760|0|m,s,p,a', 255, 16],
+  ['macOS 14', 't13d2014h2_a09f3c656075_14788d8d241b', '2:0;4:4194304;3:100|10485760|0|m,s,p,a', 255, 17],
+  ['iOS 16', 't13d2014h2_a09f3c656075_14788d8d241b', '4:2097152;3:100|10485760|0|m,s,p,a', 255, 16],
+  ['iOS 17', 't13d2014h2_a09f3c656075_14788d8d241b', '2:0;4:2097152;3:100|10485760|0|m,s,p,a', 255, 17],
+  [
+    'iOS 18.0',
+    't13d2014h2_a09f3c656075_14788d8d241b',
+    '2:0;3:100;4:2097152;8:1;9:1|10420225|0|m,s,a,p',
+    256,
+    18,
+  ],
+  [
+    'iOS 18.3',
+    't13d2014h2_a09f3c656075_e42f34c56612',
+    '2:0;3:100;4:2097152;8:1;9:1|10420225|0|m,s,a,p',
+    256,
+    18,
+  ],
+  [
+    'macOS 15.5',
+    't13d2014h2_a09f3c656075_e42f34c56612',
+    '2:0;3:100;4:2097152;9:1|10420225|0|m,s,a,p',
+    256,
+    18,
+  ],
+  [
+    'Safari 26 on macOS 15',
+    't13d2014h2_a09f3c656075_e42f34c56612',
+    '2:0;3:100;4:2097152;9:1|10420225|0|m,s,a,p',
+    256,
+    26,
+  ],
+  ['macOS 26', 't13d2013h2_a09f3c656075_7f0f34a4126d', '2:0;3:100;4:2097152;9:1|10420225|0|m,s,a,p', 0, 26],
+] as const
+
+function ofApple([, ja4, http2, pageWeight, safari]: (typeof APPLE)[number]): Request {
+  const isLate = pageWeight === 0
+  const traits = TRAIT.greaseCiphers | TRAIT.compressCertificate | (isLate ? TRAIT.postQuantum : 0)
+  return version(print(SAFARI, { ja4: ja4 as Ja4, http2, pageWeight, traits: traits as HelloTraits }), safari)
+}
+
+test('Safari as it was published for each of Apple’s systems', async () => {
+  for (const system of APPLE) {
+    const found = marks(ofApple(system))
+    assert.deepEqual(disagreements(ofApple(system)), [], system[0])
+    assert.ok(found.includes('http2-agrees') && found.includes('stack-agrees'), system[0])
+  }
+})
+
+test('a page without the stream priority that its system sends, or with one where it sends none', async () => {
+  for (const system of APPLE) {
+    const [name, , , pageWeight, safari] = system
+    const changed = print(ofApple(system), { pageWeight: pageWeight === 0 ? 256 : 0 })
+    const isDoubtful = safari === 26 && pageWeight !== 0
+    assert.deepEqual(disagreements(changed), [isDoubtful ? 'http2-unlike' : 'http2-disagrees'], name)
+    assert.deepEqual(disagreements(print(changed, { pageWeight: null })), [], name)
+    assert.deepEqual(disagreements(print(changed, { traits: null })), [], name)
+  }
+})
+
+test('settings that Apple’s network stack never sends', async () => {
+  for (const http2 of [
+    '1:4096;4:2097152|10485760|0|m,s,p,a',
+    '2:0;4:2097152;5:16384;6:16384|10420225|0|m,s,a,p',
+  ])
+    assert.deepEqual(disagreements(print(SAFARI, { http2 })), ['http2-disagrees'])
+  assert.deepEqual(disagreements(print(SAFARI, { http2: '2:0;4:16;5:16384|10420225|0|m,s,a,p' })), [
+    'http2-unlike',
+  ])
 })
 
 test('a missing post-quantum group is a mark if the hello differs otherwise too', async () => {

@@ -159,6 +159,7 @@ function print(ja4: Ja4 | null): Print {
   const connection = {
     ja4,
     unresumed: null,
+    pageWeight: null,
     stable: null,
     traits: null,
     ja4s: null,

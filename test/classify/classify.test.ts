@@ -925,6 +925,7 @@ function print(said: Omit<Said, 'userAgent' | 'headers' | 'conduct'>): Print {
   const connection: ConnectionPrint = {
     ja4,
     unresumed: null,
+    pageWeight: null,
     stable: null,
     traits: (said.traits ?? null) as HelloTraits | null,
     ja4s: (said.ja4s ?? null) as Ja4s | null,

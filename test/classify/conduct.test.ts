@@ -27,6 +27,7 @@ const HEADERS = new HeaderIndex([])
 const PRINT: ConnectionPrint = {
   ja4: null,
   unresumed: null,
+  pageWeight: null,
   stable: null,
   traits: null,
   ja4s: null,

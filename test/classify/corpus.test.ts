@@ -37,6 +37,7 @@ test('the least that a row says', async () => {
     ja4s: null,
     ja4x: null,
     http2: null,
+    pageWeight: null,
   }
   assert.deepEqual(parseCorpusRow(LEAST), {
     ...LEAST,
@@ -130,6 +131,21 @@ for (const [what, h2, text] of OPENINGS) {
   })
 }
 
+test('HTTP/2: the weight of a page that a person opened', async () => {
+  const opened = [
+    ['sec-fetch-dest', 'document'],
+    ['sec-fetch-site', 'none'],
+  ]
+  const page = { ...GET_H2, headers: [...GET_H2.headers, ...opened] }
+  const weightOf = (request: object, weight?: number | null) =>
+    parseCorpusRow({ ...LEAST, requests: [request], h2: { settings: [[4, 9]], weight } }).print.pageWeight
+  assert.deepEqual(
+    [255, 0, null, undefined].map((weight) => weightOf(page, weight)),
+    [255, 0, null, null],
+  )
+  assert.equal(weightOf(GET_H2, 255), null)
+})
+
 test('HTTP/2 without a request, or with one of HTTP/1, has no fingerprint', async () => {
   const h2 = { settings: [[4, 9]] }
   for (const requests of [[], [GET]])
@@ -165,6 +181,7 @@ const BAD: readonly (readonly [pointer: string, row: unknown])[] = [
   ['/h2/settings/0/1', { ...LEAST, h2: { settings: [[1, 2 ** 32]] } }],
   ['/h2/settings/0', { ...LEAST, h2: { settings: [[1]] } }],
   ['/h2/priority/0/weight', { ...LEAST, h2: { priority: [{ ...PRIORITY, weight: 0 }] } }],
+  ['/h2/weight', { ...LEAST, h2: { weight: 257 } }],
   ['/h2/window_update', { ...LEAST, h2: { window_update: '1' } }],
   ['/h2/frames/0', { ...LEAST, h2: { frames: [4] } }],
 ]

@@ -76,7 +76,16 @@ const CLIENTS: readonly (readonly [headers: Headers, id: string, category: strin
 ]
 
 const CONNECTION: ConnectionPrint = {
-  ...{ ja4: null, unresumed: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null },
+  ...{
+    ja4: null,
+    unresumed: null,
+    pageWeight: null,
+    stable: null,
+    traits: null,
+    ja4s: null,
+    ja4x: null,
+    http2: null,
+  },
   ...{ noHello: 'not-tls', ja4Source: null },
 }
 const KNOWLEDGE = await loadKnowledge(null, null)

@@ -29,7 +29,7 @@ function read(pieces: readonly Uint8Array[]) {
     if (isDone) break
   }
   const { said, hasSettings } = opening
-  return { isDone, hasSettings, said, text: opening.text(PSEUDO_HEADERS) }
+  return { isDone, hasSettings, said, text: opening.print(PSEUDO_HEADERS).http2 }
 }
 
 export function openingSeeds(): Buffer[] {

@@ -55,13 +55,47 @@ test('an opening is written as it was sent, however it is cut', async () => {
     const bytes = Buffer.concat([PREFACE, ...frames, headers(1, MASP)])
     for (let cut = 0; cut <= bytes.length; cut++) {
       assert.equal(
-        read([bytes.subarray(0, cut), bytes.subarray(cut)]).text(MASP),
+        read([bytes.subarray(0, cut), bytes.subarray(cut)]).print(MASP).http2,
         text,
         `${title}, cut at ${cut}`,
       )
     }
-    assert.equal(read(Array.from(bytes, (byte) => Uint8Array.of(byte))).text(MASP), text, title)
+    assert.equal(read(Array.from(bytes, (byte) => Uint8Array.of(byte))).print(MASP).http2, text, title)
   }
+})
+
+test('the weight of a page that a person opened, however it is cut', async () => {
+  const fields = [...MASP, 'sec-fetch-dest', 'document', 'sec-fetch-site', 'none']
+  const block = fieldBlock(fields)
+  const [ended, padded, prioritized] = [4, 8, 0x20]
+  const weighed = Buffer.from([0x80, 0, 0, 0, 254])
+  const cases: readonly (readonly [frame: Buffer, weight: number | null])[] = [
+    [frame(1, ended, 1, block), 0],
+    [frame(1, ended | prioritized, 1, Buffer.concat([weighed, block])), 255],
+    [
+      frame(
+        1,
+        ended | prioritized | padded,
+        1,
+        Buffer.concat([Buffer.of(3), weighed, block, Buffer.alloc(3)]),
+      ),
+      255,
+    ],
+  ]
+  for (const [first, weight] of cases) {
+    const bytes = Buffer.concat([PREFACE, CHROME, first])
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      const opening = read([bytes.subarray(0, cut), bytes.subarray(cut)])
+      assert.equal(opening.print(fields).pageWeight, weight, `cut at ${cut}`)
+      for (const other of [
+        MASP,
+        [...fields.slice(0, -1), 'same-origin'],
+        [...fields.slice(0, -4), ...fields.slice(-2)],
+      ])
+        assert.equal(opening.print(other).pageWeight, null)
+    }
+  }
+  assert.equal(read([Buffer.concat([PREFACE, CHROME])]).print(fields).pageWeight, null)
 })
 
 test('the fields of the first request are counted, however it is cut', async () => {
@@ -123,14 +157,14 @@ test('other bytes have no fingerprint, and are not waited for', async () => {
     const queue = new ByteQueue()
     queue.push(bytes)
     assert.equal(opening.read(queue), true)
-    assert.equal(opening.text(MASP), null)
+    assert.equal(opening.print(MASP).http2, null)
   }
 })
 
 test('pseudo-headers are written in the order of the request', async () => {
   const opening = read([Buffer.concat([PREFACE, settings(), headers(1, MASP)])])
-  assert.equal(opening.text([':path', '/', 'a', 'b', ':method', 'GET']), '|00|0|p,m')
-  assert.equal(opening.text([]), '|00|0|')
+  assert.equal(opening.print([':path', '/', 'a', 'b', ':method', 'GET']).http2, '|00|0|p,m')
+  assert.equal(opening.print([]).http2, '|00|0|')
 })
 
 test('the fingerprint of a connection is that of its bytes: node, curl, and one made by hand, over TLS and in the clear', async () => {

@@ -152,6 +152,7 @@ const CONNECTION: Connection = {
   print: {
     ja4: null,
     unresumed: null,
+    pageWeight: null,
     stable: null,
     traits: null,
     ja4s: null,

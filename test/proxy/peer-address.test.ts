@@ -270,6 +270,7 @@ function peer(address: string, isTrusted: boolean): Connection {
   const print = {
     ja4: null,
     unresumed: null,
+    pageWeight: null,
     stable: null,
     traits: null,
     ja4s: null,

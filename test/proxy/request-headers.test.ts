@@ -394,6 +394,7 @@ function connection(address: string): Connection {
   const print = {
     ja4: null,
     unresumed: null,
+    pageWeight: null,
     stable: null,
     traits: null,
     ja4s: null,

@@ -1,5 +1,10 @@
 import { helloTraits } from '../../fingerprint/hello-traits.ts'
-import { type Http2Priority, type Http2Setting, http2Fingerprint } from '../../fingerprint/http2.ts'
+import {
+  type Http2Priority,
+  type Http2Setting,
+  http2Fingerprint,
+  pageWeight,
+} from '../../fingerprint/http2.ts'
 import { type Ja4, ja4, unresumedJa4 } from '../../fingerprint/ja4.ts'
 import { type Ja4h, ja4h } from '../../fingerprint/ja4plus/ja4h.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
@@ -74,7 +79,7 @@ function readPrint(members: Members, first: RequestHead | null): ConnectionPrint
   const known = hasValue(hello) ? readHello(hello) : hasValue(given) ? readJa4(given) : NOT_TLS
   const http2 = hasValue(opening) ? readHttp2(opening, first) : undefined
   if (known === null || http2 === null) return null
-  return { ...known, ja4s: null, ja4x: null, http2: http2?.text ?? null }
+  return { ...known, ...NO_OPENING, ...http2 }
 }
 
 type HelloPrint = Pick<ConnectionPrint, 'ja4' | 'unresumed' | 'stable' | 'traits' | 'noHello' | 'ja4Source'>
@@ -119,8 +124,10 @@ function readJa4(place: Place): HelloPrint | null {
   return { ...NOT_TLS, ja4: text as Ja4, noHello: null, ja4Source: 'own' }
 }
 
+type Opening = Pick<ConnectionPrint, 'http2' | 'pageWeight'>
+
 /** As in traffic, there is no HTTP/2 fingerprint before the first request. */
-function readHttp2(place: Place, first: RequestHead | null): { readonly text: string | null } | null {
+function readHttp2(place: Place, first: RequestHead | null): Opening | null {
   const members = place.entries()
   if (!place.isMapping) return null
   const settings = list(members.get('settings'), ENTRIES_MAX, readSetting)
@@ -130,10 +137,13 @@ function readHttp2(place: Place, first: RequestHead | null): { readonly text: st
   const windowUpdate = hasValue(increment) ? increment.integer(0, U31_MAX) : null
   if (settings === null || priorities === null || frames === null) return null
   if (hasValue(increment) && windowUpdate === null) return null
-  if (first === null || first.version !== '20') return { text: null }
+  const weight = members.get('weight')
+  const headersWeight = hasValue(weight) ? weight.integer(0, WEIGHT_MAX) : null
+  if (hasValue(weight) && headersWeight === null) return null
+  if (first === null || first.version !== '20') return { http2: null, pageWeight: null }
   const early = members.has('frames') ? prioritiesBeforeHeaders(frames) : priorities.length
-  const said = { settings, windowUpdate, priorities: priorities.slice(0, early) }
-  return { text: http2Fingerprint(said, first.rawHeaders) }
+  const said = { settings, windowUpdate, priorities: priorities.slice(0, early), headersWeight }
+  return { http2: http2Fingerprint(said, first.rawHeaders), pageWeight: pageWeight(said, first.rawHeaders) }
 }
 
 function readSetting(place: Place): Http2Setting | null {
@@ -265,6 +275,7 @@ const NOT_TLS: HelloPrint = {
   noHello: 'not-tls',
   ja4Source: null,
 }
+const NO_OPENING = { ja4s: null, ja4x: null, http2: null, pageWeight: null }
 const MALFORMED: HelloPrint = { ...NOT_TLS, noHello: 'malformed' }
 
 const HTTP_VERSIONS = ['1.0', '1.1', '2.0'] as const
@@ -287,6 +298,7 @@ const ENTRIES_MAX = 1000
 const FRAMES_MAX = 100_000
 const TUPLE_LENGTH_MAX = 8
 const U8_MAX = 0xff
+const WEIGHT_MAX = 256
 const U16_MAX = 0xffff
 const U31_MAX = 0x7fff_ffff
 const U32_MAX = 0xffff_ffff

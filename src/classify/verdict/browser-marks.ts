@@ -32,7 +32,7 @@ export function markBrowser(
   const isHttp3 = head.version === '30'
   if (print.ja4 !== null && (stack.isKnown || !isHttp3)) markStack(marks, claim, engine, stack)
   if (print.traits !== null && !claim.isEmbedded && !isHttp3) markTraits(marks, claim, engine, stack, print)
-  if (print.http2 !== null && head.version === '20') markHttp2(marks, claim, engine, stack, print.http2)
+  if (print.http2 !== null && head.version === '20') markHttp2(marks, claim, engine, stack, print)
   if (print.ja4 !== null && !isHttp3 && !claim.isEmbedded && !isUpgrade && print.ja4.slice(8, 10) !== 'h2')
     marks.add('http1-only')
   // Browsers send these headers only to secure origins, and not with a WebSocket handshake or a CORS
@@ -89,6 +89,8 @@ function markTraits(
     return
   }
   if (claim.version < POST_QUANTUM_SINCE[engine] || hasTraits(print.traits!, TRAIT.postQuantum)) return
+  // Safari has the TLS of its system. New ones also run on macOS 14 and 15, which send no such key.
+  if (claim.platform === 'mac' && engine === 'webkit') return
   // Companies turn it off by policy, and the rest of the hello stays the same.
   const isItsStack = stack.engines.has(engine) || stack.enginesAlike.has(engine)
   marks.add(isItsStack ? 'post-quantum-missing' : 'version-disagrees')
@@ -112,17 +114,43 @@ function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: Connec
       if (version >= 91 && !has(TRAIT.delegatedCredentials)) return true
       return version < 118 && has(TRAIT.postQuantum)
     case 'webkit':
-      return !has(TRAIT.greaseCiphers) || (version < 18 && has(TRAIT.postQuantum))
+      // Apple's TLS resumes no sessions over TCP.
+      return !has(TRAIT.greaseCiphers) || has(TRAIT.sessionTicket) || (version < 18 && has(TRAIT.postQuantum))
     case 'other':
       return false
   }
 }
 
-function markHttp2(marks: EvidenceSet, claim: Claim, engine: Engine, stack: Stack, http2: string): void {
-  if (stack.http2Engines.has(engine)) marks.add('http2-agrees')
+function markHttp2(
+  marks: EvidenceSet,
+  claim: Claim,
+  engine: Engine,
+  stack: Stack,
+  print: ConnectionPrint,
+): void {
+  const apple = engine === 'webkit' && !claim.hasForeignTls ? appleOpening(claim, print) : 'fine'
+  if (apple === 'odd') marks.add('http2-disagrees')
+  else if (apple === 'unlike') marks.add('http2-unlike')
+  else if (stack.http2Engines.has(engine)) marks.add('http2-agrees')
   else if (claim.hasForeignTls) return
-  else if (isHttp2Odd(engine, http2)) marks.add('http2-disagrees')
+  else if (isHttp2Odd(engine, print.http2!)) marks.add('http2-disagrees')
   else marks.add('http2-unlike')
+}
+
+/**
+ * Compares an opening with that of Apple's network stack, which all browsers on Apple's systems use. Up to
+ * macOS 15 and iOS 18 it gives each page that a person opens a stream priority. Later systems have a
+ * post-quantum key instead; one without may have turned it off. The sources are in signatures/README.md.
+ */
+function appleOpening(
+  { version }: Claim,
+  { http2, pageWeight, traits }: ConnectionPrint,
+): 'fine' | 'unlike' | 'odd' {
+  if (APPLE_NEVER_SETS.test(http2!)) return 'odd'
+  if (pageWeight === null || traits === null) return 'fine'
+  const hasKey = hasTraits(traits, TRAIT.postQuantum)
+  if (hasKey === (pageWeight === 0)) return 'fine'
+  return !hasKey && version >= POST_QUANTUM_SINCE.webkit ? 'unlike' : 'odd'
 }
 
 /** Checks what all versions of an engine have had in common for years. */
@@ -216,6 +244,8 @@ function isGreaseOdd(version: number, hints: string): boolean {
   return !hints.includes(`"Not${first}A${second}Brand";v="${GREASE_VERSIONS[version % 3]}"`)
 }
 
+/** HEADER_TABLE_SIZE (1) or MAX_HEADER_LIST_SIZE (6). */
+const APPLE_NEVER_SETS = /^(?:[^|]*;)?[16]:/
 const GREASE_CHARACTERS = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_']
 const GREASE_VERSIONS = ['8', '99', '24']
 const GREASE_SINCE = 110

@@ -83,6 +83,7 @@ function printOf(told: Told, sent: RequestHead | null): Print {
       ja4s: told.ja4s as Ja4s | null,
       ja4x: told.ja4x as Ja4x | null,
       http2: told.http2,
+      pageWeight: null,
       noHello: told.noHello,
       ja4Source: told.ja4 === null ? null : 'own',
     },

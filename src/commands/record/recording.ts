@@ -186,6 +186,7 @@ function http2Document(said: Http2Said, first: RequestHead | null): object {
     priority: said.priorities.map(({ stream, isExclusive, dependsOn, weight }) => {
       return { stream, exclusive: isExclusive ? 1 : 0, dep: dependsOn, weight }
     }),
+    weight: said.headersWeight,
     akamai: first === null ? null : http2Fingerprint(said, first.rawHeaders),
   }
 }

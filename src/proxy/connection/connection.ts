@@ -135,6 +135,7 @@ export const NOTHING_KNOWN: ConnectionPrint = {
   ja4s: null,
   ja4x: null,
   http2: null,
+  pageWeight: null,
   noHello: 'not-tls',
   ja4Source: null,
 }

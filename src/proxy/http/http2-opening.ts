@@ -7,9 +7,11 @@ import {
   type Http2Said,
   type Http2Setting,
   http2Fingerprint,
+  pageWeight,
   PRIORITIES_MAX,
   SETTINGS_MAX,
 } from '../../fingerprint/http2.ts'
+import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import { type ReadAhead, readAhead } from '../connection/hello.ts'
 import { HTTP2_PREFACE } from '../../wire/http2-preface.ts'
 import { mayBegin } from '../../wire/opening-bytes.ts'
@@ -24,6 +26,7 @@ export class Http2Opening {
   readonly #settings: Http2Setting[] = []
   readonly #priorities: Http2Priority[] = []
   #windowUpdate: number | null = null
+  #headersWeight: number | null = null
   #isExcessive = false
   /** `null`: it was not complete. */
   #first: { readonly stream: number; readonly fieldCount: number } | null = null
@@ -61,7 +64,12 @@ export class Http2Opening {
   /** `null` if it is unknown. */
   get said(): Http2Said | null {
     if (this.#isExcessive || !this.hasSettings) return null
-    return { settings: this.#settings, windowUpdate: this.#windowUpdate, priorities: this.#priorities }
+    return {
+      settings: this.#settings,
+      windowUpdate: this.#windowUpdate,
+      priorities: this.#priorities,
+      headersWeight: this.#headersWeight,
+    }
   }
 
   /** Whether nghttp2 dropped a field of this request, which now has `fieldCount` fields. */
@@ -70,9 +78,11 @@ export class Http2Opening {
   }
 
   /** `rawHeaders` belong to the first request. */
-  text(rawHeaders: readonly string[]): string | null {
+  print(rawHeaders: readonly string[]): Pick<ConnectionPrint, 'http2' | 'pageWeight'> {
     const { said } = this
-    return said === null ? null : http2Fingerprint(said, rawHeaders)
+    return said === null
+      ? { http2: null, pageWeight: null }
+      : { http2: http2Fingerprint(said, rawHeaders), pageWeight: pageWeight(said, rawHeaders) }
   }
 
   /** Returns true once the first header block is complete or invalid. nghttp2 rejects an invalid one. */
@@ -86,6 +96,7 @@ export class Http2Opening {
       if (length > FRAME_BYTES_MAX || end - this.#at > BLOCK_BYTES_MAX) return true
       if (end > bytes.length) return false
       const payload = bytes.subarray(at + FRAME_HEADER_BYTES, end)
+      if (isFirst) this.#headersWeight = weightIn(payload, flags)
       const fragment = isFirst ? blockFragment(payload, flags) : payload
       if (fragment === null) return true
       fragments.push(fragment)
@@ -157,6 +168,13 @@ function lengthAt(view: DataView, at: number): number {
   return (view.getUint16(at) << 8) | view.getUint8(at + 2)
 }
 
+/** RFC 9113 §6.2: the priority follows the length of the padding. */
+function weightIn(payload: Uint8Array, flags: number): number {
+  if ((flags & HAS_PRIORITY) === 0) return 0
+  const at = flags & PADDED ? 5 : 4
+  return payload.length > at ? payload[at]! + 1 : 0
+}
+
 function priority(stream: number, dependency: number, weight: number): Http2Priority {
   const isExclusive = dependency >>> 31 === 1
   return { stream, isExclusive, dependsOn: dependency & STREAM_MASK, weight: weight + 1 }
@@ -176,4 +194,6 @@ const SETTINGS = 4
 const WINDOW_UPDATE = 8
 const CONTINUATION = 9
 const ACK = 1
+const PADDED = 8
+const HAS_PRIORITY = 0x20
 const STREAM_MASK = 0x7fff_ffff

@@ -233,9 +233,9 @@ class Http2Connection implements Swept {
 
   /** The pseudo-header order is part of the connection's fingerprint, and only a request shows it. */
   #completePrint(opening: Http2Opening, rawHeaders: readonly string[]): void {
-    const http2 = opening.text(rawHeaders)
+    const print = opening.print(rawHeaders)
     this.#opening = null
-    this.#connection.print = { ...this.#connection.print, http2 }
+    this.#connection.print = { ...this.#connection.print, ...print }
   }
 
   /** Ends a request whose body stops coming, unless the answer has begun: then it is a conversation. */

@@ -188,6 +188,7 @@ function printOf(
       ja4s: null,
       ja4x: ja4xOf(certificate?.raw),
       http2: null,
+      pageWeight: null,
       noHello,
       ja4Source: null,
     }
@@ -200,6 +201,7 @@ function printOf(
     ja4s: options.ja4plus ? ownJa4s(message, hello, socket, text) : null,
     ja4x: ja4xOf(certificate?.raw),
     http2: null,
+    pageWeight: null,
     noHello: null,
     ja4Source: 'own',
   }
