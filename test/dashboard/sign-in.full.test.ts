@@ -10,7 +10,7 @@ test('a user signs in with a key, and signs out', { skip }, async (t) => {
   const { manage, page } = await openDashboard(t, { isStrange: true })
   const key = page.getByLabel('API key')
   await looksFine(page, 'sign-in')
-  // The command is tried as it stands in test/commands/store.test.ts.
+  // The command is tried as it stands in test/commands/store.full.test.ts.
   await page.getByText(FIRST_KEY).waitFor()
   for (const [wrong, why] of [
     ['ghk_nobody', /Invalid API key: mistyped/],

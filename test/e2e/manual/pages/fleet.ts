@@ -3,7 +3,7 @@ import type { Bench, Examples } from '../bench.ts'
 import { withConfiguration } from '../configuration.ts'
 
 export const examples: Examples = [
-  ['gatehouse manage --config', 'test/e2e/fleet.test.ts'],
+  ['gatehouse manage --config', 'test/e2e/fleet.full.test.ts'],
   ['snapshot export', writesASnapshot],
 ]
 
