@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Fault } from '../shared/fault.ts'
+import { readBoundedSync } from '../shared/bounded-file.ts'
 
 /** The text of a configuration file. Throws a Fault. */
 export function textIn(file: string): string {
@@ -17,7 +17,7 @@ export function secretIn(file: string): string {
 
 function bytesOf(file: string): Buffer {
   try {
-    return readFileSync(file)
+    return readBoundedSync(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Fault(
@@ -31,4 +31,5 @@ const READ_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'no such file'],
   ['EACCES', 'cannot be read: permission denied'],
   ['EISDIR', 'is a folder'],
+  ['EFBIG', 'is larger than 16 MiB'],
 ])

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { Fault } from '../shared/fault.ts'
+import { readBoundedSync } from '../shared/bounded-file.ts'
 
 /** Where the NATS credentials are: in files, which may change, or in the settings themselves. */
 export interface BusCredentialSettings {
@@ -84,7 +84,7 @@ function optional(file: string | null): string | null {
 
 function textOf(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
+    return readBoundedSync(file).toString('utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${code})`, { cause: error })

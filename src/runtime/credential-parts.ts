@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import { Secret, secretLines, secretText } from '../shared/secret.ts'
@@ -11,6 +10,7 @@ import {
 } from '../plane/bus-credentials.ts'
 import type { JetStreamConnection } from '../plane/jetstream/jetstream-connection.ts'
 import { type ReloadPart, Reloader } from './reload.ts'
+import { readBoundedText } from '../shared/bounded-file.ts'
 
 /** The keys that encrypt secrets in the database, if the settings name a key file. */
 export class EncryptionKeyPart implements ReloadPart<readonly Secret<string>[]> {
@@ -146,7 +146,7 @@ export async function loadCredentials(
 
 async function textOf(file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8')
+    return await readBoundedText(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${code})`, { cause: error })

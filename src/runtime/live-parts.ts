@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parsePolicyText } from '../config/source.ts'
@@ -24,6 +24,7 @@ import type { MergeWork, SignatureCompiler } from './signatures/signature-compil
 import type { SignatureSources } from './signatures/signature-content.ts'
 import { makeKeyFile, signingKeysIn } from './signing-key-file.ts'
 import { files } from './signatures/signature-files.ts'
+import { readBounded, readBoundedText } from '../shared/bounded-file.ts'
 
 /** Certificates from the configured files. Without any, the development certificate. */
 export class CertificatePart implements ReloadPart<readonly KeyPair[]> {
@@ -114,7 +115,7 @@ export class TicketKeyPart implements ReloadPart<Buffer> {
 
   async load(): Promise<Buffer> {
     if (this.#file === null) return randomBytes(TICKET_KEY_BYTES)
-    const keys = ticketKeysIn(await readFile(this.#file).catch((error) => unreadable(this.#file!, error)))
+    const keys = ticketKeysIn(await readBounded(this.#file).catch((error) => unreadable(this.#file!, error)))
     if (keys !== null) return keys
     const wanted = `${TICKET_KEY_BYTES} bytes, as they are, in hexadecimal or in base64`
     throw new Fault('TICKET_KEY_INVALID', `${this.#file} holds no ticket key; expected ${wanted}`)
@@ -212,7 +213,7 @@ export class PolicyPart implements ReloadPart<unknown>, PolicyFile {
     const file = this.#file
     if (file === null) return this.#inForce.document
     try {
-      const text = await readFile(file, 'utf8').catch((error) => unreadable(file, error))
+      const text = await readBoundedText(file).catch((error) => unreadable(file, error))
       const { document } = parsePolicyText(text, file, this.#upstreams)
       const hash = hashOf(JSON.stringify(document))
       const sinceMs = Date.now()

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { loadConfig } from '../config/config.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { ConfigFault, parsePolicyText, type Problem } from '../config/source.ts'
@@ -8,6 +7,7 @@ import type { Arguments } from '../terminal/command.ts'
 import { configFlags } from '../terminal/config-options.ts'
 import type { Io } from '../terminal/io.ts'
 import { unreadable } from '../terminal/unreadable.ts'
+import { readBounded } from '../shared/bounded-file.ts'
 
 interface NamedPolicy {
   /** The file, or a description if no file is given. */
@@ -46,7 +46,7 @@ export async function policyIn(
 
 /** Throws a Fault that names the file. */
 export async function textIn(file: string): Promise<string> {
-  const bytes = await readFile(file).catch((error) => {
+  const bytes = await readBounded(file).catch((error) => {
     throw new Fault('UNREADABLE', `${file}: ${unreadable(error).message}`, { cause: error })
   })
   return decodedText(bytes, file)

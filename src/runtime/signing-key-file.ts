@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { chmod, open, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, open, rename, rm } from 'node:fs/promises'
 import { Fault } from '../shared/fault.ts'
 import {
   readSigningKeys,
@@ -8,10 +8,11 @@ import {
   signingKeysText,
 } from '../identity/keys/signing-key.ts'
 import { unreadable } from '../terminal/unreadable.ts'
+import { readBoundedText } from '../shared/bounded-file.ts'
 
 /** Throws a Fault that names the file and reveals nothing of its content. */
 export async function signingKeysIn(file: string): Promise<SigningKeys> {
-  const text = await readFile(file, 'utf8').catch((error) => {
+  const text = await readBoundedText(file).catch((error) => {
     const { message } = unreadable(error)
     throw new Fault('FILE_UNREADABLE', `${file}: ${message}`, { cause: error })
   })

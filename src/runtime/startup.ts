@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { rootCertificates } from 'node:tls'
 import { signerAt } from '../classify/known/signer-id.ts'
 import { loadConfig, type ParsedConfig, type StartupConfig } from '../config/config.ts'
@@ -19,6 +18,7 @@ import type { Io } from '../terminal/io.ts'
 import type { ManagerSettings } from './manager.ts'
 import { storePlace } from './store-place.ts'
 import { version } from '../shared/package-files.ts'
+import { readBoundedText } from '../shared/bounded-file.ts'
 
 interface Startup {
   readonly settings: GatewaySettings
@@ -327,7 +327,7 @@ export async function upstreamSettings(
 
 async function pemIn(file: string | null): Promise<string | null> {
   if (file === null) return null
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const text = await readBoundedText(file).catch((error: NodeJS.ErrnoException) => {
     throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${error.code})`, { cause: error })
   })
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { Fault } from '../../shared/fault.ts'
 import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import {
@@ -22,6 +21,7 @@ import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { printRecords } from '../record/record-list.ts'
 import { STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
 import { visible } from '../../terminal/table.ts'
+import { readBoundedSync } from '../../shared/bounded-file.ts'
 
 const create: Action = {
   name: 'create',
@@ -182,7 +182,7 @@ function wantedClient(given: Arguments): WantedClient {
 
 function jwksIn(file: string): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    const value: unknown = JSON.parse(readBoundedSync(file).toString('utf8'))
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return value as Record<string, unknown>
   } catch (error) {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { Fault } from '../../shared/fault.ts'
 import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import { makeTrust, removeTrust, type TrustSubject, type TrustTerms } from '../../manage/auth/make-trust.ts'
@@ -13,6 +12,7 @@ import { printRecords } from '../record/record-list.ts'
 import { configGiven, STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
 import { visible } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
+import { readBoundedText } from '../../shared/bounded-file.ts'
 
 const add: Action = {
   name: 'add',
@@ -124,7 +124,7 @@ function termsIn(given: Arguments): TrustTerms {
 
 async function subjectIn(agent: string): Promise<TrustSubject> {
   if (/^\w+:\/\//.test(agent)) return { agent_id: agent }
-  const text = await readFile(agent, 'utf8').catch((error: unknown) => {
+  const text = await readBoundedText(agent).catch((error: unknown) => {
     throw new Fault('UNREADABLE', `${agent}: ${unreadable(error).message}`, { cause: error })
   })
   let value: unknown

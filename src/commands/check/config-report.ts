@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { loadInspected, type ParsedConfig, type StartupConfig } from '../../config/config.ts'
 import type { ConfigRole } from '../../config/checks.ts'
@@ -19,6 +18,7 @@ import { HostSet, hostOf } from '../../wire/host.ts'
 import { misfitsOf } from './policy-fit.ts'
 import { loadContent } from '../../runtime/signatures/signature-content.ts'
 import { signingKeysIn } from '../../runtime/signing-key-file.ts'
+import { readBounded } from '../../shared/bounded-file.ts'
 
 /** Findings about a configuration and the files it names. */
 export interface ConfigReport {
@@ -199,7 +199,7 @@ async function checkCa(file: string): Promise<readonly string[]> {
 
 async function read(file: string): Promise<Buffer> {
   try {
-    return await readFile(file)
+    return await readBounded(file)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${code})`, { cause: error })

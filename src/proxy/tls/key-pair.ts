@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { Fault } from '../../shared/fault.ts'
+import { readBounded } from '../../shared/bounded-file.ts'
 
 /** The files of a certificate and its key. */
 export interface KeyPairSource {
@@ -85,7 +85,7 @@ interface Found {
 
 async function readSource(source: KeyPairSource): Promise<Found> {
   const { certificateFile, keyFile, passphrase } = source
-  const bytes = await read(certificateFile, 'certificate')
+  const bytes = await read(certificateFile)
   if (bytes.includes('-----BEGIN')) {
     const certificates = pemCertificates(certificateFile, bytes.toString('latin1'))
     return { certificates, key: await readKey(keyFile ?? certificateFile, passphrase) }
@@ -98,13 +98,10 @@ async function readSource(source: KeyPairSource): Promise<Found> {
   return readPkcs12(certificateFile, bytes, passphrase)
 }
 
-async function read(file: string, what: string): Promise<Buffer> {
+async function read(file: string): Promise<Buffer> {
   try {
-    const { size } = await stat(file)
-    if (size > FILE_BYTES_MAX) throw invalid(file, `is ${size} bytes long; no ${what} file is`)
-    return await readFile(file)
+    return await readBounded(file, FILE_BYTES_MAX)
   } catch (error) {
-    if (error instanceof Fault) throw error
     const { code } = error as NodeJS.ErrnoException
     throw invalid(file, READ_FAULTS.get(code ?? '') ?? `cannot be read (${code})`, error)
   }
@@ -129,7 +126,7 @@ function pemCertificates(file: string, text: string): X509Certificate[] {
 }
 
 async function readKey(file: string, passphrase: string | null): Promise<KeyObject> {
-  const bytes = await read(file, 'key')
+  const bytes = await read(file)
   const text = bytes.toString('latin1')
   const block = PEM_KEY.exec(text)?.[0]
   if (block === undefined) {
@@ -279,4 +276,5 @@ const READ_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'does not exist'],
   ['EACCES', 'cannot be read: permission denied'],
   ['EISDIR', 'is a folder'],
+  ['EFBIG', 'is larger than 1 MiB'],
 ])

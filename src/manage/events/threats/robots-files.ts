@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import type { Knowledge } from '../../../classify/known/knowledge.ts'
 import type { Log } from '../../../shared/log.ts'
 import { RobotsTxt } from './robots-txt.ts'
 import { canAsk, type RobotsUpstream, robotsFrom } from './robots-upstream.ts'
 import type { RobotsRules } from './rule.ts'
+import { readBoundedText } from '../../../shared/bounded-file.ts'
 
 export interface RobotsSettings {
   /** The robots.txt of all hosts; `null`: no file is configured. */
@@ -66,7 +66,7 @@ export class RobotsFiles implements RobotsRules {
       const text =
         file === null
           ? await robotsFrom(upstream!, host === ALL_HOSTS ? null : host)
-          : await readFile(file, 'utf8')
+          : await readBoundedText(file)
       this.#isFailing = false
       read.nextAtMs = file === null ? nowMs + UPSTREAM_MS : nowMs
       if (text === read.text) return
