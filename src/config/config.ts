@@ -78,6 +78,7 @@ export interface StartupConfig {
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly threats: ThreatsConfig
   readonly inject: InjectConfig
+  readonly classify: { readonly campaigns: boolean }
   readonly fingerprints: { readonly ja4plus: boolean }
   readonly log: LogSettings
 }
@@ -240,6 +241,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     threats: threatsConfig(others.threats),
     inject: injectConfig(others.inject),
+    classify: others.classify,
     fingerprints: others.fingerprints,
     log: {
       level: others.log.level,

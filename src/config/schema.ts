@@ -195,6 +195,13 @@ export const SETTINGS = section('', {
     ),
   }),
   inject: INJECT,
+  classify: section('', {
+    campaigns: setting(
+      boolean,
+      true,
+      'Whether to look for campaigns, crawlers that come from many addresses, in the requests of all proxies; config/guide/campaigns.md. It takes 5 MB of memory in the process that receives the requests.',
+    ),
+  }),
   fingerprints: section('', {
     ja4plus: setting(
       boolean,

@@ -38,6 +38,11 @@ export const THREATS = section(
       300,
       'For `rate_anomaly`: minimum number of requests in five minutes.',
     ),
+    crawl_campaign: setting(
+      boolean,
+      true,
+      'One crawler comes from many addresses; config/guide/campaigns.md says how it is found. Needs `classify.campaigns`.',
+    ),
     robots_violation: setting(
       boolean,
       true,

@@ -28,6 +28,23 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     ],
   },
   {
+    title: 'Campaigns',
+    path: '/dashboard/campaigns',
+    scope: 'read',
+    routes: [
+      {
+        path: '/dashboard/campaigns',
+        component: lazy(() => import('./pages/campaigns/campaigns.tsx').then(({ Campaigns }) => Campaigns)),
+      },
+      {
+        path: '/dashboard/campaigns/:id',
+        component: lazy(() =>
+          import('./pages/campaigns/campaign.tsx').then(({ CampaignPage }) => CampaignPage),
+        ),
+      },
+    ],
+  },
+  {
     title: 'Signatures',
     path: '/dashboard/signatures',
     scope: 'read',

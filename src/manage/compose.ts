@@ -26,6 +26,7 @@ import { NewSignatures } from './events/new-signatures.ts'
 import { Sinks } from './events/sinks/sinks.ts'
 import { DeliveryMetrics } from './events/webhooks/delivery-metrics.ts'
 import { OpenStreams } from './http/open-streams.ts'
+import { CampaignMetrics } from './intake/campaign-metrics.ts'
 import { IngestMetrics } from './intake/ingest-metrics.ts'
 import { RequestFeed } from './intake/request-feed.ts'
 import { TrafficPulse } from './intake/traffic-pulse.ts'
@@ -44,6 +45,7 @@ export class Groundwork {
   readonly sealer: Sealer
   readonly sinks: Sinks
   readonly ingestMetrics = new IngestMetrics()
+  readonly campaignMetrics = new CampaignMetrics()
   readonly deliveryMetrics = new DeliveryMetrics()
   readonly eventMetrics = new EventMetrics()
   readonly documentMetrics: DocumentMetrics
@@ -70,6 +72,7 @@ export class Groundwork {
 
   addTo(metrics: Metrics): void {
     this.ingestMetrics.addTo(metrics)
+    if (this.settings.findsCampaigns) this.campaignMetrics.addTo(metrics)
     this.deliveryMetrics.addTo(metrics)
     this.eventMetrics.addTo(metrics)
     this.sinks.metrics.addTo(metrics)

@@ -33,6 +33,8 @@ export interface ManagementSettings {
   /** Whether the management port speaks TLS. */
   readonly hasTls: boolean
   readonly ja4plus: boolean
+  /** Whether to look for crawlers that come from many addresses. */
+  readonly findsCampaigns: boolean
   /** Whether the dashboard is served. */
   readonly hasDashboard: boolean
   /** The origins whose pages may use the API. */
@@ -70,7 +72,7 @@ export interface ManagementSettings {
 
 /** How the management plane notifies the rest of the process, and what it uses from it. */
 export interface ManagementLinks {
-  readonly publisher: Pick<Publisher, 'nudge'>
+  readonly publisher: Pick<Publisher, 'nudge'> & Partial<Pick<Publisher, 'useCampaigns'>>
   readonly policy: PolicyFile | PolicyKeeper
   /** Called when the database is open. */
   opened(store: Store): void

@@ -14,6 +14,7 @@ import { EventSources } from './events/event-sources.ts'
 import { Deliverer } from './events/webhooks/deliverer.ts'
 import { deliveryJobs } from './events/webhooks/delivery-jobs.ts'
 import type { RequestState } from './http/router.ts'
+import { Campaigns } from './intake/campaigns.ts'
 import { Ingest, type IngestOptions } from './intake/ingest.ts'
 import { SightingKeeper } from './intake/sighting-keeper.ts'
 import { Periodic, type PeriodicJob } from './jobs/periodic.ts'
@@ -37,6 +38,8 @@ export class OpenPlane {
   readonly #composed: Composed
   readonly #sources: EventSources
   readonly #keeper: SightingKeeper
+  /** `null`: disabled. */
+  readonly #campaigns: Campaigns | null
   readonly #tasks: TaskRunner<ApiContext>
   readonly #callbacks: TaskCallbacks
   readonly #deliverer: Deliverer
@@ -79,6 +82,7 @@ export class OpenPlane {
       log,
       isLeading: () => ground.isLeading(),
     })
+    this.#campaigns = settings.findsCampaigns ? this.#makeCampaigns() : null
     this.ingest = this.#makeIngest()
     this.#tasks = new TaskRunner(TASK_TYPES, this.context)
     this.#callbacks = new TaskCallbacks(this.context, {
@@ -101,6 +105,7 @@ export class OpenPlane {
       this.watch.job,
       ...this.#following,
       ...this.#sources.jobs,
+      ...(this.#campaigns === null ? [] : [findCampaigns(this.#campaigns)]),
       ...periodicJobs(context, this.#composed.rateLimits, auditRetentionMs, events),
       ...deliveryJobs(context, deliveries.retentionMs, deliveryMetrics),
     ])
@@ -194,6 +199,19 @@ export class OpenPlane {
     ]
   }
 
+  #makeCampaigns(): Campaigns {
+    const { links, log, campaignMetrics } = this.#ground
+    const campaigns = new Campaigns({
+      store: this.store,
+      log,
+      isShared: links.fleet !== undefined,
+      publish: (list) => links.publisher.useCampaigns?.(list),
+      report: (active) => this.#sources.reportCampaigns(active),
+    })
+    campaignMetrics.campaigns = campaigns
+    return campaigns
+  }
+
   #makeIngest(): Ingest {
     const { settings, links, log, ingestMetrics } = this.#ground
     const { store, context } = this
@@ -210,6 +228,7 @@ export class OpenPlane {
       stored: (batch, unnamed) => {
         links.stored(batch)
         this.#keeper.noticed(unnamed)
+        this.#campaigns?.take(batch)
         context.pulse.add(batch)
       },
       versionOf,
@@ -217,6 +236,11 @@ export class OpenPlane {
     }
     return new Ingest(store, options, ingestMetrics, log)
   }
+}
+
+function findCampaigns(campaigns: Campaigns): PeriodicJob {
+  const run = (nowMs: number) => campaigns.run(nowMs)
+  return { name: 'find campaigns', everyMs: FOLLOW_MS, isOnce: true, run }
 }
 
 /** Loads the A2A format only when a message has to be sent. */

@@ -74,6 +74,12 @@ export function periodicJobs(
     forgetting('old events', MINUTE_MS, (nowMs, rows) =>
       store.events.forget(nowMs - events.retentionMs, events.rowsMax, rows),
     ),
+    forgetting('old campaigns', TEN_MINUTES_MS, (nowMs, rows) =>
+      store.campaigns.forget(nowMs - events.retentionMs, rows),
+    ),
+    forgetting('requests that no manager compared', MINUTE_MS, (nowMs, rows) =>
+      store.campaigns.forgetLeft(nowMs - TEN_MINUTES_MS, rows),
+    ),
     forgetting('old answers of /detect', MINUTE_MS, (_, rows) => store.detections.forget(KEPT_MIN, rows)),
     {
       name: 'forget the traffic of processes that are gone',

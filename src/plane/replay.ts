@@ -211,6 +211,7 @@ function factsOf(sighting: Sighting): Facts {
       evidence: kinds,
     },
     forged: sighting.forged,
+    campaign: sighting.campaign,
   }
 }
 

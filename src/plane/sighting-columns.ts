@@ -15,7 +15,7 @@ export interface SightingColumns {
 }
 
 /** Fields that differ between requests of one client. */
-type Own = 'id' | 'seenAtMs' | 'method' | 'path'
+type Own = 'id' | 'seenAtMs' | 'method' | 'path' | 'requestKind' | 'headerOrder' | 'target' | 'campaign'
 type Common = Exclude<keyof Sighting, Own>
 type Places = Uint16Array | Uint32Array
 
@@ -36,6 +36,10 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       seenAtMs: column(batch, ({ seenAtMs }) => seenAtMs),
       method: column(batch, ({ method }) => method),
       path: column(batch, ({ path }) => path),
+      requestKind: column(batch, ({ requestKind }) => requestKind),
+      headerOrder: column(batch, ({ headerOrder }) => headerOrder),
+      target: column(batch, ({ target }) => target),
+      campaign: column(batch, ({ campaign }) => campaign),
     },
     rowCount: rows.length,
     places: rows.length > 1 ? places : null,
@@ -72,6 +76,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       limited: column(rows, ({ limited }) => limited),
       forged: column(rows, ({ forged }) => joined(forged)),
       snapshot: column(rows, ({ snapshot }) => snapshot),
+      program: column(rows, ({ program }) => program),
     },
   }
 }
@@ -114,6 +119,7 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     limited: at(common.limited, row),
     forged: at(forged, row),
     snapshot: at(common.snapshot, row),
+    program: at(common.program, row),
   }))
   return own.id.values.map((id, i) => ({
     ...rows[places === null ? 0 : places[i]!]!,
@@ -121,6 +127,10 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     seenAtMs: at(own.seenAtMs, i),
     method: at(own.method, i),
     path: at(own.path, i),
+    requestKind: at(own.requestKind, i),
+    headerOrder: at(own.headerOrder, i),
+    target: at(own.target, i),
+    campaign: at(own.campaign, i),
   }))
 }
 
@@ -180,7 +190,8 @@ function haveInCommon(one: Sighting, other: Sighting): boolean {
     one.done === other.done &&
     one.limited === other.limited &&
     areSame(one.forged, other.forged) &&
-    one.snapshot === other.snapshot
+    one.snapshot === other.snapshot &&
+    one.program === other.program
   )
 }
 
@@ -233,4 +244,13 @@ function lists({ values, places }: Column<string>): Column<readonly string[]> {
 
 const NONE: readonly string[] = []
 /** Placeholder for own fields, so that all objects have the same shape. */
-const BLANK: Pick<Sighting, Own> = { id: '' as SightingId, seenAtMs: 0, method: '', path: '' }
+const BLANK: Pick<Sighting, Own> = {
+  id: '' as SightingId,
+  seenAtMs: 0,
+  method: '',
+  path: '',
+  requestKind: 0,
+  headerOrder: 0,
+  target: 0,
+  campaign: null,
+}

@@ -46,6 +46,10 @@ function number(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }
 
+function hash(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xffff_ffff
+}
+
 function texts(value: unknown): boolean {
   return Array.isArray(value) && value.every(text)
 }
@@ -63,6 +67,11 @@ const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
   key: null,
   signatureFault: null,
   allegedSigner: null,
+  requestKind: 0,
+  program: 0,
+  headerOrder: 0,
+  target: 0,
+  campaign: null,
 }
 const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['id', text],
@@ -101,4 +110,9 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['limited', (value) => typeof value === 'boolean'],
   ['forged', texts],
   ['snapshot', number],
+  ['requestKind', hash],
+  ['program', hash],
+  ['headerOrder', hash],
+  ['target', hash],
+  ['campaign', textOrNull],
 ]

@@ -63,4 +63,11 @@ export interface Sighting {
   /** Headers of Gatehouse that the client sent: an attempt to tag itself. */
   readonly forged: readonly string[]
   readonly snapshot: number
+  /** What the request shows of a campaign: see SeenRequest in classify/campaign. 0: nothing. */
+  readonly requestKind: number
+  readonly program: number
+  readonly headerOrder: number
+  readonly target: number
+  /** The campaign that it belongs to, as far as the proxy knew. */
+  readonly campaign: string | null
 }

@@ -9,9 +9,9 @@ import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
  * the index stays in its file.
  */
 export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> {
-  const { number, hash, madeAtMs, policy, signatures } = document
+  const { number, hash, madeAtMs, policy, signatures, campaigns } = document
   const said = signatures === null ? null : saidOf(signatures)
-  const head = JSON.stringify({ format: FORMAT, number, hash, madeAtMs, policy, signatures: said })
+  const head = JSON.stringify({ format: FORMAT, number, hash, madeAtMs, policy, signatures: said, campaigns })
   const index = signatures === null ? NOTHING : await readFile(signatures.index.path)
   return Buffer.concat([Buffer.from(`${head}\n`), index])
 }
@@ -59,8 +59,9 @@ function split(bytes: Buffer): { readonly document: SnapshotDocument; readonly i
   if (format !== FORMAT)
     throw unreadable(`is of format ${JSON.stringify(format)}, and this version reads ${FORMAT}`)
   if (!isSnapshotDocument(head)) throw unreadable('is not a Snapshot')
-  const { number, hash, madeAtMs, policy, signatures } = head
-  return { document: { number, hash, madeAtMs, policy, signatures }, index: bytes.subarray(end + 1) }
+  const { number, hash, madeAtMs, policy, signatures, campaigns } = head
+  const document = { number, hash, madeAtMs, policy, signatures, ...(campaigns && { campaigns }) }
+  return { document, index: bytes.subarray(end + 1) }
 }
 
 /** Without the local path of the index. */

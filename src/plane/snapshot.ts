@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { type CampaignList, type CampaignMembers, campaignMembers } from '../classify/campaign/members.ts'
 import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
 import { type Policy, parseAcceptedPolicy } from '../policy/policy.ts'
@@ -14,6 +15,8 @@ export interface Snapshot {
   readonly policy: Policy
   /** Signatures of clients; `null`: without signatures, every verdict is unknown. */
   readonly knowledge: Knowledge | null
+  /** The members of running campaigns; `null`: no campaign is running. */
+  readonly campaigns: CampaignMembers | null
 }
 
 /** The form that travels: `policy` is as its author wrote it, and the receiver compiles it. */
@@ -23,6 +26,8 @@ export interface SnapshotDocument {
   readonly madeAtMs: number
   readonly policy: unknown
   readonly signatures: SignatureSet | null
+  /** Earlier versions do not send it. */
+  readonly campaigns?: CampaignList | null
 }
 
 /**
@@ -34,11 +39,13 @@ export function makeSnapshot(
   policy: unknown,
   madeAtMs: number,
   signatures: SignatureSet | null = null,
+  campaigns: CampaignList | null = null,
 ): SnapshotDocument {
   parseAcceptedPolicy(policy)
   const hash = createHash('sha256').update(JSON.stringify(policy))
   if (signatures !== null) hash.update(signatures.hash)
-  return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures }
+  if (campaigns !== null) hash.update(JSON.stringify(campaigns))
+  return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures, ...(campaigns && { campaigns }) }
 }
 
 /** `knowledge` is compiled from the document's signatures. The policy is compiled with its names. */
@@ -46,7 +53,8 @@ export function parseSnapshot(document: unknown, knowledge: Knowledge | null = n
   if (!isSnapshotDocument(document)) throw new Fault('SNAPSHOT_INVALID', 'this is not a Snapshot')
   const { number, hash, madeAtMs } = document
   const policy = parseAcceptedPolicy(document.policy, null, knowledge?.names ?? null)
-  return Object.freeze({ number, hash, madeAtMs, policy, knowledge })
+  const campaigns = campaignMembers(document.campaigns)
+  return Object.freeze({ number, hash, madeAtMs, policy, knowledge, campaigns })
 }
 
 export function isSnapshotDocument(value: unknown): value is SnapshotDocument {

@@ -90,6 +90,17 @@ export function forged(place: Place): Test | null {
   return wanted === null ? null : ({ facts }) => facts.forged.length > 0 === wanted
 }
 
+export function campaign(place: Place): Test | null {
+  const { value } = place
+  if (typeof value === 'boolean') return ({ facts }) => ((facts.campaign ?? null) !== null) === value
+  const ids = all(place, (item) =>
+    item.text('true, false, or the id of a campaign, like cmp_x7c1Jq0aT5b2Lw9k'),
+  )
+  if (ids === null) return null
+  const set = new Set(ids)
+  return ({ facts }) => set.has(facts.campaign ?? '')
+}
+
 function idIn(item: Place, of: WrittenId['of'], { names, ids }: PolicyNeeds): string | null {
   const name = item.text(of === 'agent' ? 'the id of an agent' : 'the id of software')
   if (name === null) return null

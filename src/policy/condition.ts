@@ -3,6 +3,7 @@ import { PROOF_METHODS } from '../classify/verdict/proof.ts'
 import type { Place } from '../shared/problem.ts'
 import {
   agent,
+  campaign,
   category,
   confidenceMin,
   evidence,
@@ -145,6 +146,14 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
       takes: 'true, false',
       about: 'whether the client sent headers that only the proxy may set',
       compile: forged,
+    },
+  ],
+  [
+    'campaign',
+    {
+      takes: 'true, false, ids',
+      about: 'whether the request belongs to a campaign, a crawler from many addresses, or to which one',
+      compile: campaign,
     },
   ],
   ['hello', { takes: NO_HELLO.join(', '), about: 'why the connection has no fingerprint', compile: hello }],

@@ -11,7 +11,7 @@ export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 
     query: 'string',
     headers: 'map<string, string>',
   },
-  client: { address: 'string' },
+  client: { address: 'string', campaign: 'string' },
   verdict: {
     kind: 'string',
     agent: 'string',
@@ -104,6 +104,10 @@ class RequestView extends View {
 class ClientView extends View {
   get address(): string {
     return this.source.facts.address
+  }
+
+  get campaign(): string {
+    return this.source.facts.campaign ?? ''
   }
 }
 

@@ -15,6 +15,8 @@ export interface Facts {
   readonly verdict: Verdict
   /** Names of headers that only the proxy may set but that the client sent. */
   readonly forged: readonly string[]
+  /** The id of the campaign that the request belongs to; `null` or absent: to none. */
+  readonly campaign?: string | null
 }
 
 /** The part of a Print that rules can test. */

@@ -110,7 +110,9 @@ function readRequest(place: Place): WrittenRequest {
     false,
   )
   const { print, head, address, forged } = description
-  const facts = { method: head.method, host, path, address, rawHeaders: head.rawHeaders, print, forged }
+  const campaign = textOf('campaign')
+  const { rawHeaders: sent } = head
+  const facts = { method: head.method, host, path, address, rawHeaders: sent, print, forged, campaign }
   return { facts, description, verdict: verdict === undefined ? null : readVerdict(verdict) }
 }
 
@@ -257,6 +259,7 @@ const MEMBERS = [
   'http2',
   'hello',
   'verdict',
+  'campaign',
 ]
 const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
   ['1.1', '11'],

@@ -123,7 +123,7 @@ export class Manager {
     const documentMetrics = new DocumentMetrics()
     documentMetrics.addTo(this.#metrics)
     this.#management = new code.ManagementPlane(management, log, {
-      publisher: { nudge: () => this.#nudge() },
+      publisher: { nudge: () => this.#nudge(), useCampaigns: (list) => this.#maker.useCampaigns(list) },
       policy: this.#maker.policy,
       fleet: { isLeading: () => this.#leadership.isLeader, view: this.#fleet },
       opened: (store) => void this.#maker.opened(store),

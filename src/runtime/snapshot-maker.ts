@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
+import type { CampaignList } from '../classify/campaign/members.ts'
 import { RangesRefresher } from '../identity/address/ranges-refresher.ts'
 import { RangesStore, rangesFolder } from '../identity/address/ranges-store.ts'
 import type { Log } from '../shared/log.ts'
@@ -155,6 +156,11 @@ export class SnapshotMaker {
     const { policy, signatures } = this.#loaded
     this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy, signatures)
     this.#feedOpener.leave()
+  }
+
+  /** Tells the proxies of the running campaigns. */
+  useCampaigns(list: CampaignList): void {
+    this.#publisher.useCampaigns(list)
   }
 
   /** Keeps a helper process waiting, so that accepted signatures take effect sooner. */

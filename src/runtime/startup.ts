@@ -130,6 +130,7 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     hasTls: manage.certificate !== null,
     corsOrigins: manage.corsOrigins,
     ja4plus: config.fingerprints.ja4plus,
+    findsCampaigns: config.classify.campaigns,
     hasDashboard: manage.hasDashboard,
     authFailuresPerMinute: auth.failuresPerMinute,
     gnap: { tokenTtlS: auth.accessTokenTtlS, allowsBearer: auth.gnapBearerTokens },

@@ -1,5 +1,6 @@
 import { AgentsSeenStore } from './catalogue/agents-seen.ts'
 import { AuditStore } from './people/audit.ts'
+import { CampaignStore } from './traffic/campaigns.ts'
 import { CatalogueStore } from './catalogue/catalogue.ts'
 import { CatalogueFacts } from './catalogue/catalogue-facts.ts'
 import { CatalogueLists } from './catalogue/catalogue-lists.ts'
@@ -52,6 +53,7 @@ import { WebhookStore } from './events/webhooks.ts'
 export class Store {
   readonly agentsSeen: AgentsSeenStore
   readonly audit: AuditStore
+  readonly campaigns: CampaignStore
   readonly catalogue: CatalogueStore
   readonly deliveries: DeliveryStore
   readonly deliveryLog: DeliveryLog
@@ -104,6 +106,7 @@ export class Store {
     this.#database = database
     this.agentsSeen = new AgentsSeenStore(db)
     this.audit = new AuditStore(db)
+    this.campaigns = new CampaignStore(db)
     this.catalogue = new CatalogueStore(db, kind)
     this.deliveries = new DeliveryStore(db, kind)
     this.deliveryLog = new DeliveryLog(db)

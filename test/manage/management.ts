@@ -296,6 +296,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   publicUrl: null,
   adminKey: null,
   ja4plus: true,
+  findsCampaigns: true,
   hasDashboard: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,

@@ -119,8 +119,8 @@ test('what a request shows is a threat, or none', async () => {
       threats,
     )
   }
-  // The only one that no request shows alone.
-  const reasons = new Set([...RULES.map(({ reason }) => reason), 'rate_anomaly'])
+  // Those that no request shows alone.
+  const reasons = new Set([...RULES.map(({ reason }) => reason), 'rate_anomaly', 'crawl_campaign'])
   assert.deepEqual([...reasons].sort(), [...REASONS].sort())
 })
 

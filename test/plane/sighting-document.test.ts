@@ -3,7 +3,20 @@ import { test } from 'tap'
 import { parseSighting } from '../../src/plane/sighting-document.ts'
 import { sighting } from '../contract/bus.ts'
 
-const LATER = ['purposes', 'nameConfidence', 'limited', 'signer', 'key', 'signatureFault', 'allegedSigner']
+const LATER = [
+  'purposes',
+  'nameConfidence',
+  'limited',
+  'signer',
+  'key',
+  'signatureFault',
+  'allegedSigner',
+  'requestKind',
+  'program',
+  'headerOrder',
+  'target',
+  'campaign',
+]
 
 test('a Sighting comes back as it was written', async () => {
   assert.deepEqual(parseSighting(JSON.stringify(sighting(1))), sighting(1))

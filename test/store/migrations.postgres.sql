@@ -160,6 +160,19 @@ create table detections (
   document text not null
 );
 create index detections_by_time on detections (at_ms);
+create table campaigns (
+  id text collate "C" primary key,
+  found_at_ms bigint not null,
+  last_seen_ms bigint not null,
+  document text not null
+);
+create index campaigns_by_time on campaigns (found_at_ms, id);
+create index campaigns_by_end on campaigns (last_seen_ms);
+create table campaign_signs (
+  number bigserial primary key,
+  at_ms bigint not null,
+  document text not null
+);
 create table traffic (
   process text collate "C" primary key,
   at_ms bigint not null,

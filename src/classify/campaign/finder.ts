@@ -207,5 +207,6 @@ export const MEMBERS_MAX = 4_096
 const WATCHED_MAX = 64
 /** A network becomes a member when its first page had this long to load its parts. */
 const JOIN_SETTLE_MS = 5_000
-const MEMBER_MS = 3_600_000
-const ENDED_MS = 3_600_000
+/** A network that goes on is a member for as long. */
+const MEMBER_MS = 21_600_000
+export const ENDED_MS = 3_600_000

@@ -71,6 +71,7 @@ export const EVIDENCE_KINDS = [
   'asks-broadly',
   'asks-fast',
   'asks-from-many',
+  'campaign',
 ] as const
 
 export type EvidenceKind = (typeof EVIDENCE_KINDS)[number]

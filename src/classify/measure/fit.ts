@@ -230,6 +230,7 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
   'asks-broadly': { agent: 0.7, human: -1 },
   'asks-fast': { human: -2 },
   'asks-from-many': { agent: 0.5, human: -1 },
+  campaign: { agent: 0.7, human: -1 },
 }
 /** An admin's decision outweighs the library that the User-Agent and TLS show. */
 const DECIDED = 12

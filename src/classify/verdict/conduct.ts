@@ -1,7 +1,8 @@
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { Address } from '../../wire/address-ranges.ts'
-import { askedFor } from './asked.ts'
+import { mixed } from '../../wire/network-hash.ts'
+import { type Asked, askedFor } from './asked.ts'
 import { EvidenceSet } from '../known/evidence.ts'
 import { LastVerdict } from './last-verdict.ts'
 import type { Reading } from './reading.ts'
@@ -31,6 +32,8 @@ export class Conduct {
   #tally: Tally | null
   /** Counts of all clients with the same hello, if no software is known to have it. */
   #ofHello: Tally | null = null
+  #claim: Claim | null = null
+  #program = 0
   #requests = 0
   #pages = 0
   #hasParts = false
@@ -65,14 +68,14 @@ export class Conduct {
     return address
   }
 
-  /** Called for each request, in order. */
+  /** Called for each request, in order. Returns what it is for. */
   note(
     head: RequestHead,
     reading: Reading,
     { claim, stack }: Pick<Shown, 'claim' | 'stack'>,
     print: ConnectionPrint,
     nowMs: number,
-  ): void {
+  ): Asked {
     const tally = this.#tally ?? this.#begin(claim, print, stack)
     const asked = askedFor(head, reading, claim.kind === 'browser')
     if (asked === 'robots' && this.#requests === 0) this.marks.add('robots-first')
@@ -82,6 +85,18 @@ export class Conduct {
     this.#requests++
     tally.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
     this.#ofHello?.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
+    return asked
+  }
+
+  /** Hash of the claimed browser with its main version, and of the fingerprints of the connection. */
+  programOf(claim: Claim, { stable, ja4, http2 }: ConnectionPrint): number {
+    if (claim === this.#claim) return this.#program
+    const texts = [stable ?? ja4 ?? '', http2 ?? '', claim.software?.id ?? '']
+    let hash = claim.version
+    for (const text of texts) hash = mixed(hash ^ hashOf(text, text.length))
+    this.#claim = claim
+    this.#program = hash
+    return hash
   }
 
   /**

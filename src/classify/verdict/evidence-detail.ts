@@ -154,4 +154,5 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'asks-fast': 'it requests pages faster than a person reads',
   'asks-from-many':
     'the TLS fingerprint is unknown, and many addresses use it to request pages and nothing else',
+  campaign: 'its network and browser belong to a campaign: one crawler from many addresses',
 }

@@ -1,5 +1,7 @@
 import type { Print } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
+import type { CampaignMembers } from '../campaign/members.ts'
+import { REQUEST_KIND } from '../campaign/seen-request.ts'
 import { type AddressList, markAddress } from '../known/address-lists.ts'
 import { DAY_MS } from '../known/calendar.ts'
 import {
@@ -28,6 +30,8 @@ export interface ObservedRequest {
   readonly conduct: Conduct | null
   /** How many of the proxy's own headers the client sent. */
   readonly forged?: number
+  /** The running campaigns; `null`: none. */
+  readonly campaigns?: CampaignMembers | null
   /** For evidence that depends on time. */
   readonly nowMs?: number
 }
@@ -38,7 +42,7 @@ export interface ObservedRequest {
  */
 export function observe(
   knowledge: Knowledge,
-  { print, head, conduct, forged = 0, nowMs = 0 }: ObservedRequest,
+  { print, head, conduct, forged = 0, nowMs = 0, campaigns = null }: ObservedRequest,
   stack: Stack,
   scratch: Scratch,
   untold: EvidenceSet | null = null,
@@ -46,6 +50,7 @@ export function observe(
   const { marks, reading } = scratch
   reading.read(head, knowledge.headers)
   marks.clear()
+  scratch.forgetSigns()
   const claim = knowledge.userAgents.claim(reading.userAgent)
   if (claim.kind === 'browser' && reading.isOfScript) reading.forgetScripted()
   const { owners, orders } = knowledge
@@ -68,13 +73,25 @@ export function observe(
   if (untold !== null) marks.removeAll(untold)
   if (forged > 0) marks.add('forged-headers')
   if (conduct !== null) {
-    conduct.note(head, reading, shown, print.connection, nowMs)
+    const asked = conduct.note(head, reading, shown, print.connection, nowMs)
+    if (isBrowser) {
+      scratch.signs.read(head, reading, asked, conduct.programOf(claim, print.connection))
+      if (campaigns !== null) markCampaign(scratch, campaigns, conduct)
+    }
     conduct.marks.addCommon(marks, LASTING)
     marks.addAll(conduct.marks)
   }
   markDecided(shown, marks)
   if (conduct !== null) conduct.markTraffic(marks, claim.kind === 'browser' && !isContradicted(marks))
   return shown
+}
+
+/** Only pages that nothing led to: a member may share its network with a person. */
+function markCampaign(scratch: Scratch, campaigns: CampaignMembers, { address }: Conduct): void {
+  const { kind, program } = scratch.signs
+  if (kind !== REQUEST_KIND.page) return
+  scratch.campaign = campaigns.idOf(program, address)
+  if (scratch.campaign !== null) scratch.marks.add('campaign')
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Knowledge } from '../known/knowledge.ts'
 import { CLASSES } from '../known/weights.ts'
 import type { PlaceFinding } from './proof.ts'
 import { Reading } from './reading.ts'
+import { RequestSigns } from './request-signs.ts'
 import { Tally } from './tally.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -14,6 +15,10 @@ import type { Verdict } from './verdict.ts'
 export class Scratch {
   readonly reading = new Reading()
   readonly marks = new EvidenceSet()
+  /** What the request shows of a campaign. */
+  readonly signs = new RequestSigns()
+  /** The id of the campaign that the request belongs to. */
+  campaign: string | null = null
   /** For a request that is described. */
   readonly tally = new Tally()
   /** One for each of CLASSES. */
@@ -22,6 +27,12 @@ export class Scratch {
   readonly placed = new WeakMap<PlaceFinding, Placed>()
   #knowledge: Knowledge | null = null
   readonly #verdicts = new Map<string, Verdict>()
+
+  /** The request shows nothing of a campaign. */
+  forgetSigns(): void {
+    this.signs.clear()
+    this.campaign = null
+  }
 
   /** The Verdicts by their evidence, all with this Knowledge. */
   verdictsWith(knowledge: Knowledge): Map<string, Verdict> {

@@ -20,6 +20,8 @@ export const OPERATIONS = {
   executeTool: ['POST', '/execute'],
   listRequests: ['GET', '/requests'],
   getRequest: ['GET', '/requests/{id}'],
+  listCampaigns: ['GET', '/campaigns'],
+  getCampaign: ['GET', '/campaigns/{id}'],
   listEvents: ['GET', '/events'],
   getEvent: ['GET', '/events/{id}'],
   giveFeedback: ['POST', '/feedback'],
@@ -174,7 +176,7 @@ export interface Operations {
   }
   listRequests: {
     path: {  }
-    query: { verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; agent_id?: string; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route"; host?: string; path?: string; address?: string; ja4?: string; proxy?: string; cursor?: string; limit?: number }
+    query: { verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; agent_id?: string; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route"; host?: string; path?: string; address?: string; ja4?: string; proxy?: string; campaign_id?: string; cursor?: string; limit?: number }
     body: undefined
     answer: { readonly requests: readonly (Request)[]; readonly limit: number; readonly next_cursor: string | null }
   }
@@ -183,6 +185,18 @@ export interface Operations {
     query: {  }
     body: undefined
     answer: Request
+  }
+  listCampaigns: {
+    path: {  }
+    query: { page?: number; limit?: number }
+    body: undefined
+    answer: { readonly campaigns: readonly (Campaign)[]; readonly total: number; readonly page: number; readonly limit: number }
+  }
+  getCampaign: {
+    path: { id: string }
+    query: {  }
+    body: undefined
+    answer: Campaign
   }
   listEvents: {
     path: {  }
@@ -576,7 +590,9 @@ export type Tool = { readonly name: string; readonly title: string; readonly des
 
 export type ExecuteResult = { readonly tool: string; readonly result: Readonly<Record<string, unknown>>; readonly is_error: boolean; readonly duration_ms: number }
 
-export type Request = { readonly id: string; readonly seen_at: Time; readonly proxy: string; readonly method: string; readonly host: string | null; readonly path: string; readonly address: string; readonly user_agent: string | null; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly confidence: number; readonly name_confidence: number; readonly agent_id: string | null; readonly agent_category: string | null; readonly software_id: string | null; readonly verified: string | null; readonly identity: string | null; readonly conflicts: readonly (string)[]; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string; readonly ja4x: string }; readonly evidence: readonly (string)[]; readonly rule: string; readonly action: string; readonly dry_run: string | null }
+export type Request = { readonly id: string; readonly seen_at: Time; readonly proxy: string; readonly method: string; readonly host: string | null; readonly path: string; readonly address: string; readonly user_agent: string | null; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly confidence: number; readonly name_confidence: number; readonly agent_id: string | null; readonly agent_category: string | null; readonly software_id: string | null; readonly verified: string | null; readonly identity: string | null; readonly conflicts: readonly (string)[]; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string; readonly ja4x: string }; readonly evidence: readonly (string)[]; readonly campaign_id: string | null; readonly rule: string; readonly action: string; readonly dry_run: string | null }
+
+export type Campaign = { readonly id: string; readonly state: "running" | "ended"; readonly found_at: Time; readonly last_seen_at: Time; readonly host: string | null; readonly members: number; readonly requests: number; readonly software_id: string | null; readonly user_agent: string | null; readonly fingerprints: { readonly ja4: string | null; readonly stable: string | null; readonly http2: string | null }; readonly signs: { readonly addresses: number; readonly people: number; readonly pages_min: number; readonly pages: number; readonly different_pages: number; readonly timing_variation: number | null } }
 
 export type Event = { readonly id: string; readonly type: "new_agent" | "new_signature" | "threat_detected"; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> }
 

@@ -3,6 +3,7 @@ import { taskTypesOf } from '../jobs/task-types.ts'
 import { toolsOf } from './tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
+import { CAMPAIGN_OPERATIONS } from './campaigns.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
 import { DELIVERY_OPERATIONS } from './deliveries.ts'
 import { DETECT_OPERATIONS } from './detect-operations.ts'
@@ -51,6 +52,7 @@ const ALL: readonly ApiOffered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
   ...REQUEST_OPERATIONS,
+  ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,

@@ -10,6 +10,7 @@ import { shownTo, type Sight, sightOf } from '../intake/personal-data.ts'
 import { shownPath } from '../intake/shown-path.ts'
 import { fingerprintsOf, outlineOf } from '../judging/sighting-account.ts'
 import { nameConfidence } from './detect.ts'
+import { belongsTo, parseCampaign } from '../intake/campaign-record.ts'
 import { softwareIdOf } from './software-id.ts'
 import { CURSOR_ANSWER, CURSOR_FIELDS, cursorFor, cursorLinks, markOf, positionIn } from '../http/cursor.ts'
 import { invalid } from '../http/refusal.ts'
@@ -53,6 +54,9 @@ const request = z
     }),
     fingerprints: z.strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string(), ja4x: z.string() }),
     evidence: z.array(z.string()).meta({ description: 'The kinds of evidence, strongest first.' }),
+    campaign_id: z.string().nullable().meta({
+      description: 'The campaign that it belongs to, as far as the proxy knew.',
+    }),
     rule: z.string(),
     action: z.string().meta({ description: 'The action taken.' }),
     dry_run: z
@@ -75,6 +79,10 @@ const filters = {
   ).optional(),
   ja4: textInQuery('Only requests with this JA4.', 100).optional(),
   proxy: textInQuery('Only requests received by this proxy.').optional(),
+  campaign_id: textInQuery(
+    'Only requests of this campaign, also those of its members from before it was found. An unknown id finds none.',
+    100,
+  ).optional(),
 }
 type Filters = z.output<z.ZodObject<typeof filters>>
 
@@ -94,7 +102,7 @@ const listRequests = operation({
     const { cursor, limit, ...wanted } = query
     const mark = markOf('listRequests', wanted)
     const [number = null] = positionIn(cursor, mark) ?? []
-    const isWanted = filterOf(await withId(wanted, management), principal, publicUrl)
+    const isWanted = await filterOf(await withId(wanted, management), principal, management)
     const { found, next } = await look(store.sightings, isWanted, number as number | null, limit)
     const next_cursor = next === null ? null : cursorFor(mark, [next])
     return {
@@ -113,7 +121,7 @@ const listRequests = operation({
         throw invalid([
           { pointer: '/cursor', detail: 'is only allowed with lists: send Accept: application/json' },
         ])
-      const isWanted = filterOf(await withId(call.query, management), call.principal, management.publicUrl)
+      const isWanted = await filterOf(await withId(call.query, management), call.principal, management)
       return (over) => texts(isWanted, sightOf(call.principal), management, over)
     },
   },
@@ -179,10 +187,15 @@ type IsWanted = (sighting: Sighting) => boolean
  * Compares with what the principal may see: otherwise each answer would reveal a little of what it may not
  * see. Throws a Refusal.
  */
-function filterOf(wanted: Filters, principal: Principal, publicUrl: string): IsWanted {
-  const { verdict, category, agent_id, action, host, path, address, ja4, proxy } = wanted
+async function filterOf(
+  wanted: Filters,
+  principal: Principal,
+  { store, publicUrl }: ApiContext,
+): Promise<IsWanted> {
+  const { verdict, category, agent_id, action, host, path, address, ja4, proxy, campaign_id } = wanted
   const isFrom = address === undefined ? null : addressFilter(address, principal, publicUrl)
   const isFull = sightOf(principal) === 'full'
+  const isOfCampaign = campaign_id === undefined ? null : await campaignFilter(campaign_id, store)
   return (sighting) =>
     (verdict === undefined || sighting.verdict === verdict) &&
     (category === undefined || sighting.category === category) &&
@@ -192,7 +205,14 @@ function filterOf(wanted: Filters, principal: Principal, publicUrl: string): IsW
     (ja4 === undefined || sighting.ja4 === ja4) &&
     (proxy === undefined || sighting.proxy === proxy) &&
     (isFrom === null || isFrom(sighting.address)) &&
+    (isOfCampaign === null || isOfCampaign(sighting)) &&
     (path === undefined || (isFull ? sighting.path : shownPath(sighting.path)).startsWith(path))
+}
+
+async function campaignFilter(id: string, { campaigns }: ApiContext['store']): Promise<IsWanted> {
+  const row = await campaigns.byId(id)
+  const record = row === null ? null : parseCampaign(row.document)
+  return record === null ? ({ campaign }) => campaign === id : belongsTo(record)
 }
 
 /** As Server-Sent Events without an id, because they cannot be replayed. */
@@ -214,7 +234,7 @@ async function* texts(
 }
 
 function shown(sighting: Sighting, sight: Sight): z.output<typeof request> {
-  const { agent, category, software, verified, signer, evidence } = sighting
+  const { agent, category, software, verified, signer, evidence, campaign } = sighting
   return shownTo(sight, {
     ...outlineOf(sighting),
     verdict: sighting.verdict as z.output<typeof request>['verdict'],
@@ -226,6 +246,7 @@ function shown(sighting: Sighting, sight: Sight): z.output<typeof request> {
     conflicts: [...conflictsIn(evidence.map((kind) => ({ kind })))],
     fingerprints: fingerprintsOf(sighting),
     evidence: [...evidence],
+    campaign_id: campaign,
   })
 }
 

@@ -4,6 +4,8 @@ import type { AfterCommit, SightingEvents } from '../intake/ingest.ts'
 import type { EventsContext } from './context.ts'
 import type { PeriodicJob } from '../jobs/periodic.ts'
 import { sightingEvents } from './sighting-events.ts'
+import type { ActiveCampaign } from '../intake/campaigns.ts'
+import { CampaignThreat } from './threats/crawl-campaign.ts'
 import { type AnomalySettings, anomalousAgents, since } from './threats/rate-anomaly.ts'
 import { isRobotsKnown, RobotsFiles, type RobotsSettings } from './threats/robots-files.ts'
 import { RULES } from './threats/rules.ts'
@@ -89,6 +91,18 @@ export class EventSources {
     })
     afterCommit()
     return 'done'
+  }
+
+  /** Reports campaigns, unless that is disabled. */
+  async reportCampaigns(active: readonly ActiveCampaign[]): Promise<void> {
+    if (!this.#isOn('crawl_campaign')) return
+    const { store, nowMs } = this.#management
+    const threats = active.map((each) => new CampaignThreat(each))
+    const afterCommit = await store.transaction(async (queries) => {
+      await store.sightings.lock(queries)
+      return this.#add(await this.#threats.add(threats, nowMs(), queries), queries)
+    })
+    afterCommit()
   }
 
   async readRobots(): Promise<'done'> {

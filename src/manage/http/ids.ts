@@ -19,7 +19,8 @@ export function newId(
     | 'usr'
     | 'ctx'
     | 'msg'
-    | 'cbk',
+    | 'cbk'
+    | 'cmp',
 ): string {
   return `${prefix}_${randomBytes(12).toString('base64url')}`
 }

@@ -45,6 +45,7 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
     action: plain(sighting.action, NAME_MAX),
     done: plain(sighting.done, NAME_MAX),
     forged: plainList(sighting.forged),
+    campaign: plainOrNull(sighting.campaign, NAME_MAX),
   }
 }
 

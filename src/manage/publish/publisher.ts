@@ -1,3 +1,4 @@
+import type { CampaignList } from '../../classify/campaign/members.ts'
 import type { SignatureSet } from '../../plane/signature-set.ts'
 import { makeSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
 
@@ -9,12 +10,13 @@ interface PublisherLinks {
   nowMs(): number
 }
 
-/** Makes a Snapshot of the policy and the signatures whenever one of them changes. */
+/** Makes a Snapshot of the policy, the signatures and the running campaigns whenever one of them changes. */
 export class Publisher {
   readonly #links: PublisherLinks
   #number = 0
   #policy: unknown = null
   #signatures: SignatureSet | null = null
+  #campaigns: CampaignList | null = null
   #state: 'waiting' | 'started' | 'closed' = 'waiting'
   /** A nudge is pending. */
   #isNudged = false
@@ -41,6 +43,11 @@ export class Publisher {
 
   useSignatures(signatures: SignatureSet): void {
     this.#signatures = signatures
+    this.#publish()
+  }
+
+  useCampaigns(campaigns: CampaignList): void {
+    this.#campaigns = campaigns.campaigns.length === 0 ? null : campaigns
     this.#publish()
   }
 
@@ -75,7 +82,8 @@ export class Publisher {
     if (this.#state !== 'started') return
     // Proxies that outlive this process reject a Snapshot whose number is not above their own.
     this.#number = Math.max(this.#number + 1, this.#links.nowMs())
-    this.#links.publish(makeSnapshot(this.#number, this.#policy, this.#links.nowMs(), this.#signatures))
+    const madeAtMs = this.#links.nowMs()
+    this.#links.publish(makeSnapshot(this.#number, this.#policy, madeAtMs, this.#signatures, this.#campaigns))
   }
 }
 

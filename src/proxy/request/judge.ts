@@ -62,6 +62,7 @@ export function judge(
     print,
     verdict,
     forged: received.forged,
+    campaign: proxy.scratch.classification.campaign,
   }
   const bar = barOf(proxy, connection, authority, print, received.oddNames)
   const { clock, scratch } = proxy
@@ -87,19 +88,22 @@ interface Arrived {
 
 function verdictOn(
   { traffic, clock: { nowMs }, scratch }: ProxyContext,
-  { knowledge }: Snapshot,
+  { knowledge, campaigns }: Snapshot,
   connection: Connection,
   { head, print, received, address }: Arrived,
   proofs: Proofs,
 ): Verdict {
-  if (knowledge === null) return UNKNOWN
+  if (knowledge === null) {
+    scratch.classification.forgetSigns()
+    return UNKNOWN
+  }
   const { hop } = received
   const forged = received.forged.length
   const memory = scratch.classification
   if (!connection.isTrusted && !connection.isJa4Hop) {
     connection.conduct ??= new Conduct(traffic, clientNetwork(address), address)
     const { conduct } = connection
-    return classify(knowledge, { print, head, conduct, forged, nowMs }, proofs, memory)
+    return classify(knowledge, { print, head, conduct, forged, nowMs, campaigns }, proofs, memory)
   }
   // A hop's connection carries requests of many clients. So the conduct belongs to the client address, if the
   // hop reports one, not to the connection.
@@ -107,7 +111,7 @@ function verdictOn(
     address === connection.address ? null : new Conduct(traffic, clientNetwork(address), address)
   const relayed = hop.forwardedProto === 'https' ? RELAYED_SECURE : RELAYED
   const shown = print.connection.ja4Source === 'hop' ? print : relayed
-  return classify(knowledge, { print: shown, head, conduct, forged, nowMs }, proofs, memory)
+  return classify(knowledge, { print: shown, head, conduct, forged, nowMs, campaigns }, proofs, memory)
 }
 
 /** A listed hop saw the client's own hello. What this proxy saw and answered is the hop's hello. */
@@ -128,6 +132,7 @@ function sighting(
   const { print, verdict, decision, received } = judged
   const unproven = signature === null || signature.kind === 'proven' ? null : signature
   const { ja4, stable, ja4s, ja4x, http2, noHello, ja4Source } = print.connection
+  const { signs, campaign } = proxy.scratch.classification
   return {
     id: judged.id as string as SightingId,
     seenAtMs: proxy.clock.nowMs,
@@ -165,6 +170,11 @@ function sighting(
     limited: judged.overLimitMs > 0,
     forged: received.forged,
     snapshot,
+    requestKind: signs.kind,
+    program: signs.program,
+    headerOrder: signs.order,
+    target: signs.target,
+    campaign,
   }
 }
 

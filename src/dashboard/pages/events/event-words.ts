@@ -26,6 +26,7 @@ const WHO: readonly (readonly string[])[] = [
   ['signature', 'agent_name'],
   ['signature', 'fingerprint'],
   ['detection', 'agent_name'],
+  ['campaign_id'],
   ['request', 'user_agent'],
   ['request', 'address'],
 ]

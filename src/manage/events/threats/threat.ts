@@ -11,6 +11,7 @@ export const SEVERITY_OF = {
   rate_limited: 'low',
   rate_anomaly: 'medium',
   robots_violation: 'medium',
+  crawl_campaign: 'medium',
 } as const satisfies Readonly<Record<string, Severity>>
 
 export type ThreatReason = keyof typeof SEVERITY_OF

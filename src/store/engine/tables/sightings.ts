@@ -6,6 +6,8 @@ export interface SightingTables {
   rollups: RollupTable
   fingerprints_seen: FingerprintSeenTable
   agents_seen: AgentSeenTable
+  campaigns: CampaignTable
+  campaign_signs: CampaignSignsTable
 }
 
 /** Sightings as received, kept for about a day. Bounded: the oldest are deleted first. */
@@ -65,4 +67,21 @@ interface AgentSeenTable {
   requests: number
   /** The versions that clients claimed: a VersionTally, as JSON. */
   versions: ColumnType<string, string | undefined, string>
+}
+
+/** Crawlers that come from many addresses. */
+interface CampaignTable {
+  id: string
+  found_at_ms: number
+  last_seen_ms: number
+  /** JSON. */
+  document: string
+}
+
+/** Requests that other managers leave for the leader, which looks for campaigns in them. Taken within seconds. */
+interface CampaignSignsTable {
+  number: Generated<number>
+  at_ms: number
+  /** JSON: parts of Sightings. */
+  document: string
 }

@@ -1,0 +1,226 @@
+import { randomInt } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import * as z from 'zod'
+import { type Campaign, CAMPAIGNS_MAX, CampaignFinder, ENDED_MS } from '../../classify/campaign/finder.ts'
+import type { CampaignList } from '../../classify/campaign/members.ts'
+import { REQUEST_KIND, type SeenRequest } from '../../classify/campaign/seen-request.ts'
+import type { Sighting } from '../../plane/sighting.ts'
+import type { Log } from '../../shared/log.ts'
+import { textHash } from '../../classify/campaign/text-hash.ts'
+import type { Store } from '../../store/store.ts'
+import { newId } from '../http/ids.ts'
+import {
+  campaignOf,
+  type CampaignRecord,
+  NO_FACTS,
+  parseCampaign,
+  type ProgramFacts,
+  recordOf,
+} from './campaign-record.ts'
+import { networkHash } from './sighting-intake.ts'
+
+export interface CampaignLinks {
+  readonly store: Pick<Store, 'campaigns' | 'settings'>
+  readonly log: Log
+  /** Whether other managers receive Sightings too. Then the leader counts those of all. */
+  readonly isShared: boolean
+  /** Sends the running campaigns to the proxies. */
+  publish(list: CampaignList): void
+  /** Reports campaigns: each with the pages that its members requested since the last report. */
+  report(active: readonly ActiveCampaign[]): Promise<void>
+}
+
+export interface ActiveCampaign {
+  readonly record: CampaignRecord
+  readonly isNew: boolean
+  readonly requests: number
+}
+
+/** Finds campaigns in stored Sightings, keeps them in the database and tells the proxies of them. */
+export class Campaigns {
+  readonly #links: CampaignLinks
+  /** `null`: not in charge yet. */
+  #finder: CampaignFinder | null = null
+  #ranAtMs = 0
+  #publishedAtMs = 0
+  #isUnpublished = false
+  #writtenAtMs = 0
+  readonly #reported = new Map<string, number>()
+  readonly #programs = new LRUCache<number, ProgramFacts>({ max: NAMES_MAX })
+  readonly #hosts = new LRUCache<number, string>({ max: NAMES_MAX })
+  #isFailing = false
+  #found = 0
+
+  constructor(links: CampaignLinks) {
+    this.#links = links
+  }
+
+  /** Call it with Sightings that were stored. */
+  take(batch: readonly Sighting[]): void {
+    const seen = batch.filter(({ requestKind }) => requestKind !== REQUEST_KIND.other)
+    if (seen.length === 0) return
+    if (!this.#links.isShared) {
+      if (this.#finder !== null) for (const sighting of seen) this.#note(sighting, this.#finder)
+      return
+    }
+    // Not awaited: Sightings must not wait for it, and a loss only delays the discovery.
+    this.#links.store.campaigns.leave(JSON.stringify(seen.map(outlineOf)), Date.now()).then(
+      () => {
+        this.#isFailing = false
+      },
+      (error: Error) => {
+        if (!this.#isFailing) this.#links.log.warn('requests are not counted for campaigns', { error })
+        this.#isFailing = true
+      },
+    )
+  }
+
+  /** Call it once a second, on the leader only. */
+  async run(nowMs: number): Promise<'done' | 'more'> {
+    const finder = await this.#inCharge(nowMs)
+    const isMore = this.#links.isShared && (await this.#takeLeft(finder))
+    if (!finder.isDue(nowMs)) return isMore ? 'more' : 'done'
+    const { found, isChanged } = finder.look(nowMs)
+    this.#found += found.length
+    if (isChanged) this.#isUnpublished = true
+    if (found.length > 0 || nowMs - this.#writtenAtMs >= WRITE_MS) await this.#write(finder, found, nowMs)
+    if (this.#isUnpublished && (found.length > 0 || nowMs - this.#publishedAtMs >= PUBLISH_MS))
+      this.#publish(finder, nowMs)
+    return isMore ? 'more' : 'done'
+  }
+
+  get running(): readonly Campaign[] {
+    return this.#finder?.campaigns ?? []
+  }
+
+  /** How many campaigns this process found. */
+  get found(): number {
+    return this.#found
+  }
+
+  /** The finder of this process. A process that was not in charge for a while begins with the stored campaigns. */
+  async #inCharge(nowMs: number): Promise<CampaignFinder> {
+    const isGone = nowMs - this.#ranAtMs > AWAY_MS
+    this.#ranAtMs = nowMs
+    if (this.#finder !== null && !(isGone && this.#links.isShared)) return this.#finder
+    const { store } = this.#links
+    const salt = await saltIn(store, nowMs)
+    const finder = new CampaignFinder({ salt, newId: () => newId('cmp') })
+    for (const { document } of await store.campaigns.since(nowMs - ENDED_MS, CAMPAIGNS_MAX)) {
+      const record = parseCampaign(document)
+      if (record === null || record.salt !== salt) continue
+      finder.restore(campaignOf(record))
+      const { software, userAgent, stable, http2, ja4 } = record
+      this.#programs.set(record.program, { software, userAgent, stable, http2, ja4 })
+      if (record.host !== null) this.#hosts.set(record.hostHash, record.host)
+      this.#reported.set(record.id, record.requests)
+    }
+    this.#finder = finder
+    if (finder.campaigns.length > 0) this.#publish(finder, nowMs)
+    return finder
+  }
+
+  async #takeLeft(finder: CampaignFinder): Promise<boolean> {
+    const documents = await this.#links.store.campaigns.take(LEFT_AT_ONCE)
+    for (const document of documents) {
+      const seen = outlines.safeParse(jsonIn(document))
+      if (seen.success) for (const each of seen.data) this.#note(each, finder)
+    }
+    return documents.length === LEFT_AT_ONCE
+  }
+
+  #note(sighting: Outline, finder: CampaignFinder): void {
+    const { address, host, program, headerOrder, requestKind, target, seenAtMs } = sighting
+    SEEN.network = networkHash(address, finder.salt)
+    SEEN.host = host === null ? 0 : textHash(host)
+    SEEN.program = program
+    SEEN.order = headerOrder
+    SEEN.kind = requestKind
+    SEEN.target = target
+    SEEN.atMs = seenAtMs
+    finder.note(SEEN)
+    if (requestKind !== REQUEST_KIND.page) return
+    if (host !== null && !this.#hosts.has(SEEN.host)) this.#hosts.set(SEEN.host, host)
+    if (this.#programs.has(program)) return
+    const { software, userAgent, stable, http2, ja4 } = sighting
+    this.#programs.set(program, { software, userAgent, stable, http2, ja4 })
+  }
+
+  async #write(finder: CampaignFinder, found: readonly Campaign[], nowMs: number): Promise<void> {
+    this.#writtenAtMs = nowMs
+    const active = finder.campaigns.map((campaign) => {
+      const record = recordOf(campaign, finder.salt, {
+        ...(this.#programs.get(campaign.program) ?? NO_FACTS),
+        host: this.#hosts.get(campaign.host) ?? null,
+      })
+      const before = this.#reported.get(campaign.id) ?? 0
+      return { record, isNew: found.includes(campaign), requests: campaign.requests - before }
+    })
+    const changed = active.filter(({ isNew, requests }) => isNew || requests > 0)
+    if (changed.length === 0) return
+    await this.#links.store.campaigns.put(
+      changed.map(({ record }) => ({ ...record, document: JSON.stringify(record) })),
+    )
+    await this.#links.report(changed)
+    this.#reported.clear()
+    for (const { record } of active) this.#reported.set(record.id, record.requests)
+  }
+
+  #publish({ salt, campaigns }: CampaignFinder, nowMs: number): void {
+    this.#publishedAtMs = nowMs
+    this.#isUnpublished = false
+    const list = campaigns.map(({ id, program, members }) => ({ id, program, members: [...members.keys()] }))
+    this.#links.publish({ salt, campaigns: list })
+  }
+}
+
+/** What the finder needs of a Sighting. */
+const outline = z.object({
+  address: z.string(),
+  host: z.string().nullable(),
+  program: z.number(),
+  headerOrder: z.number(),
+  requestKind: z.number(),
+  target: z.number(),
+  seenAtMs: z.number(),
+  software: z.string().nullable(),
+  userAgent: z.string().nullable(),
+  stable: z.string().nullable(),
+  http2: z.string().nullable(),
+  ja4: z.string().nullable(),
+})
+const outlines = z.array(outline)
+type Outline = z.output<typeof outline>
+
+/** Only a page names its program, which keeps the rows small. */
+function outlineOf(sighting: Sighting): Outline {
+  const { address, host, program, headerOrder, requestKind, target, seenAtMs } = sighting
+  const { software, userAgent, stable, http2, ja4 } = requestKind === REQUEST_KIND.page ? sighting : NO_FACTS
+  const facts = { software, userAgent, stable, http2, ja4 }
+  return { address, host, program, headerOrder, requestKind, target, seenAtMs, ...facts }
+}
+
+/** All managers need the same salt, and so do their successors. */
+async function saltIn({ settings }: Pick<Store, 'settings'>, nowMs: number): Promise<number> {
+  await settings.put(SALT, randomInt(1, 2 ** 32), 0, nowMs)
+  const salt = (await settings.get(SALT))?.value
+  return Number.isSafeInteger(salt) ? (salt as number) : 1
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** Filled anew for each request. */
+const SEEN: SeenRequest = { network: 0, host: 0, program: 0, order: 0, kind: 0, target: 0, atMs: 0 }
+/** Internal, not in the configuration. */
+const SALT = 'campaigns.salt'
+const NAMES_MAX = 4_096
+const LEFT_AT_ONCE = 64
+const AWAY_MS = 15_000
+const WRITE_MS = 10_000
+const PUBLISH_MS = 5_000
