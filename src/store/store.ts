@@ -124,7 +124,7 @@ export class Store {
     this.gnapTokens = new GnapTokenStore(db)
     this.idempotency = new IdempotencyStore(db)
     this.keys = new KeyStore(db)
-    this.oauthClients = new OAuthClientStore(db)
+    this.oauthClients = new OAuthClientStore(db, kind)
     this.oauthDenials = new OAuthDenialStore(db)
     this.oauthKeys = new OAuthKeyStore(db)
     this.oauthRecords = new OAuthRecordStore(db)

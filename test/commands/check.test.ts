@@ -165,7 +165,7 @@ manage: {tls: {cert_file: a.pem, key_file: other.key}}
 webhooks: {ca_file: empty.pem}
 sinks: {syslog: "tls://a:6514", syslog_ca_file: empty.pem}
 auth: {openid: {issuer: "https://id.test/", client_id: x, ca_file: empty.pem}}
-bus: {url: "tls://a:4222", user_file: none, ca_file: empty.pem, certificate_file: a.pem, key_file: other.key}
+bus: {url: "tls://a:4222", user_file: none, ca_file: empty.pem, certificate_file: a.pem, key_file: other.key, bootstrap_file: empty.pem}
 threats: {robots_file: none.txt}
 `,
     0o600,
@@ -188,6 +188,9 @@ threats: {robots_file: none.txt}
   ]
   assert.equal(problems.length, expected.length, err)
   for (const [index, pattern] of expected.entries()) assert.match(problems[index]!, pattern)
+  const bootstrap =
+    /^warning: bus\.bootstrap_file: .*empty\.pem is not a Snapshot file; .*; without it, a proxy needs NATS/m
+  assert.match(err, bootstrap)
 })
 
 test('reports invalid settings and invalid files in one run', async (t) => {

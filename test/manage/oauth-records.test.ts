@@ -217,7 +217,8 @@ for (const kind of KINDS)
       items.map(({ id }) => id),
       ['cli_new', 'cli_used', 'cli_made'],
     )
-    assert.equal(await store.oauthClients.count('registration'), 2)
+    const counted = store.transaction((queries) => store.oauthClients.count('registration', queries))
+    assert.equal(await counted, 2)
   })
 
 test('a key that comes after a long stop signs as soon as all have read it; one that is wanted now signs now', async (t) => {

@@ -18,6 +18,7 @@ import { HostSet, hostOf } from '../../wire/host.ts'
 import { misfitsOf } from './policy-fit.ts'
 import { loadContent } from '../../runtime/signatures/signature-content.ts'
 import { signingKeysIn } from '../../runtime/signing-key-file.ts'
+import { readSnapshotFile } from '../../plane/snapshot-file.ts'
 import { readBounded } from '../../shared/bounded-file.ts'
 
 /** Findings about a configuration and the files it names. */
@@ -98,6 +99,8 @@ async function checkFiles(
     ['threats.robots_file', config.threats.robots.file],
   ] as const)
     if (file !== null) await attempt(where, () => checkReadable(file))
+  const { bootstrapFile } = bus
+  if (bootstrapFile !== null) await attempt('bus.bootstrap_file', () => checkBootstrap(bootstrapFile))
   const { certificateFile, keyFile: busKeyFile } = bus
   if (certificateFile !== null && busKeyFile !== null)
     await attempt('bus.certificate_file', async () => {
@@ -168,6 +171,17 @@ async function checkSigningKeys(file: string): Promise<readonly string[]> {
 async function checkReadable(file: string): Promise<readonly string[]> {
   await read(file)
   return []
+}
+
+/** A warning, because a proxy also starts with what NATS has. */
+async function checkBootstrap(file: string): Promise<readonly string[]> {
+  try {
+    await readSnapshotFile(file)
+    return []
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return [`${error.message}; without it, a proxy needs NATS at its first start`]
+  }
 }
 
 /** Clients refuse a certificate that does not name the host that they asked for. */

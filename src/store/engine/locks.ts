@@ -20,4 +20,5 @@ export const LOCKS = {
   gnapGrants: 7_164_201_915,
   trust: 7_164_201_916,
   webhooks: 7_164_201_917,
+  oauthClients: 7_164_201_918,
 } as const

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
-import type { Queries } from '../engine/database.ts'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
+import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { OAuthClientTable } from '../engine/tables/oauth.ts'
@@ -25,9 +26,11 @@ export interface OAuthClient {
 
 export class OAuthClientStore {
   readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
+    this.#kind = kind
   }
 
   async add(client: OAuthClient, queries: Queries): Promise<void> {
@@ -62,8 +65,10 @@ export class OAuthClientStore {
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, client)
   }
 
-  async count(origin: string): Promise<number> {
-    const { total } = await this.#db
+  /** For a limit: others that count wait until this transaction has added its own. */
+  async count(origin: string, queries: Queries): Promise<number> {
+    await lockUntilCommit(queries, this.#kind, 'oauthClients')
+    const { total } = await queries
       .selectFrom('oauth_clients')
       .select(({ fn }) => fn.countAll<number>().as('total'))
       .where('origin', '=', origin)

@@ -1,6 +1,7 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { ClientMetadata } from 'oidc-provider'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
+import type { Queries } from '../../../store/engine/database.ts'
 import type { Store } from '../../../store/store.ts'
 import { type Actor, changed } from '../../http/audit.ts'
 import { newId } from '../../http/ids.ts'
@@ -36,6 +37,8 @@ export async function makeClient(
   wanted: WantedClient,
   actor: Actor,
   nowMs: number,
+  /** Throws if there is no room for the client. */
+  makeRoom: (queries: Queries) => Promise<void> = async () => undefined,
 ): Promise<{ client: OAuthClient; secret: string | null }> {
   checkClient(wanted)
   const secret = wanted.authMethod.startsWith('client_secret') ? newSecret(SECRET_PREFIX) : null
@@ -47,9 +50,10 @@ export async function makeClient(
   }
   const { id: subject, name, scopes, plan, grantTypes, authMethod, redirectUris, origin } = client
   const detail = { name, scopes, plan, grantTypes, authMethod, redirectUris, origin }
-  await changed(store, actor, { action: 'createClient', subject, detail }, nowMs, (queries) =>
-    store.oauthClients.add(client, queries),
-  )
+  await changed(store, actor, { action: 'createClient', subject, detail }, nowMs, async (queries) => {
+    await makeRoom(queries)
+    await store.oauthClients.add(client, queries)
+  })
   return { client, secret }
 }
 

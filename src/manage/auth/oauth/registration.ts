@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
+import type { Queries } from '../../../store/engine/database.ts'
 import type { Store } from '../../../store/store.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { SCOPES, type Scope } from '../../http/access/principal.ts'
@@ -29,8 +30,6 @@ export async function register(
     const [{ path, message }] = asked.error.issues as [z.core.$ZodIssue]
     throw wrong(path.join('.'), message)
   }
-  if ((await store.oauthClients.count('registration')) >= CLIENTS_MAX)
-    throw new OAuthError(403, 'access_denied', 'too many self-registered clients')
   const { client_name, redirect_uris, token_endpoint_auth_method, grant_types, scope, jwks } = asked.data
   const wanted = {
     name: client_name,
@@ -43,11 +42,17 @@ export async function register(
     origin: 'registration',
   } as const
   const actor = { id: 'anonymous', address, requestId }
-  const { client, secret } = await makeClient(store, wanted, actor, nowMs).catch((error: unknown) => {
-    if (!(error instanceof Refusal)) throw error
-    const [first] = error.errors
-    throw wrong(first?.pointer.slice(1) ?? '', first?.detail ?? error.message)
-  })
+  const makeRoom = async (queries: Queries) => {
+    if ((await store.oauthClients.count('registration', queries)) >= CLIENTS_MAX)
+      throw new OAuthError(403, 'access_denied', 'too many self-registered clients')
+  }
+  const { client, secret } = await makeClient(store, wanted, actor, nowMs, makeRoom).catch(
+    (error: unknown) => {
+      if (!(error instanceof Refusal)) throw error
+      const [first] = error.errors
+      throw wrong(first?.pointer.slice(1) ?? '', first?.detail ?? error.message)
+    },
+  )
   return {
     client_id: client.id,
     client_id_issued_at: Math.floor(nowMs / 1000),
