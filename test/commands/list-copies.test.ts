@@ -65,7 +65,14 @@ test('an id that stands twice is said with both places, copied or not', async (t
 
 test('more is not kept than a process is sent in one go', async () => {
   const copies = new ListCopies()
-  const software = { id: 'a', name: 'x'.repeat(1024 * 1024), kind: 'tool', signatures: [], aliases: [] }
+  const software = {
+    id: 'a',
+    name: 'x'.repeat(1024 * 1024),
+    kind: 'tool',
+    signatures: [],
+    aliases: [],
+    purposes: [],
+  }
   const verification = { rangesUrl: null, ranges: null, reverseDns: [], signatureAgent: null }
   for (let i = 0; i < 6; i++)
     copies.add(`${i}`, { list: [{ ...software, verification } as never], places: [':1:1'] })
