@@ -26,7 +26,7 @@ export const evaluate: Action = {
   description: [
     'Reads a corpus (JSON lines, as `gatehouse record` writes them) and classifies each connection, up to its last request, with the code that classifies traffic. For each label it counts the verdicts (agent, automation, human, unknown), the connections that were named correctly, and those found to be spoofed browsers. Connections without a request are counted separately.',
     '"says" counts connections that name their client: a header other than Host, Origin, Referer and cookies contains a name of the client, as the recording or the signatures have it, without words such as SDK, client and Python at its ends. "so named" counts those of them that were named correctly. An automated browser leaves a mark if it differs from every recorded person with the same browser and version: the word headless, another TLS hello or HTTP/2 opening, a missing header, another header order, another placeholder in sec-ch-ua. Both counts are independent of the verdict.',
-    '"Brier" and "expected calibration error" measure how well the confidence of verdicts matches their accuracy; 0 is best.',
+    '"Brier" and "expected calibration error" measure how well the confidence of verdicts matches their accuracy; 0 is best. The table below them compares, for each verdict, the confidence that was said with how often it was right.',
     '--folds cross-validates: it splits the clients into N groups and classifies each group with weights fitted to the others, without what was measured on its own clients (fingerprints, and words and headers that are not published). --fit writes weights fitted to all rows, for the setting weights.file.',
   ],
   operands: [{ name: 'FILE', description: 'A corpus in JSON lines', many: true }],
@@ -108,7 +108,7 @@ function judged(knowledge: Knowledge, rows: readonly CorpusRow[]): readonly Judg
 }
 
 function report(evaluation: Evaluation): string {
-  const { connections, without_requests, labels, brier, ece, reliability, misses } = evaluation
+  const { connections, without_requests, labels, brier, ece, misses } = evaluation
   const parts = [
     `${connections} connections; ${without_requests} more without a request\n`,
     table(
@@ -133,9 +133,14 @@ function report(evaluation: Evaluation): string {
     shares(labels),
     `Brier ${brier}, expected calibration error ${ece}\n`,
     table(
-      ['confidence', 'n', 'said', 'right'],
-      reliability.map(({ from, to, n, confidence, right }) =>
-        [`${from} to ${to}`, n, confidence, right].map(String),
+      ['verdict', 'confidence', 'n', 'said', 'right'],
+      [
+        ...Object.entries(evaluation.reliability_by_verdict),
+        ['all', evaluation.reliability] as const,
+      ].flatMap(([verdict, bins]) =>
+        bins.map(({ from, to, n, confidence, right }) =>
+          [verdict, `${from} to ${to}`, n, confidence, right].map(String),
+        ),
       ),
     ),
   ]

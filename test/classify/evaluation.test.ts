@@ -112,6 +112,24 @@ test('the expected calibration error weighs each bin by how many are in it', asy
   assert.equal(ece, Math.round(((2 * 0.15 + 4 * 0.1) / 6) * 10_000) / 10_000)
 })
 
+test('the reliability of each verdict is that of its own connections', async () => {
+  const { reliability_by_verdict } = evaluate(
+    [
+      ...[true, false].map((isRight) =>
+        judgement(isRight ? 'human-browser' : 'browser-agent', 'human', 0.95),
+      ),
+      judgement('llm-sdk', 'agent', 0.95),
+      judgement('human-browser', 'unknown', 0),
+    ],
+    0,
+  )
+  assert.deepEqual(reliability_by_verdict, {
+    agent: [{ from: 0.9, to: 1, n: 1, confidence: 0.95, right: 1 }],
+    automation: [],
+    human: [{ from: 0.9, to: 1, n: 2, confidence: 0.95, right: 0.5 }],
+  })
+})
+
 test('full confidence is in the last bin, and none in the first', async () => {
   const { reliability } = evaluate([judgement('llm-sdk', 'agent', 1), judgement('llm-sdk', 'agent', 0)], 0)
   assert.deepEqual(

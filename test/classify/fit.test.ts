@@ -3,8 +3,14 @@ import { test } from 'tap'
 import type { CorpusRow } from '../../src/classify/known/corpus.ts'
 import { EVIDENCE_KINDS, type EvidenceKind } from '../../src/classify/known/evidence.ts'
 import { type Example, fitCalibration, fitTemperature, fitWeights } from '../../src/classify/measure/fit.ts'
-import { CLASSES, type Class, parseWeights, toProbabilities } from '../../src/classify/known/weights.ts'
-import { weightsDocument } from '../../src/commands/fitting.ts'
+import {
+  CLASSES,
+  calibrated,
+  type Class,
+  parseWeights,
+  toProbabilities,
+} from '../../src/classify/known/weights.ts'
+import { weightOfPosing, weightsDocument } from '../../src/commands/fitting.ts'
 
 /** Kinds of which nothing is expected beforehand, and the weights that the generated clients are drawn by. */
 const TRUE: Readonly<Partial<Record<EvidenceKind, readonly [number, number, number]>>> = {
@@ -111,6 +117,34 @@ test('a calibration says how often guesses were right, and rises', async () => {
     if (i > 0) assert.ok(probability > knots[i - 1]!.probability && right >= knots[i - 1]!.right)
   }
   assert.deepEqual(parseWeights({ temperature: 1, calibration: { agent: knots } }).calibration, calibration)
+})
+
+test('the least probable guesses are as sure as their group was right, and no guess below them is', async () => {
+  const guesses = Array.from({ length: 60 }, (_, i) => {
+    return { name: 'human' as const, probability: i < 10 ? 0.3 : 0.6, isRight: i % 10 !== 0, weight: 1 }
+  })
+  const weights = { ...fitWeights([], 0.05), calibration: fitCalibration(guesses) }
+  const sure = [0.3, 0.45, 0.6].map((probability) => calibrated(weights, 'human', probability))
+  for (const each of sure) assert.ok(Math.abs(each - 0.88) < 0.04, `${sure}`)
+  assert.ok(calibrated(weights, 'human', 0.15) < 0.5)
+})
+
+test('programs that pose as browsers have their assumed share beside the recorded people', async () => {
+  const some = (label: string, count: number, requests = 1) =>
+    Array.from(
+      { length: count },
+      () => ({ label, requests: Array(requests).fill(null) }) as unknown as CorpusRow,
+    )
+  const people = some('human-browser', 40)
+  for (const posing of [5, 10, 20]) {
+    const rows = [
+      ...people,
+      ...some('spoofed-browser', posing / 5),
+      ...some('browser-agent', (posing / 5) * 4),
+    ]
+    assert.ok(Math.abs(weightOfPosing([...rows, ...some('browser-agent', 9, 0)]) * posing - 10) < 1e-9)
+  }
+  assert.deepEqual([weightOfPosing(people), weightOfPosing(some('spoofed-browser', 3))], [1, 1])
 })
 
 test('guesses that are worse where they are surer are taken together', async () => {

@@ -26,7 +26,8 @@ test('with the shared recordings, as they are judged', SKIP, async () => {
 
 test('with the shared recordings, each client judged by what is known of the others', SKIP, async () => {
   assertFloors(await crossValidated([RECORDED, SHARED], 5), {
-    people: { calledAgentMax: 0, calledHumanMin: 0.99 },
+    // Two Chromiums whose TLS, HTTP/2 and header order are held back at once are `unknown`.
+    people: { calledAgentMax: 0, calledHumanMin: 0.96 },
     programs: { calledAgentMin: 0.995 },
     libraries: { calledEitherMin: 0.998, calledAgentMax: 0.016 },
     crawlers: { calledAgentMin: 0.95 },

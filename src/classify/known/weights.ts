@@ -32,7 +32,7 @@ export interface Knot {
 export function parseWeights(value: unknown): Weights {
   const problems: DocumentProblem[] = []
   const place = Place.of(value, problems)
-  const members = place.members(['about', 'temperature', 'calibration', 'bias', 'weights'])
+  const members = place.members(['about', 'prior', 'temperature', 'calibration', 'bias', 'weights'])
   const weights = members.get('weights')?.members([...EVIDENCE_KINDS]) ?? new Map<string, Place>()
   const read = (member: Place | undefined) => (member === undefined ? CLASSES.map(() => 0) : triple(member))
   const bias = read(members.get('bias'))

@@ -90,6 +90,8 @@ export interface Evaluation {
   readonly brier: number
   readonly ece: number
   readonly reliability: readonly ReliabilityBin[]
+  /** The same for each verdict by itself. */
+  readonly reliability_by_verdict: Readonly<Record<Class, readonly ReliabilityBin[]>>
   readonly misses: readonly Miss[]
 }
 
@@ -142,6 +144,11 @@ export function evaluate(judgements: readonly Judgement[], withoutRequests: numb
     brier: rounded(mean(told.map(({ row, verdict }) => (verdict.confidence - rightOf(row, verdict)) ** 2))),
     ece: rounded(ece / Math.max(told.length, 1)),
     reliability,
+    reliability_by_verdict: {
+      agent: reliabilityOf(told.filter(({ verdict }) => verdict.kind === 'agent')),
+      automation: reliabilityOf(told.filter(({ verdict }) => verdict.kind === 'automation')),
+      human: reliabilityOf(told.filter(({ verdict }) => verdict.kind === 'human')),
+    },
     misses,
   }
 }

@@ -124,10 +124,15 @@ function knotsOf(guesses: readonly Guess[]): readonly Knot[] {
     }
   }
   const rounded = (value: number) => Math.round(value * 10_000) / 10_000
-  const all = knots.map(({ probability, right }) => ({
-    probability: rounded(probability),
-    right: rounded(right),
-  }))
+  // What is guessed with the least probability is as often right as its group.
+  const lowest = guesses.reduce((least, { probability }) => Math.min(least, probability), 1)
+  const all = [{ probability: lowest, right: knots[0]?.right ?? 0 }, ...knots].map(
+    ({ probability, right }) => ({
+      probability: rounded(probability),
+      right: rounded(right),
+    }),
+  )
+  if (knots.length === 0) return []
   // A few hundred right guesses do not justify a confidence of 1.
   return all
     .filter(({ probability }, i) => i === 0 || probability >= all[i - 1]!.probability + KNOTS_APART)
@@ -246,6 +251,6 @@ const MEANS = [
 const KNOTS_APART = 0.001
 const SURE = 0.999
 const GROUP_WEIGHT = 25
-const TRUST = 5
+const TRUST = 2
 const STEPS = 1500
 const RATE = 0.1
