@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { compareVerdicts } from '../classify/measure/comparison.ts'
 import type { CorpusRow } from '../classify/known/corpus.ts'
 import {
   type Evaluation,
@@ -8,8 +9,10 @@ import {
 } from '../classify/measure/evaluation.ts'
 import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
+import { version } from '../shared/package-files.ts'
 import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
 import { readCorpus } from './record/corpus-file.ts'
+import { comparisonReport, otherRelease } from './evaluate-compare.ts'
 import { crossValidate, fitTo, weightsDocument } from './fitting.ts'
 import type { Io } from '../terminal/io.ts'
 import { ja4plusFrom } from '../runtime/ja4plus-setting.ts'
@@ -27,6 +30,7 @@ export const evaluate: Action = {
     'Reads a corpus (JSON lines, as `gatehouse record` writes them) and classifies each connection, up to its last request, with the code that classifies traffic. For each label it counts the verdicts (agent, automation, human, unknown), the connections that were named correctly, and those found to be spoofed browsers. Connections without a request are counted separately.',
     '"says" counts connections that name their client: a header other than Host, Origin, Referer and cookies contains a name of the client, as the recording or the signatures have it, without words such as SDK, client and Python at its ends. "so named" counts those of them that were named correctly. An automated browser leaves a mark if it differs from every recorded person with the same browser and version: the word headless, another TLS hello or HTTP/2 opening, a missing header, another header order, another placeholder in sec-ch-ua. Both counts are independent of the verdict.',
     '"Brier" and "expected calibration error" measure how well the confidence of verdicts matches their accuracy; 0 is best. The table below them compares, for each verdict, the confidence that was said with how often it was right.',
+    '--compare names another release: a file with what its `evaluate --json` printed, its package, a folder that it is installed in (`npm install --prefix FOLDER PACKAGE`), or a checkout. A package judges the same files with its own code, signatures and weights (and --folds, if given); --signatures and --weights are of this release. The report then shows, for each label, how many connections were right before and are right now, and lists every connection whose verdict or name changed. The exit code is 1 if one that was right is wrong now.',
     '--folds cross-validates: it splits the clients into N groups and classifies each group with weights fitted to the others, without what was measured on its own clients (fingerprints, and words and headers that are not published). --fit writes weights fitted to all rows, for the setting weights.file.',
   ],
   operands: [{ name: 'FILE', description: 'A corpus in JSON lines', many: true }],
@@ -43,11 +47,20 @@ export const evaluate: Action = {
       description: 'Weights of the evidence to use instead of the built-in ones',
     },
     { name: 'folds', value: 'N', description: 'Cross-validate by client, in N groups' },
+    {
+      name: 'compare',
+      value: 'RELEASE',
+      description: 'Show what changed since another release: its package, or what its --json printed',
+    },
     { name: 'fit', value: 'FILE', description: 'Fit weights to the corpus, and write them to FILE' },
   ],
   examples: [
     { command: 'evaluate clients.jsonl', description: 'Counts by label, and misclassified connections' },
     { command: 'evaluate clients.jsonl --folds 10', description: 'The same, cross-validated' },
+    {
+      command: 'evaluate clients.jsonl --compare before.json',
+      description: 'What changed since `evaluate clients.jsonl --json > before.json`',
+    },
     { command: 'evaluate clients.jsonl --fit weights.json', description: 'Fit new weights' },
   ],
   run,
@@ -66,8 +79,27 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
   if (fitFile !== null) await writeWhole(fitFile, weightsDocument(fitTo(knowledge.list, rows), rows))
   const judgements = folds === null ? judged(knowledge, rows) : heldBack(knowledge, rows, folds, io)
   const evaluation = evaluateAll(judgements, rows.filter(({ requests }) => requests.length === 0).length)
-  io.stdout.write(given.flag('json') ? `${JSON.stringify(evaluation)}\n` : report(evaluation))
-  return refused === 0 ? 0 : 1
+  const compared = await comparedWith(given, evaluation)
+  if (given.flag('json')) {
+    const comparison = compared === null ? {} : { comparison: compared.json }
+    io.stdout.write(`${JSON.stringify({ release: version(), ...evaluation, ...comparison })}\n`)
+  } else io.stdout.write(compared === null ? report(evaluation) : compared.report)
+  return refused === 0 && !compared?.isWorse ? 0 : 1
+}
+
+async function comparedWith(given: Arguments, evaluation: Evaluation) {
+  const path = given.value('compare')
+  if (path === null) return null
+  const folds = given.value('folds')
+  const argv = [...(folds === null ? [] : ['--folds', folds]), '--', ...given.operands]
+  const other = await otherRelease(path, argv, evaluation.verdicts)
+  const comparison = compareVerdicts(other.verdicts, evaluation.verdicts)
+  const { release, brier, ece } = other
+  return {
+    json: { release, brier, ece, ...comparison },
+    report: comparisonReport(comparison, other, evaluation),
+    isWorse: comparison.changes.some(({ change }) => change === 'worse'),
+  }
 }
 
 function heldBack(

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import type { Comparison } from '../../src/classify/measure/comparison.ts'
 import type { Evaluation } from '../../src/classify/measure/evaluation.ts'
 import { EVIDENCE_KINDS } from '../../src/classify/known/evidence.ts'
 import { parseWeights } from '../../src/classify/known/weights.ts'
@@ -37,7 +38,8 @@ test('one JSON object, with the verdicts for each label', async () => {
   const withRequests = rows.filter(({ requests }) => requests.length > 0)
   assert.equal(json.connections, withRequests.length)
   assert.equal(json.without_requests, rows.length - withRequests.length)
-  for (const member of ['labels', 'brier', 'ece', 'misses']) assert.ok(member in json, member)
+  assert.equal(json.verdicts.length, json.connections)
+  for (const member of ['release', 'labels', 'brier', 'ece', 'misses']) assert.ok(member in json, member)
   assert.deepEqual(new Set(Object.keys(json.labels)), new Set(withRequests.map(({ label }) => label)))
   for (const [label, counts] of Object.entries(json.labels)) {
     assert.deepEqual(Object.keys(counts).sort(), [
@@ -103,6 +105,99 @@ test('lines that are no rows are named, and the rest is judged', async (t) => {
     [file, 3],
     [file, 5],
   ])
+})
+
+test('compared with what another release printed, each change is counted and named', async (t) => {
+  const recorded = corpus(t, [
+    row({ id: 'a' }),
+    row({ id: 'b' }),
+    row({ id: 'c', label: 'custom' }),
+    row({ id: 'd' }),
+  ])
+  const { json } = await evaluated([recorded])
+  const [a, b, c, d] = json.verdicts
+  const file = (verdicts: unknown, misses: unknown = []) => {
+    const path = join(folder(t), 'before.json')
+    writeFileSync(path, JSON.stringify({ ...json, release: '0.0.1', verdicts, misses }))
+    return path
+  }
+  const wrong = a!.verdict === 'human' ? 'agent' : 'human'
+
+  const same = await evaluated([recorded, '--compare', file(json.verdicts)])
+  assert.equal(same.code, 0)
+  assert.deepEqual(same.json.comparison?.changes, [])
+  assert.equal(same.json.comparison?.release, '0.0.1')
+
+  const before = file([
+    { ...a, verdict: wrong },
+    { ...b, software: 'elsewhere' },
+    { ...c, verdict: wrong },
+  ])
+  const better = await evaluated([recorded, '--compare', before])
+  assert.equal(better.code, 0)
+  const { labels, changes, unmatched } = better.json.comparison!
+  assert.deepEqual(
+    changes.map(({ id, change }) => [id, change]),
+    [
+      ['a', 'better'],
+      ['b', 'other'],
+      ['c', 'other'],
+    ],
+  )
+  assert.equal(unmatched, 1)
+  assert.deepEqual(labels[a!.label], { n: 2, right_before: 1, right: 2, worse: 0, better: 1, other: 1 })
+  const report = await run(['evaluate', recorded, '--compare', before])
+  assert.match(report.out, /^Compared with 0\.0\.1:\n/)
+  assert.match(report.out, new RegExp(`Wrong before, right now:\\n  a .*: ${wrong}`))
+
+  const lied = corpus(t, [row({ id: 'a', label: 'human-browser' })])
+  const lie = (await evaluated([lied])).json.verdicts
+  assert.notEqual(lie[0]!.verdict, 'human')
+  const worse = await evaluated([lied, '--compare', file([{ ...lie[0], verdict: 'human' }])])
+  assert.equal(worse.code, 1)
+  assert.equal(worse.json.comparison?.changes[0]?.change, 'worse')
+  // A release that has no verdicts by connection was right, except for its misses.
+  const older = await evaluated([lied, '--compare', file(undefined, [])])
+  assert.deepEqual(older.json.comparison?.changes[0]?.before, { verdict: 'human', confidence: null })
+  assert.equal(d!.id, 'd')
+})
+
+test('compared with a release in a folder, its own code judges', async (t) => {
+  const recorded = corpus(t, [row({ id: 'a' }), row({ id: 'b' })])
+  const { code, json } = await evaluated([recorded, '--compare', '.', '--folds', '2'])
+  assert.equal(code, 0)
+  assert.equal(json.comparison?.release, json.release)
+  assert.deepEqual([json.comparison?.changes, json.comparison?.unmatched], [[], 0])
+
+  const other = folder(t)
+  mkdirSync(join(other, 'node_modules/gatehouse/dist'), { recursive: true })
+  const script = `const rest = process.argv.slice(2)
+if (rest.join(' ') !== ${JSON.stringify(`evaluate --json -- ${recorded}`)}) process.exit(2)
+console.log(JSON.stringify({ brier: 1, ece: 1, misses: [], verdicts: [] }))`
+  writeFileSync(join(other, 'node_modules/gatehouse/dist/bin.js'), script)
+  const fake = await evaluated([recorded, '--compare', other])
+  assert.equal(fake.json.comparison?.unmatched, 2)
+  assert.equal(fake.json.comparison?.brier, 1)
+})
+
+test('a path without a release is named', async (t) => {
+  const recorded = corpus(t, [row()])
+  const text = join(folder(t), 'other.json')
+  writeFileSync(text, '{"a":1}')
+  const failing = folder(t)
+  mkdirSync(join(failing, 'dist'))
+  writeFileSync(join(failing, 'dist/bin.js'), 'process.stderr.write("too old"); process.exit(2)')
+  for (const [path, expected] of [
+    [join(folder(t), 'none'), /no such file|does not exist|ENOENT/i],
+    [folder(t), /contains no release of Gatehouse/],
+    [text, /is not what evaluate --json prints/],
+    [failing, /exit code 2: too old/],
+  ] as const) {
+    const { code, out, err } = await run(['evaluate', recorded, '--compare', path])
+    assert.notEqual(code, 0)
+    assert.equal(out, '')
+    assert.match(err, expected)
+  }
 })
 
 test('a file that is not there is an error, and nothing is printed', async (t) => {
@@ -281,10 +376,15 @@ async function run(argv: readonly string[]): Promise<Ran> {
   return { code, out: io.out, err: io.err }
 }
 
-async function evaluated(operands: readonly string[]): Promise<Ran & { readonly json: Evaluation }> {
+interface Evaluated extends Evaluation {
+  readonly release: string
+  readonly comparison?: Comparison & { release: string | null; brier: number; ece: number }
+}
+
+async function evaluated(operands: readonly string[]): Promise<Ran & { readonly json: Evaluated }> {
   const ran = await run(['evaluate', '--json', ...operands])
   assert.match(ran.out, /^\{.*\}\n$/, ran.err)
-  return { ...ran, json: JSON.parse(ran.out) as Evaluation }
+  return { ...ran, json: JSON.parse(ran.out) as Evaluated }
 }
 
 /** Of `acme`, whose headers they are. */

@@ -6,7 +6,7 @@ import { classify, classifyDescribed } from '../../src/classify/verdict/classify
 import { Conduct } from '../../src/classify/verdict/conduct.ts'
 import type { CorpusRow } from '../../src/classify/known/corpus.ts'
 import { describeRequest } from '../../src/classify/verdict/described-request.ts'
-import { truthOf } from '../../src/classify/measure/evaluation.ts'
+import { truthOf } from '../../src/classify/measure/truth.ts'
 import { readCorpus } from '../../src/commands/record/corpus-file.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 import { detectionRequest } from '../../src/manage/api/detect.ts'

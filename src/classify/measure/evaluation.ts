@@ -1,5 +1,5 @@
 import { Conduct } from '../verdict/conduct.ts'
-import { classify } from '../verdict/classify.ts'
+import { classify, recall } from '../verdict/classify.ts'
 import type { CorpusRow } from '../known/corpus.ts'
 import { PeopleShown } from './differences.ts'
 import type { Knowledge } from '../known/knowledge.ts'
@@ -7,23 +7,22 @@ import { NameBook } from '../known/own-name.ts'
 import { NO_PROOFS } from '../verdict/proof.ts'
 import { Scratch } from '../verdict/scratch.ts'
 import type { Verdict } from '../verdict/verdict.ts'
+import type { RowVerdict } from './comparison.ts'
 import type { Class } from '../known/weights.ts'
+import { truthOf } from './truth.ts'
 
 /** How one recorded connection was classified. */
 export interface Judgement {
   readonly row: CorpusRow
   /** After the last request. */
   readonly verdict: Verdict
+  /** The probability that the client is an agent, whatever the verdict is. */
+  readonly agentProbability: number
   /** The Software that the verdict names is the client. */
   readonly isNamed: boolean
   /** The client states its name somewhere: see `NameBook`. */
   readonly namesItself: boolean
   readonly isSpoofFlagged: boolean
-}
-
-/** The class that counts as right for a label; `null` for unknown labels. */
-export function truthOf(label: string): Class | null {
-  return TRUTHS.get(label) ?? null
 }
 
 /** Classifies connections by everything up to their last request. Connections without a request are left out. */
@@ -53,6 +52,11 @@ export function judgeRow(
   return {
     row,
     verdict,
+    agentProbability: recall(
+      knowledge,
+      verdict.evidence.map(({ kind }) => kind),
+      verdict.kind,
+    ).probabilities.agent,
     isNamed: verdict.software !== null && names.isCalled(verdict.software.id, row.client),
     namesItself: names.namesItself(row),
     isSpoofFlagged: verdict.evidence.some(({ kind }) => kind === 'spoofed-browser'),
@@ -93,6 +97,8 @@ export interface Evaluation {
   /** The same for each verdict by itself. */
   readonly reliability_by_verdict: Readonly<Record<Class, readonly ReliabilityBin[]>>
   readonly misses: readonly Miss[]
+  /** Of every connection, in the order of the recording. */
+  readonly verdicts: readonly RowVerdict[]
 }
 
 export interface ReliabilityBin {
@@ -150,7 +156,13 @@ export function evaluate(judgements: readonly Judgement[], withoutRequests: numb
       human: reliabilityOf(told.filter(({ verdict }) => verdict.kind === 'human')),
     },
     misses,
+    verdicts: judgements.map(rowVerdictOf),
   }
+}
+
+function rowVerdictOf({ row: { id, client, label }, verdict }: Judgement): RowVerdict {
+  const { kind, confidence, software } = verdict
+  return { id, client, label, verdict: kind, confidence, software: software?.id ?? null }
 }
 
 function zero(): LabelCounts {
@@ -233,20 +245,3 @@ function rounded(value: number): number {
 const BINS = 10
 const PERSON = 'human-browser'
 const AUTOMATED = 'browser-agent'
-/**
- * A program that poses as a person's browser acts on its own, whatever library it uses, so it counts as an
- * agent.
- */
-const TRUTHS: ReadonlyMap<string, Class> = new Map<string, Class>([
-  ['human-browser', 'human'],
-  ['http-library', 'automation'],
-  ...([
-    'browser-agent',
-    'llm-sdk',
-    'orchestrator',
-    'mcp-client',
-    'crawler',
-    'spoofed-browser',
-    'synthetic-ua',
-  ].map((label) => [label, 'agent']) as [string, Class][]),
-])

@@ -10,6 +10,7 @@ export const examples: Examples = [
   ['evaluate test/classify', evaluates],
   ['Brier 0.0281', 'test/e2e/recordings-tables.full.test.ts'],
   ['Brier 0.0337', 'test/e2e/recordings-tables.full.test.ts'],
+  ['--compare before.json', compares],
 ]
 
 async function records({ folder, shell }: Bench, example: string): Promise<void> {
@@ -31,10 +32,21 @@ function recordsLinesLikeThese({ folder }: Bench, example: string): void {
 }
 
 async function evaluates({ folder, shell }: Bench, example: string): Promise<void> {
-  const lines = readFileSync('test/classify/recorded.jsonl', 'utf8').split('\n')
-  // Fitting takes its time.
-  writeFileSync(join(folder, 'yours.jsonl'), lines.filter((_, at) => at % 10 === 0).join('\n'))
+  writeYours(folder)
   const { out } = await shell(example)
   assert.match(out, /^llm-sdk /m)
   assert.ok(JSON.parse(readFileSync(join(folder, 'weights.json'), 'utf8')))
+}
+
+async function compares({ folder, shell }: Bench, example: string): Promise<void> {
+  writeYours(folder)
+  const { out } = await shell(example)
+  assert.match(out, /^Compared with \d/m)
+  assert.match(out, /^llm-sdk +\d+ +\d+ +\d+ +0 /m)
+}
+
+/** A part of the recording, because fitting takes its time. */
+function writeYours(folder: string): void {
+  const lines = readFileSync('test/classify/recorded.jsonl', 'utf8').split('\n')
+  writeFileSync(join(folder, 'yours.jsonl'), lines.filter((_, at) => at % 10 === 0).join('\n'))
 }
