@@ -43,7 +43,7 @@ export async function otherRelease(
 function verdictsFrom(misses: readonly Miss[], ours: Evaluation['verdicts']): readonly RowVerdict[] {
   const missed = new Map<string, Miss[]>()
   for (const miss of misses) missed.set(keyOf(miss), [...(missed.get(keyOf(miss)) ?? []), miss])
-  return ours.flatMap(({ id, client, label }) => {
+  return ours.flatMap(({ id, client, label }): RowVerdict[] => {
     const miss = missed.get(keyOf({ id, client }))?.shift()
     if (miss !== undefined) {
       const { verdict, confidence, software } = miss

@@ -218,6 +218,7 @@ function judgement(
       software: software === null ? null : { id: software, name: software, kind: 'tool' },
       evidence: evidence.map((each) => ({ kind: each, detail: '', weight: 0 })),
     },
+    agentProbability: kind === 'agent' ? confidence : 0,
     isNamed: more.isNamed ?? false,
     namesItself: more.namesItself ?? false,
     isSpoofFlagged: more.isSpoofFlagged ?? false,

@@ -1,0 +1,4 @@
+import { serve } from '../adapter.ts'
+
+/** What the protocol costs without a detector. */
+await serve(() => 'unknown')
