@@ -26,11 +26,11 @@ test('campaigns are listed, and one shows why it is one and its requests', { ski
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Campaign against shop.test' }).waitFor()
   await page.getByText(/requested pages without their parts and without following a link/).waitFor()
-  const requests = page.getByRole('table', { name: 'Latest requests' })
+  await looksFine(page, 'campaign')
+  const requests = page.getByRole('region', { name: 'Latest requests, as a table' })
   await requests
     .getByText(/^\/item\//)
     .first()
     .waitFor()
   assert.ok((await requests.getByRole('row').count()) > 10)
-  await looksFine(page, 'campaign')
 })

@@ -45,6 +45,7 @@ export class Campaigns {
   #publishedAtMs = 0
   #isUnpublished = false
   #writtenAtMs = 0
+  #isUnwritten = false
   readonly #reported = new Map<string, number>()
   readonly #programs = new LRUCache<number, ProgramFacts>({ max: NAMES_MAX })
   readonly #hosts = new LRUCache<number, string>({ max: NAMES_MAX })
@@ -82,7 +83,7 @@ export class Campaigns {
     if (!finder.isDue(nowMs)) return isMore ? 'more' : 'done'
     const { found, isChanged } = finder.look(nowMs)
     this.#found += found.length
-    if (isChanged) this.#isUnpublished = true
+    if (isChanged) this.#isUnpublished = this.#isUnwritten = true
     if (found.length > 0 || nowMs - this.#writtenAtMs >= WRITE_MS) await this.#write(finder, found, nowMs)
     if (this.#isUnpublished && (found.length > 0 || nowMs - this.#publishedAtMs >= PUBLISH_MS))
       this.#publish(finder, nowMs)
@@ -157,11 +158,13 @@ export class Campaigns {
       return { record, isNew: found.includes(campaign), requests: campaign.requests - before }
     })
     const changed = active.filter(({ isNew, requests }) => isNew || requests > 0)
-    if (changed.length === 0) return
+    const written = this.#isUnwritten ? active : changed
+    if (written.length === 0) return
     await this.#links.store.campaigns.put(
-      changed.map(({ record }) => ({ ...record, document: JSON.stringify(record) })),
+      written.map(({ record }) => ({ ...record, document: JSON.stringify(record) })),
     )
-    await this.#links.report(changed)
+    this.#isUnwritten = false
+    if (changed.length > 0) await this.#links.report(changed)
     this.#reported.clear()
     for (const { record } of active) this.#reported.set(record.id, record.requests)
   }

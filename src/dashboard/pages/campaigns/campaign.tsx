@@ -45,7 +45,7 @@ function About({ campaign }: { readonly campaign: Campaign }) {
           ['Found', <Time key="found" at={found_at} />],
           ['Last page', <Time key="last" at={last_seen_at} />],
           ['Addresses', whole(members)],
-          ['Pages since then', whole(requests)],
+          ['Pages since it was found', whole(requests)],
           ['Claims to be', software_id],
           ['User-Agent', user_agent],
           ['JA4', fingerprints.ja4 === null ? null : <code key="ja4">{fingerprints.ja4}</code>],

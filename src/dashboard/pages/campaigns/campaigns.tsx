@@ -48,6 +48,7 @@ const COLUMNS: readonly Column<Campaign>[] = [
   {
     title: 'Addresses',
     width: '7rem',
+    isExtra: true,
     isNumber: true,
     cell: ({ members }) => whole(members),
   },
@@ -58,5 +59,5 @@ const COLUMNS: readonly Column<Campaign>[] = [
     isExtra: true,
     cell: ({ software_id }) => software_id ?? '',
   },
-  { title: 'Found', width: '9rem', cell: ({ found_at }) => <Time at={found_at} /> },
+  { title: 'Found', width: '9rem', isExtra: true, cell: ({ found_at }) => <Time at={found_at} /> },
 ]
