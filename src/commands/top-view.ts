@@ -16,6 +16,7 @@ interface AgentOfHour {
   readonly agent_id: string
   readonly agent_name: string
   readonly agent_category: string | null
+  readonly agent_purpose: readonly string[]
   readonly requests: number
   readonly blocked: number
 }
@@ -59,6 +60,7 @@ function agentRows({ seconds, hour }: TopState, minute: Traffic): readonly (read
     .map(({ id, minute, known }) => [
       known?.agent_name ?? id,
       known?.agent_category ?? '',
+      known?.agent_purpose.join(', ') ?? '',
       ((now.get(id) ?? 0) / heardOf(seconds)).toFixed(1),
       String(minute),
       String(Math.max(known?.requests ?? 0, minute)),
@@ -74,6 +76,7 @@ function heardOf({ traffic }: Seconds): number {
 const COLUMNS: readonly Column[] = [
   { title: 'AGENT', flexible: true },
   { title: 'CATEGORY' },
+  { title: 'PURPOSE' },
   { title: 'A SECOND', align: 'right' },
   { title: 'MINUTE', align: 'right' },
   { title: 'HOUR', align: 'right' },

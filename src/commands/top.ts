@@ -106,6 +106,7 @@ const traffic: z.ZodType<Traffic> = z.object({
   by_verdict: counts,
   by_action: counts,
   by_category: counts,
+  by_purpose: counts.default({}),
   agents: z.array(z.object({ id: z.string(), requests: z.number() })),
 })
 const told = z.object({ timestamp: z.string(), data: traffic })
@@ -113,6 +114,7 @@ const agent = z.object({
   agent_id: z.string(),
   agent_name: z.string(),
   agent_category: z.string().nullable(),
+  agent_purpose: z.array(z.string()).default([]),
   requests: z.number(),
   blocked: z.number(),
 })

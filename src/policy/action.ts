@@ -260,6 +260,7 @@ const RESERVED: ReadonlySet<string> = new Set(
   [
     'verdict',
     'name',
+    'name-confidence',
     'category',
     'purpose',
     'confidence',

@@ -28,7 +28,7 @@ test('what each second had, for programs, and a table for people', async (t) => 
   )
   const table = await top(['--count', '1'])
   assert.match(table.out, /requests a second, \d+ in the last minute\nagent \d+ %, /)
-  assert.match(table.out, /\nAGENT +CATEGORY +A SECOND +MINUTE +HOUR +BLOCKED\n(?:.*\n)*gptbot +/)
+  assert.match(table.out, /\nAGENT +CATEGORY +PURPOSE +A SECOND +MINUTE +HOUR +BLOCKED\n(?:.*\n)*gptbot +/)
 })
 
 test('reports a refused key and an unreachable server', async (t) => {
@@ -63,10 +63,20 @@ test('a screen holds what fits, the busiest first, and nothing that a terminal o
     by_verdict: { agent: 75, human: 25 },
     by_action: { block: 3 },
     by_category: {},
+    by_purpose: {},
     agents,
   }
   const seconds = withSecond(emptySeconds(0, 60), 1_000, second)
-  const hour = [{ agent_id: 'evil', agent_name: 'e\x1b[2J', agent_category: null, requests: 7, blocked: 2 }]
+  const hour = [
+    {
+      agent_id: 'evil',
+      agent_name: 'e\x1b[2J',
+      agent_category: null,
+      agent_purpose: [],
+      requests: 7,
+      blocked: 2,
+    },
+  ]
   const state = { url: 'http://gate', seconds, hour, trouble: 'gone' }
   const lines = topLines(state, 72, 10)
   assert.equal(lines.length, 10)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import type { Purpose } from '../../src/classify/known/software.ts'
 import type { SignatureFilter } from '../../src/store/catalogue/catalogue-lists.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
@@ -23,7 +24,7 @@ export function catalogueListsContract(kind: DatabaseKind): void {
     const { catalogueLists, catalogueLookup } = store
     await fill(store, url)
     const agents = async (text: string | null, seenSinceMs: number | null = null) => {
-      const found = await catalogueLists.agents({ category: null, text, seenSinceMs }, PAGE)
+      const found = await catalogueLists.agents({ ...EVERY, text, seenSinceMs }, PAGE)
       assert.equal(found.items.length, found.total)
       return found.items.map(({ id, lastSeenMs }) => [id, lastSeenMs])
     }
@@ -35,6 +36,19 @@ export function catalogueListsContract(kind: DatabaseKind): void {
     assert.deepEqual(await agents('UNI_100%'), [])
     assert.deepEqual(await agents(null, 7), [['acme', 7]])
     assert.deepEqual(await agents(null, 8), [])
+    const withPurpose = async (purpose: Purpose) => {
+      const { items } = await catalogueLists.agents({ ...EVERY, purpose }, PAGE)
+      return items.map(({ id, purposes }) => [id, purposes])
+    }
+    assert.deepEqual(await withPurpose('search'), [['acme', ['search', 'training']]])
+    assert.deepEqual(await withPurpose('training'), [['acme', ['search', 'training']]])
+    assert.deepEqual(await withPurpose('archive'), [], 'a description does not count')
+    const named = await store.agentsSeen.names(['acme', 'per-cent', 'curl'])
+    assert.deepEqual(named.get('acme'), {
+      ...{ name: 'Acme', kind: 'agent', category: 'custom' },
+      purposes: ['search', 'training'],
+    })
+    assert.deepEqual([named.get('per-cent')!.purposes, named.get('curl')!.purposes], [[], []])
     const lists = await catalogueLists.fingerprintsOf(['acme', 'per-cent', "x' --"], 1)
     assert.deepEqual(lists.get('acme'), { ja4: [OTHER], ja4s: [], ja4h: [STARS], ja4x: [] })
     assert.deepEqual(lists.get("x' --"), { ja4: [], ja4s: [], ja4h: [], ja4x: [] })
@@ -94,6 +108,7 @@ export function catalogueListsContract(kind: DatabaseKind): void {
   })
 }
 
+const EVERY = { category: null, purpose: null, text: null, seenSinceMs: null }
 const UNKNOWN = JA4.replace('8daaf', '11111')
 const SEEN_BY_STARS = 'po11nn192a00_9b1a6c96d1f4_000000000000_0123456789ab'
 
@@ -101,7 +116,13 @@ async function fill(store: Store, url: string): Promise<void> {
   await store.transaction(async (queries) => {
     const software = (document: Readonly<Record<string, unknown>>) =>
       store.catalogue.addSoftware(softwareOf(document), 1, queries)
-    await software({ id: 'acme', name: 'Acme' })
+    const from = { source: 'acme.test', date: '2026-11-21' }
+    const purpose = [
+      { is: 'search', ...from },
+      { is: 'training', ...from },
+    ]
+    const description = 'It says {"is":"archive",'
+    await software({ id: 'acme', name: 'Acme', category: 'custom', purpose, description })
     await software({ id: 'per-cent', name: 'ünï_100%' })
     await software({ id: 'curl', name: 'curl', kind: 'tool' })
     const signatures = [

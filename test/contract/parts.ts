@@ -318,7 +318,7 @@ const LISTS: readonly List[] = [
   {
     name: 'agents',
     part: ({ catalogueLists }, part) =>
-      catalogueLists.agents({ category: 'custom', text: 'a', seenSinceMs: null }, part),
+      catalogueLists.agents({ category: 'custom', purpose: null, text: 'a', seenSinceMs: null }, part),
     add: (db, number, random) =>
       db
         .insertInto('software')

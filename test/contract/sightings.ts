@@ -50,6 +50,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       verdict: fc.constantFrom('agent', 'automation', 'human', 'unknown'),
       agent: fc.constantFrom(null, 'gptbot', 'claudebot'),
       category: fc.constantFrom(null, 'crawler', 'llm-sdk', 'nonsense'),
+      purposes: fc.constantFrom([], ['search'], ['search', 'training'], ['nonsense', 'more']),
       confidence: fc.double({ min: 0, max: 1, noNaN: true }),
       verified: fc.constantFrom(null, 'ip-range', 'nonsense'),
       action: fc.constantFrom('tag', 'block', 'pass', 'nonsense'),
@@ -87,6 +88,10 @@ export function sightingsContract(kind: DatabaseKind): void {
           grown(({ detection }) => detection.verified),
           sent(({ verified }) => verified !== null),
         )
+        assert.equal(
+          grown(({ detection }) => detection.by_purpose['training']!),
+          sent(({ verdict, purposes }) => verdict === 'agent' && purposes.includes('training')),
+        )
         addsUp(after)
       },
     )
@@ -118,6 +123,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       seen(5, { address: 'no address', forged: Array(9_999).fill('x'.repeat(9_999)), snapshot: 1e308 }),
       seen(6, {
         category: 'c'.repeat(1e5),
+        purposes: ['p'.repeat(1e5), '\0', ...Array(9_999).fill('search')],
         verified: 'v',
         done: 'd',
         action: '\0',
@@ -137,6 +143,7 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.equal(stats.detection.requests, odd.length) // the one of 1970 is long over
     assert.equal(stats.detection.by_action['other'], 1)
     assert.equal(stats.detection.by_category['other'], 1)
+    assert.deepEqual([stats.detection.by_purpose['other'], stats.detection.by_purpose['search']], [1, 1])
     assert.equal(stats.fingerprints.by_type.ja4h, 0)
     addsUp(stats)
     const kept = await store.sightings.byId(odd[0]!.id)
@@ -453,6 +460,14 @@ export function addsUp(stats: Awaited<ReturnType<typeof statistics>>): void {
   assert.equal(total(detection.by_action), detection.requests)
   assert.equal(total(detection.by_confidence), detection.requests)
   assert.equal(total(detection.by_category), detection.agents)
+  // A request can have several purposes, so the purposes do not add up to the requests.
+  const purposes = new Map<string, number>()
+  for (const { by_purpose } of series)
+    for (const [purpose, count] of Object.entries(by_purpose))
+      purposes.set(purpose, (purposes.get(purpose) ?? 0) + count)
+  const occurred = Object.entries(detection.by_purpose).filter(([, count]) => count > 0)
+  assert.deepEqual(new Map(occurred.toSorted()), new Map([...purposes].toSorted()))
+  for (const [purpose, count] of occurred) assert.ok(count <= detection.agents, purpose)
   assert.deepEqual(
     [inSeries('requests'), inSeries('agents'), inSeries('blocked')],
     [detection.requests, detection.agents, detection.blocked],

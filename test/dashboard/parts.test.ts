@@ -29,6 +29,7 @@ test('a problem is read from anything, and each says what to do', async () => {
 test('seconds are kept, as many as there are places, and summed', async () => {
   const second = (requests: number) => ({
     ...{ requests, by_verdict: { agent: requests }, by_action: { tag: requests }, by_category: {} },
+    ...{ by_purpose: {} },
     agents: [{ id: 'gptbot', requests }],
   })
   let seconds = emptySeconds(10_000, 3)

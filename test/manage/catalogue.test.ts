@@ -36,6 +36,12 @@ test('agents: every one that is known is listed once, with what the interface na
     sum += total
   }
   assert.equal(sum, body.total)
+  const training = (await ask('/v1/agents?purpose=training&limit=200')).body
+  const ids: string[] = training.agents.map(({ id }: { id: string }) => id)
+  for (const id of ['gptbot', 'claudebot', 'ccbot', 'applebot']) assert.ok(ids.includes(id), id)
+  assert.equal(training.total, ids.length)
+  assert.ok(training.agents.every((agent: { purpose: string[] }) => agent.purpose.includes('training')))
+  assert.ok(!ids.includes('chatgpt-user') && !ids.includes('googlebot'))
   const wrong = await ask('/v1/agents?category=crawlers')
   assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/category'])
   assert.match(wrong.body.errors[0].detail, /did you mean "crawler"/)
@@ -117,6 +123,10 @@ test('agents: in detail by id and by exact name, with what live traffic shows', 
   assert.deepEqual([body.versions.length, body.versions[0], body.versions[49]], [50, '1.0', '1.49'])
   const googlebot = (await ask('/v1/agents/googlebot')).body
   assert.deepEqual(googlebot.versions, [])
+  assert.deepEqual(googlebot.purpose, ['search'])
+  assert.equal(googlebot.purpose_sources[0].purpose, 'search')
+  assert.match(googlebot.purpose_sources[0].source, /^developers\.google\.com/)
+  assert.deepEqual([body.purpose, body.purpose_sources], [[], []])
   assert.deepEqual(googlebot.verification.methods, ['ip-range', 'reverse-dns'])
   assert.ok(
     googlebot.verification.sources.some((each: { source: string }) => each.source === '.googlebot.com'),

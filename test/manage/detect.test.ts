@@ -38,6 +38,7 @@ test('an agent that names itself is named', async (t) => {
   )
   assert.ok(body.confidence > 0.9 && body.confidence <= 1, body.confidence)
   assert.deepEqual(body.fingerprints, { ja4: '', ja4s: '', ja4h: '' })
+  assert.deepEqual(body.agent_purpose, ['training'])
   assert.equal(body.evidence[0].kind, 'names-agent')
   assert.ok(typeof body.request_id === 'string' && body.request_id !== '')
   assert.deepEqual(Object.keys(body).slice(0, 5), [
@@ -65,6 +66,7 @@ test('a browser that names itself is no agent, whatever is not told of it', asyn
     user_agent: CHROME.replace('Chrome', 'HeadlessChrome'),
   })
   assert.equal(headless.body.is_agent, true)
+  assert.deepEqual(headless.body.agent_purpose, [])
 })
 
 test('what is not told is no evidence', async (t) => {

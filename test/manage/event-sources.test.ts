@@ -25,7 +25,7 @@ for (const kind of KINDS) {
       ...{ type: 'new_agent', atMs: NOW_MS, subject: `ja4 ${JA4}` },
       ...{ agent: 'gptbot', category: 'crawler', severity: null, confidence: 0.9 },
       data: {
-        agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler' },
+        agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler', purpose: ['training'] },
         fingerprints: { ja4: JA4, ja4s: 't130200_1301_a56c5b993250', ja4h: '', ja4x: '' },
         ...{ verified: null, proof: null },
         first_seen: new Date(first.seenAtMs).toISOString(),
@@ -38,7 +38,8 @@ for (const kind of KINDS) {
       },
     })
     // Nobody knows what it is called.
-    assert.deepEqual(claudebot!.data['agent'], { id: 'claudebot', name: 'claudebot', category: 'crawler' })
+    const claude = { id: 'claudebot', name: 'claudebot', category: 'crawler', purpose: ['training'] }
+    assert.deepEqual(claudebot!.data['agent'], claude)
     assert.equal(claudebot!.data['verified'], 'web-bot-auth')
     const proof = { method: 'web-bot-auth', agent: 'https://claude.test', key: 'k1' }
     assert.deepEqual(claudebot!.data['proof'], proof)
@@ -60,6 +61,7 @@ for (const kind of KINDS) {
           ...{ is_agent: false, confidence: 0, agent_name: null, agent_category: null },
           fingerprints: { ja4: JA4, ja4s: '', ja4h: '' },
           ...{
+            agent_purpose: [],
             name_confidence: 0,
             agent_id: null,
             verified: null,
@@ -280,7 +282,13 @@ for (const kind of KINDS) {
         detection: {
           ...{ is_agent: true, confidence: 0, agent_name: 'GPTBot', agent_category: 'crawler' },
           fingerprints: { ja4: '', ja4s: '', ja4h: '' },
-          ...{ name_confidence: 0, agent_id: 'gptbot', verified: null, proof: null },
+          ...{
+            agent_purpose: ['training'],
+            name_confidence: 0,
+            agent_id: 'gptbot',
+            verified: null,
+            proof: null,
+          },
           ...{ conflicts: [], verdict: 'agent' },
           software: { id: 'gptbot', name: 'GPTBot', kind: 'agent' },
           ...{ evidence: [], request_id: '' },
@@ -344,6 +352,10 @@ function isoOf(number: number): string {
 const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
 const GPTBOT = {
   ...{ verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.9, nameConfidence: 0.5 },
-} as const
-const SOFTWARE = { id: 'gptbot', name: 'GPTBot', kind: 'agent', category: 'crawler' }
+  purposes: ['training'],
+}
+const SOFTWARE = {
+  ...{ id: 'gptbot', name: 'GPTBot', kind: 'agent', category: 'crawler' },
+  purpose: { is: 'training', source: 'gptbot.test', date: '2026-11-21' },
+}
 const THRICE = ['blocked 1', 'blocked 1', 'blocked 1']

@@ -45,7 +45,7 @@ for (const kind of KINDS) {
     } while (after !== null)
     assert.ok(count > 100, String(count))
     const { items } = await store.catalogueLists.agents(
-      { category: null, text: null, seenSinceMs: null },
+      { category: null, purpose: null, text: null, seenSinceMs: null },
       { after: null, limit: 200 },
     )
     const agents = await agentEvidence(

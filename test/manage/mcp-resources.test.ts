@@ -32,6 +32,7 @@ test('resources are what the API answers, part after part', async (t) => {
   for (const [uri, path] of [
     ['gatehouse://agents', '/v2/agents'],
     ['gatehouse://agents?category=crawler&limit=2', '/v2/agents?category=crawler&limit=2'],
+    ['gatehouse://agents?purpose=training&limit=2', '/v2/agents?purpose=training&limit=2'],
     ['gatehouse://agents/gptbot', '/v1/agents/gptbot'],
     ['gatehouse://agents/GPTBot', '/v1/agents/GPTBot'],
     ['gatehouse://signatures?type=ja4&limit=3', '/v2/signatures?type=ja4&limit=3'],

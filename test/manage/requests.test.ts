@@ -7,7 +7,10 @@ import { freshUrl, KINDS } from '../store/databases.ts'
 import { EventReader } from './event-reader.ts'
 import { TestManagement } from './management.ts'
 
-const AGENT = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
+const AGENT = {
+  ...{ verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 },
+  purposes: ['archive', 'training'],
+}
 
 for (const kind of KINDS)
   test(`${kind}: requests are read, newest first, by what was seen of them`, async (t) => {
@@ -32,6 +35,9 @@ for (const kind of KINDS)
     for (const [query, expected] of [
       ['verdict=human', ['/b']],
       ['category=crawler', ['/a/2', '/a/1']],
+      ['purpose=training', ['/a/2', '/a/1']],
+      ['purpose=archive&action=block', ['/a/2']],
+      ['purpose=search', []],
       ['agent_id=gptbot&action=block', ['/a/2']],
       ['host=shop.example', ['/a/1']],
       ['path=/a', ['/a/2', '/a/1']],
@@ -47,11 +53,13 @@ for (const kind of KINDS)
       [newest.agent_id, newest.action, newest.verified, newest.dry_run, newest.seen_at, newest.conflicts],
       ['gptbot', 'block', 'ip-range', null, new Date(atMs).toISOString(), ['signed-as-another']],
     )
+    assert.deepEqual(newest.agent_purpose, ['archive', 'training'])
     const one = await manage.ask('GET', `/v1/requests/${newest.id}`)
     assert.deepEqual([one.status, one.body], [200, newest])
     assert.equal((await manage.ask('GET', '/v1/requests/none')).status, 404)
     for (const [query, pointer] of [
       ['verdict=humn', '/verdict'],
+      ['purpose=traning', '/purpose'],
       ['limit=0', '/limit'],
       [`verdict=human&cursor=${first.next_cursor}`, '/cursor'],
       ['cursor=x', '/cursor'],

@@ -6,16 +6,25 @@ import { ingestInto, seen } from '../contract/seen.ts'
 import { fillCatalogue } from '../dashboard/catalogue.ts'
 import { TestManagement } from './management.ts'
 
+const NOTHING = { agent_purpose: [] }
+const MORE = { purposes: ['archive', 'training'], confidence: 0.97 }
+
 test('GET /stats says what was seen', async (t) => {
   const management = await TestManagement.start(t)
   const store = await Store.open(management.storeUrl)
   const nowMs = Date.now()
   const { ingest } = ingestInto(store, { nowMs: () => nowMs })
-  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97, seenAtMs: nowMs }
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', ...MORE, seenAtMs: nowMs }
   await ingest.take([
     seen(1, { ...agent, verified: 'ip-range' }),
     seen(2, { ...agent, done: 'block' }),
-    seen(3, { ...agent, agent: 'nobody-knows', category: 'custom', confidence: 1 }),
+    seen(3, {
+      ...agent,
+      agent: 'nobody-knows',
+      category: 'custom',
+      purposes: ['training', 'x'],
+      confidence: 1,
+    }),
     seen(4, { verdict: 'agent', agent: null, confidence: 0.5, seenAtMs: nowMs }),
     seen(5, { verdict: 'human', confidence: 0.1, seenAtMs: nowMs - 3 * 3_600_000 }),
   ])
@@ -28,16 +37,28 @@ test('GET /stats says what was seen', async (t) => {
   assert.deepEqual([window, bucket, series.length], ['24h', '1h', 24])
   assert.deepEqual(agents, { total: 0, seen: 2, new: 2 })
   assert.deepEqual(fingerprints, { unique: 1, by_type: { ja4: 1, ja4s: 0, ja4h: 0, ja4x: 0 }, unknown: 1 })
-  const { by_agent, verified_by, by_category, by_action, by_confidence, ...totals } = detection
+  const { by_agent, verified_by, by_category, by_purpose, by_action, by_confidence, ...totals } = detection
   assert.deepEqual(totals, { requests: 5, agents: 4, rate: 0.8, blocked: 1, tagged: 4, verified: 1 })
   assert.deepEqual(verified_by, { 'web-bot-auth': 0, 'ip-range': 1, 'reverse-dns': 0 })
   assert.deepEqual(by_agent, [
-    { agent_id: 'gptbot', agent_name: 'gptbot', agent_category: null, requests: 2, blocked: 1 },
-    { agent_id: 'nobody-knows', agent_name: 'nobody-knows', agent_category: null, requests: 1, blocked: 0 },
+    { agent_id: 'gptbot', agent_name: 'gptbot', agent_category: null, ...NOTHING, requests: 2, blocked: 1 },
+    {
+      agent_id: 'nobody-knows',
+      agent_name: 'nobody-knows',
+      agent_category: null,
+      ...NOTHING,
+      requests: 1,
+      blocked: 0,
+    },
   ])
   assert.deepEqual(by_category, {
     ...{ 'llm-sdk': 0, 'browser-agent': 0, orchestrator: 0, crawler: 2, 'mcp-client': 0, custom: 1 },
     unnamed: 1,
+  })
+  // Two of the four agents have two purposes each, and one of them has a word that no list has.
+  assert.deepEqual(by_purpose, {
+    ...{ search: 0, assistant: 0, agent: 0, training: 3, archive: 2, monitor: 0, preview: 0, seo: 0 },
+    ...{ security: 0, other: 1, unpublished: 1 },
   })
   assert.deepEqual(Object.keys(by_action), [
     'pass',
@@ -50,7 +71,8 @@ test('GET /stats says what was seen', async (t) => {
   ])
   assert.deepEqual([by_confidence['0.9'], by_confidence['0.5'], by_confidence['0.1']], [3, 1, 1])
   assert.equal(series.at(-1).requests, 4)
-  const { by_verdict: verdicts, by_category: categories } = series.at(-1)
+  const { by_verdict: verdicts, by_category: categories, by_purpose: purposes } = series.at(-1)
+  assert.deepEqual(purposes, { archive: 2, training: 3, other: 1, unpublished: 1 })
   assert.deepEqual([verdicts, categories], [{ agent: 4 }, { crawler: 2, custom: 1, unnamed: 1 }])
   const hour = (await management.ask('GET', '/v1/stats?window=1h')).body
   assert.deepEqual([hour.detection.requests, hour.series.length, hour.bucket], [4, 60, '1m'])

@@ -1,6 +1,6 @@
 import type { PublishedRanges } from './published-ranges.ts'
 import { isDecisive, type Signature } from './signature.ts'
-import type { Software, Verification } from './software.ts'
+import type { Purpose, Software, Verification } from './software.ts'
 
 /**
  * Writes a Software as in a file of signatures, in a fixed order. parseSoftwareList reads it back unchanged.
@@ -24,6 +24,20 @@ export function softwareDocument(software: Software): Readonly<Record<string, un
     verification: verificationDocument(software.verification),
     signatures: software.signatures.map(signatureDocument),
   })
+}
+
+/**
+ * The part of the JSON text of a document that is there only if the agent has this purpose: `is` is written
+ * first, and quotes in texts are escaped.
+ */
+export function purposeInText(purpose: Purpose): string {
+  return `{"is":${JSON.stringify(purpose)},`
+}
+
+/** The purposes in the JSON text of a document. */
+export function purposesIn(text: string): readonly Purpose[] {
+  const { purpose = [] } = JSON.parse(text) as { readonly purpose?: readonly { readonly is: Purpose }[] }
+  return purpose.map(({ is }) => is)
 }
 
 export function signatureDocument(signature: Signature): Readonly<Record<string, unknown>> {

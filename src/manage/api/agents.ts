@@ -1,7 +1,13 @@
 import * as z from 'zod'
 import { DAY_MS } from '../../classify/known/calendar.ts'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
-import { CATEGORIES, parseSoftware, type Software, SOFTWARE_KINDS } from '../../classify/known/software.ts'
+import {
+  CATEGORIES,
+  PURPOSES,
+  parseSoftware,
+  type Software,
+  SOFTWARE_KINDS,
+} from '../../classify/known/software.ts'
 import type { FingerprintLists, ListedAgent } from '../../store/catalogue/catalogue-lists.ts'
 import type { SoftwareRow } from '../../store/catalogue/catalogue.ts'
 import type { Store } from '../../store/store.ts'
@@ -17,6 +23,10 @@ import {
 } from '../judging/signature-schemas.ts'
 
 const category = z.enum(CATEGORIES).meta({ id: 'AgentCategory' })
+const purpose = z.array(z.enum(PURPOSES)).meta({
+  description:
+    'What the agent does with the pages that it fetches, as its vendor or a public list has published it. Empty if nothing is published.',
+})
 const fingerprintLists = z
   .strictObject({
     ja4: z.array(z.string()),
@@ -30,6 +40,7 @@ const agentFields = {
   id: z.string().meta({ example: 'openai-sdk-python' }),
   name: z.string(),
   description: z.string().meta({ description: 'Empty without a description.' }),
+  purpose,
   fingerprints: fingerprintLists,
   first_seen: time.meta({ description: 'The earliest day on which one of its signatures was measured.' }),
   last_seen: time.nullable().meta({ description: 'When this installation last saw it. `null`: never.' }),
@@ -59,6 +70,9 @@ const detailFields = {
       description:
         'A text in its User-Agent. Case is ignored. `product`: not in the middle of a word. `whole`: the entire User-Agent.',
     }),
+  purpose_sources: z
+    .array(z.strictObject({ purpose: z.enum(PURPOSES), source: z.string(), date: z.string() }))
+    .meta({ description: 'Where each purpose was published, and the day of which it is true.' }),
   robots_token: z.string().nullable().meta({ description: 'Its name in robots.txt.' }),
   verification: z.strictObject({
     methods: z.array(z.enum(PROOF_METHODS)).meta({ description: 'How its vendor lets others verify it.' }),
@@ -95,15 +109,16 @@ const listAgents = listing({
   name: 'agents',
   filters: {
     category: category.optional().meta({ description: 'Only agents of this category.' }),
+    purpose: z.enum(PURPOSES).optional().meta({ description: 'Only agents with this published purpose.' }),
     q: textInQuery('A text in its name, its aliases or its description. Case is ignored.').optional(),
     seen_since: z.iso
       .datetime({ offset: true })
       .optional()
       .meta({ description: 'Only agents that this installation has seen since this time.' }),
   },
-  part: ({ category = null, q = null, seen_since: since }, part, { store }) => {
+  part: ({ category = null, purpose = null, q = null, seen_since: since }, part, { store }) => {
     const seenSinceMs = since === undefined ? null : Date.parse(since)
-    return store.catalogueLists.agents({ category, text: q, seenSinceMs }, part)
+    return store.catalogueLists.agents({ category, purpose, text: q, seenSinceMs }, part)
   },
   items: { schema: agent, show: shownAgents },
   betaItems: {
@@ -167,6 +182,7 @@ function shownAgent(known: ListedAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLi
     id: known.id,
     name: known.name,
     description: known.description ?? '',
+    purpose: [...known.purposes],
     fingerprints: { ja4: [...ja4], ja4s: [...ja4s], ja4h: [...ja4h], ja4x: [...ja4x] },
     first_seen: timeOf(known.firstSeenMs),
     last_seen: timeOf(known.lastSeenMs),
@@ -188,6 +204,7 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
   const known = {
     id,
     category,
+    purposes: software.purposes,
     kind,
     name: row.name,
     description: row.description,
@@ -202,6 +219,7 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
     homepage,
     documentation: documentationOf(homepage),
     user_agent_patterns: userAgentPatterns(software),
+    purpose_sources: software.purposes.map((purpose, i) => ({ purpose, ...software.purposeSources[i]! })),
     robots_token: robotsToken,
     verification: shownVerification(software),
     signatures,

@@ -18,6 +18,7 @@ const EXAMPLE: z.output<typeof detectionResult> = {
     ja4s: '',
     ja4h: 'ge11nn020000_9ed1ff1f7b03_000000000000_000000000000',
   },
+  agent_purpose: ['training'],
   name_confidence: 0.5,
   agent_id: 'gptbot',
   verified: null,

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { type Ja4Type, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
 import { isFingerprint } from '../../classify/known/signature.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import { type DetectionRequest, hasSomething } from '../judging/detection.ts'
 import { is } from './member-rules.ts'
 import { withUsual } from '../http/validate.ts'
@@ -147,6 +147,11 @@ export const nameConfidence = z.number().min(0).max(1).meta({
     'The probability that the client is the named program (`software`, for an agent also `agent_name`). Near 1 if its identity is proven; a mere claim is far lower. 0 without a name.',
 })
 
+export const agentPurpose = z.array(z.enum(PURPOSES)).meta({
+  description:
+    'What the agent does with the pages that it fetches, as its vendor or a public list has published it. Empty if nothing is published.',
+})
+
 export const detectionAnswer = {
   is_agent: z.boolean(),
   confidence: z.number().min(0).max(1).meta({
@@ -158,6 +163,7 @@ export const detectionAnswer = {
   fingerprints: z
     .strictObject({ ja4: z.string(), ja4s: z.string(), ja4h: z.string() })
     .meta({ description: 'Empty if unknown.' }),
+  agent_purpose: agentPurpose,
   name_confidence: nameConfidence,
   agent_id: z.string().nullable().meta({ description: 'For `/agents/{agent_id}`.' }),
   verified: z.string().nullable().meta({

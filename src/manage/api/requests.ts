@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { conflictsIn } from '../../classify/verdict/proof-evidence.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
 import { ACTIONS } from '../../store/traffic/rollup-tally.ts'
@@ -46,6 +46,7 @@ const request = z
     name_confidence: nameConfidence,
     agent_id: z.string().nullable(),
     agent_category: z.string().nullable(),
+    agent_purpose: z.array(z.string()).meta({ description: 'The published purposes of the agent.' }),
     software_id: z.string().nullable(),
     verified: z.string().nullable().meta({ description: 'How its identity was proven.' }),
     identity: z.string().nullable().meta({ description: 'The URL of the signer.' }),
@@ -69,6 +70,10 @@ const request = z
 const filters = {
   verdict: z.enum(VERDICTS).optional().meta({ description: 'Only requests with this verdict.' }),
   category: z.enum(CATEGORIES).optional().meta({ description: 'Only requests of agents of this category.' }),
+  purpose: z
+    .enum(PURPOSES)
+    .optional()
+    .meta({ description: 'Only requests of agents with this published purpose.' }),
   agent_id: textInQuery('Only requests of this agent: its id, its name or an alias.', 100).optional(),
   action: z.enum(ACTIONS).optional().meta({ description: 'Only requests with this action.' }),
   host: textInQuery('Only requests to this host, as in the request.').optional(),
@@ -192,13 +197,15 @@ async function filterOf(
   principal: Principal,
   { store, publicUrl }: ApiContext,
 ): Promise<IsWanted> {
-  const { verdict, category, agent_id, action, host, path, address, ja4, proxy, campaign_id } = wanted
+  const { verdict, category, purpose, agent_id, action, host, path, address, ja4, proxy, campaign_id } =
+    wanted
   const isFrom = address === undefined ? null : addressFilter(address, principal, publicUrl)
   const isFull = sightOf(principal) === 'full'
   const isOfCampaign = campaign_id === undefined ? null : await campaignFilter(campaign_id, store)
   return (sighting) =>
     (verdict === undefined || sighting.verdict === verdict) &&
     (category === undefined || sighting.category === category) &&
+    (purpose === undefined || sighting.purposes.includes(purpose)) &&
     (agent_id === undefined || sighting.agent === agent_id) &&
     (action === undefined || sighting.done === action) &&
     (host === undefined || sighting.host === host) &&
@@ -234,12 +241,13 @@ async function* texts(
 }
 
 function shown(sighting: Sighting, sight: Sight): z.output<typeof request> {
-  const { agent, category, software, verified, signer, evidence, campaign } = sighting
+  const { agent, category, purposes, software, verified, signer, evidence, campaign } = sighting
   return shownTo(sight, {
     ...outlineOf(sighting),
     verdict: sighting.verdict as z.output<typeof request>['verdict'],
     agent_id: agent,
     agent_category: category,
+    agent_purpose: [...purposes],
     software_id: software,
     verified,
     identity: signer,

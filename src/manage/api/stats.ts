@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import {
   ACTIONS,
   CONFIDENCES,
@@ -65,12 +65,17 @@ const stats = z
       by_category: z.record(z.string(), count).meta({
         description: 'Requests of agents. `unnamed`: requests of agents whose name is unknown.',
       }),
+      by_purpose: z.record(z.string(), count).meta({
+        description:
+          'Requests of agents by published purpose. A request of an agent with several purposes counts for each. `unpublished`: requests of agents without one.',
+      }),
       by_agent: z
         .array(
           z.strictObject({
             agent_id: z.string(),
             agent_name: z.string(),
             agent_category: z.string().nullable(),
+            agent_purpose: z.array(z.string()),
             requests: count,
             blocked: count,
           }),
@@ -92,11 +97,12 @@ const stats = z
           blocked: count,
           by_verdict: z.record(z.string(), count),
           by_category: z.record(z.string(), count),
+          by_purpose: z.record(z.string(), count),
         }),
       )
       .meta({
         description:
-          'Each bucket has the time at which it begins. The last one is not complete. The buckets add up to `detection`. Only verdicts and categories that occurred are listed.',
+          'Each bucket has the time at which it begins. The last one is not complete. The buckets add up to `detection`. Only verdicts, categories and purposes that occurred are listed.',
       }),
     generated_at: time,
   })
@@ -246,6 +252,7 @@ function detection(rolledUp: RolledUp) {
     verified: [...sumsOf(rolledUp, 'verified').values()].reduce((sum, { requests }) => sum + requests, 0),
     verified_by: byKey(rolledUp, 'verified', PROOF_METHODS),
     by_category: byKey(rolledUp, 'category', CATEGORIES),
+    by_purpose: byKey(rolledUp, 'purpose', PURPOSES),
     by_action: actions,
     by_confidence: byKey(rolledUp, 'confidence', CONFIDENCES),
   }
@@ -270,15 +277,20 @@ async function top(store: Store, agents: readonly (readonly [string, Readonly<Co
     .slice(0, TOP)
   const names = await store.agentsSeen.names(most.map(([id]) => id))
   return most.map(([id, { requests, blocked }]) => {
-    const { name = id, category = null } = names.get(id) ?? {}
-    return { agent_id: id, agent_name: name, agent_category: category, requests, blocked }
+    const { name = id, category = null, purposes = [] } = names.get(id) ?? {}
+    const agent = { agent_id: id, agent_name: name, agent_category: category, agent_purpose: [...purposes] }
+    return { ...agent, requests, blocked }
   })
 }
 
 function series({ series: found }: RolledUp, span: Span, bucketMs: number) {
   return bucketsOf(span, bucketMs).map((atMs) => {
-    const { requests, agents, blocked, verdicts, categories } = found.get(atMs) ?? NOTHING
-    const by = { by_verdict: requestsBy(verdicts), by_category: requestsBy(categories) }
+    const { requests, agents, blocked, verdicts, categories, purposes } = found.get(atMs) ?? NOTHING
+    const by = {
+      by_verdict: requestsBy(verdicts),
+      by_category: requestsBy(categories),
+      by_purpose: requestsBy(purposes),
+    }
     return { at: timeOf(atMs), requests, agents, blocked, ...by }
   })
 }
@@ -297,6 +309,7 @@ const NOTHING: RolledUpBucket = {
   blocked: 0,
   verdicts: new Map(),
   categories: new Map(),
+  purposes: new Map(),
 }
 /** As many agents as a page shows. */
 const TOP = 20

@@ -8,7 +8,7 @@ import { explain } from '../judging/explanation.ts'
 import { followTask } from './task-following.ts'
 import { ask, type OperationArguments, type Tool, TOOL_PROTOCOLS, Tools } from '../jobs/tools.ts'
 import type { ApiContext } from './context.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 
 /** The tools for these operations, and the tools that have no operation of their own. */
 export function toolsOf(operations: readonly ApiOperation[]): Tools<ApiContext> {
@@ -121,6 +121,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
     input: () =>
       z.strictObject({
         category: z.enum(CATEGORIES).optional(),
+        purpose: z.enum(PURPOSES).optional(),
         q: z.string().optional(),
         page,
         limit,

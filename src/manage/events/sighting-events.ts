@@ -71,9 +71,9 @@ const NONE: ThreatOutcome = { events: [], found: new Map(), suppressed: new Map(
 /** The event for the first request of an agent, or of a client that claims to be it. */
 function newAgentDraft(first: Sighting, names: SoftwareNames): EventDraft {
   const id = first.agent!
-  const { category, confidence, verified, seenAtMs } = first
+  const { category, purposes, confidence, verified, seenAtMs } = first
   const data = {
-    agent: { id, name: nameOf(id, names), category },
+    agent: { id, name: nameOf(id, names), category, purpose: purposes },
     fingerprints: fingerprintsOf(first),
     verified,
     proof: proofIn(first),

@@ -120,25 +120,28 @@ class Counts {
   readonly #verdicts = new Map<string, number>()
   readonly #actions = new Map<string, number>()
   readonly #categories = new Map<string, number>()
+  readonly #purposes = new Map<string, number>()
   readonly #agents = new Map<string, number>()
 
   get requests(): number {
     return this.#requests
   }
 
-  add({ verdict, done, category, agent }: Sighting): void {
+  add({ verdict, done, category, purposes, agent }: Sighting): void {
     this.#requests++
     increase(this.#verdicts, verdict)
     increase(this.#actions, done)
     if (category !== null) increase(this.#categories, category)
+    for (const purpose of purposes) increase(this.#purposes, purpose)
     if (agent !== null) increase(this.#agents, agent)
   }
 
-  addAll({ requests, by_verdict, by_action, by_category, agents }: Traffic): void {
+  addAll({ requests, by_verdict, by_action, by_category, by_purpose, agents }: Traffic): void {
     this.#requests += requests
     for (const [verdict, count] of Object.entries(by_verdict)) increase(this.#verdicts, verdict, count)
     for (const [action, count] of Object.entries(by_action)) increase(this.#actions, action, count)
     for (const [category, count] of Object.entries(by_category)) increase(this.#categories, category, count)
+    for (const [purpose, count] of Object.entries(by_purpose)) increase(this.#purposes, purpose, count)
     for (const { id, requests: count } of agents) increase(this.#agents, id, count)
   }
 
@@ -149,6 +152,7 @@ class Counts {
       by_verdict: Object.fromEntries(this.#verdicts),
       by_action: Object.fromEntries(this.#actions),
       by_category: Object.fromEntries(this.#categories),
+      by_purpose: Object.fromEntries(this.#purposes),
       agents: most.map(([id, requests]) => ({ id, requests })),
     }
   }
@@ -167,6 +171,8 @@ const trafficSchema: z.ZodType<Traffic> = z.object({
   by_verdict: counts,
   by_action: counts,
   by_category: counts,
+  // An earlier version in another process does not send it.
+  by_purpose: counts.default({}),
   agents: z.array(z.object({ id: z.string(), requests: count })),
 })
 const EVERY_MS = 1_000

@@ -5,6 +5,8 @@ export interface Traffic {
   /** By the action taken. */
   readonly by_action: Readonly<Record<string, number>>
   readonly by_category: Readonly<Record<string, number>>
+  /** A request of an agent with several purposes counts for each. */
+  readonly by_purpose: Readonly<Record<string, number>>
   /** The agents with the most requests. */
   readonly agents: readonly { readonly id: string; readonly requests: number }[]
 }
@@ -45,6 +47,7 @@ export function sumOf({ traffic }: Seconds, length: number): Traffic {
     by_verdict: added(heard.map(({ by_verdict }) => by_verdict)),
     by_action: added(heard.map(({ by_action }) => by_action)),
     by_category: added(heard.map(({ by_category }) => by_category)),
+    by_purpose: added(heard.map(({ by_purpose }) => by_purpose)),
     agents: [...agents]
       .map(([id, requests]) => ({ id, requests }))
       .sort((one, other) => other.requests - one.requests),

@@ -6,7 +6,7 @@ import {
 } from '../../classify/verdict/described-request.ts'
 import type { Knowledge } from '../../classify/known/knowledge.ts'
 import type { Proof } from '../../classify/verdict/proof.ts'
-import type { Category } from '../../classify/known/software.ts'
+import type { Category, Purpose } from '../../classify/known/software.ts'
 import type { Evidence, Verdict } from '../../classify/verdict/verdict.ts'
 import type { HttpVersion } from '../../wire/request-head.ts'
 import type { Judged } from './detections.ts'
@@ -35,6 +35,7 @@ export interface Detection {
   readonly agent_name: string | null
   readonly agent_category: Category | null
   readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string }
+  readonly agent_purpose: readonly Purpose[]
   readonly name_confidence: number
   readonly agent_id: string | null
   readonly verified: string | null
@@ -72,6 +73,7 @@ export function detectionOf(
       ja4s: print.connection.ja4s ?? '',
       ja4h: print.ja4h ?? '',
     },
+    agent_purpose: (agent?.purposes ?? []) as readonly Purpose[],
     name_confidence: verdict.nameConfidence,
     agent_id: agent?.id ?? null,
     verified: proof?.method ?? null,

@@ -1,7 +1,7 @@
 import { recall } from '../../classify/verdict/classify.ts'
 import { conflictsIn } from '../../classify/verdict/proof-evidence.ts'
 import type { Knowledge } from '../../classify/known/knowledge.ts'
-import type { Category, SoftwareKind } from '../../classify/known/software.ts'
+import { type Category, PURPOSES, type Purpose, type SoftwareKind } from '../../classify/known/software.ts'
 import type { Evidence, Verdict } from '../../classify/verdict/verdict.ts'
 import { proofIn } from '../../plane/sighting-document.ts'
 import type { Sighting } from '../../plane/sighting.ts'
@@ -12,7 +12,12 @@ import { signatureText } from '../intake/signature-account.ts'
 /** Names of software, by id. */
 export type SoftwareNames = ReadonlyMap<
   string,
-  { readonly name: string; readonly kind: SoftwareKind; readonly category: string | null }
+  {
+    readonly name: string
+    readonly kind: SoftwareKind
+    readonly category: string | null
+    readonly purposes: readonly Purpose[]
+  }
 >
 
 /**
@@ -35,6 +40,7 @@ export function detectionIn(
     agent_name: agent === null ? null : nameOf(agent, names),
     agent_category: sighting.category as Category | null,
     fingerprints: { ja4: sighting.ja4 ?? '', ja4s: sighting.ja4s ?? '', ja4h: sighting.ja4h ?? '' },
+    agent_purpose: sighting.purposes.filter((each) => PURPOSES.some((known) => known === each)) as Purpose[],
     name_confidence: sighting.nameConfidence,
     agent_id: agent,
     verified,

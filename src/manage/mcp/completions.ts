@@ -1,5 +1,5 @@
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import type { ApiOperation } from '../api/operation.ts'
 import { V1 } from '../api/operations.ts'
 import { WINDOWS } from '../api/stats.ts'
@@ -102,6 +102,7 @@ function choices(values: readonly string[]): Completer {
 const COMPLETERS: ReadonlyMap<string, Completer> = new Map([
   ['type', choices(JA4_TYPES)],
   ['category', choices(CATEGORIES)],
+  ['purpose', choices(PURPOSES)],
   ['unknown_only', choices(['true', 'false'])],
   ['window', choices(Object.keys(WINDOWS))],
   ['bucket', buckets],

@@ -127,8 +127,12 @@ const PROMPTS: readonly McpPrompt[] = [
         .max(100)
         .optional()
         .meta({ description: 'The category of agents that the rule is about.' }),
+      purpose: words
+        .max(100)
+        .optional()
+        .meta({ description: 'The published purpose of agents that the rule is about.' }),
     }),
-    text: ({ goal, agent_id, category }) =>
+    text: ({ goal, agent_id, category, purpose }) =>
       [
         `Write a rule for the policy of Gatehouse. The goal: ${goal}`,
         ...(agent_id === undefined
@@ -139,6 +143,7 @@ const PROMPTS: readonly McpPrompt[] = [
         ...(category === undefined
           ? []
           : [`It is about agents of the category ${JSON.stringify(category)}.`]),
+        ...(purpose === undefined ? [] : [`It is about agents with the purpose ${JSON.stringify(purpose)}.`]),
         '',
         RULE_FORM,
         '',
@@ -157,6 +162,6 @@ export const PROMPT_ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map(
 /** A short form of config/README.md. */
 const RULE_FORM = [
   'A rule is `{name, when, action}`, optionally with `dry_run: true` and `expires: TIME`. All conditions under `when` must match. Each takes a value or a list, and `*` stands for any characters:',
-  '`verdict` (agent, automation, human, unknown), `agent`, `category`, `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',
+  '`verdict` (agent, automation, human, unknown), `agent`, `category`, `purpose` (search, assistant, agent, training, archive, monitor, preview, seo, security), `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',
   'Actions: `pass`, `tag`, `{block: {status: 403}}`, `{rate_limit: {per: agent, requests: 10, window: 1m}}`, `{tarpit: {delay: 10s}}`, `{redirect: {to: /docs}}`, `{route: {upstream: NAME}}`.',
 ].join('\n')

@@ -174,7 +174,7 @@ const RESOURCES: readonly McpResource[] = [
     title: 'Known agents',
     description: 'Ordered by id. `next_cursor` leads to the next page.',
     uri: 'gatehouse://agents',
-    template: 'gatehouse://agents{?category,q,seen_since,limit,cursor}',
+    template: 'gatehouse://agents{?category,purpose,q,seen_since,limit,cursor}',
   }),
   asking(
     named(V1, 'getAgent'),

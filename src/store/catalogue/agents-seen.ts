@@ -1,4 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
+import type { Purpose } from '../../classify/known/software.ts'
+import { purposesIn } from '../../classify/known/software-document.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { parts } from '../engine/bulk.ts'
 import type { Queries } from '../engine/database.ts'
@@ -11,6 +13,10 @@ interface AgentsAdded {
   readonly kept: ReadonlySet<string>
   /** The first sighting of each agent that is new on this installation. */
   readonly firsts: readonly Sighting[]
+}
+
+export interface NamedAgent extends Pick<Selectable<SoftwareTable>, 'name' | 'kind' | 'category'> {
+  readonly purposes: readonly Purpose[]
 }
 
 export type VersionOf = (sighting: Sighting) => string | null
@@ -69,17 +75,16 @@ export class AgentsSeenStore {
   }
 
   /** The names of the known agents among these ids. */
-  async names(
-    ids: readonly string[],
-    queries: Queries = this.#db,
-  ): Promise<ReadonlyMap<string, Pick<Selectable<SoftwareTable>, 'name' | 'kind' | 'category'>>> {
+  async names(ids: readonly string[], queries: Queries = this.#db): Promise<ReadonlyMap<string, NamedAgent>> {
     if (ids.length === 0) return new Map()
     const rows = await queries
       .selectFrom('software')
-      .select(['id', 'name', 'kind', 'category'])
+      .select(['id', 'name', 'kind', 'category', 'document'])
       .where('id', 'in', ids)
       .execute()
-    return new Map(rows.map(({ id, ...software }) => [id, software]))
+    return new Map(
+      rows.map(({ id, document, ...named }) => [id, { ...named, purposes: purposesIn(document) }]),
+    )
   }
 
   /** The number of agents first seen since then. */

@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { JA4_TYPES, type Ja4Type, partLengths } from '../../classify/known/fingerprint-form.ts'
-import type { Category, SoftwareKind } from '../../classify/known/software.ts'
+import type { Category, Purpose, SoftwareKind } from '../../classify/known/software.ts'
+import { purposeInText, purposesIn } from '../../classify/known/software-document.ts'
 import type { CatalogueKey } from './catalogue.ts'
 import type { Queries } from '../engine/database.ts'
 import {
@@ -42,6 +43,7 @@ export interface ListedAgent {
   readonly id: string
   readonly name: string
   readonly category: Category | null
+  readonly purposes: readonly Purpose[]
   readonly kind: SoftwareKind
   readonly description: string | null
   readonly firstSeenMs: number
@@ -58,6 +60,7 @@ interface AgentSeen {
 
 interface AgentFilter {
   readonly category: Category | null
+  readonly purpose: Purpose | null
   /** Text in its names or description. */
   readonly text: string | null
   /** Seen on live traffic since then. */
@@ -77,7 +80,7 @@ export class CatalogueLists {
 
   /** Ordered by id. */
   async agents<Asked extends Part>(
-    { category, text, seenSinceMs }: AgentFilter,
+    { category, purpose, text, seenSinceMs }: AgentFilter,
     part: Asked,
   ): Promise<PartOf<ListedAgent, Asked>> {
     let found = this.#db
@@ -85,15 +88,18 @@ export class CatalogueLists {
       .leftJoin('agents_seen', 'agents_seen.software_id', 'software.id')
       .where('software.kind', '=', 'agent')
     if (category !== null) found = found.where('software.category', '=', category)
+    if (purpose !== null) found = found.where(contains('software.document', purposeInText(purpose)))
     if (text !== null) found = found.where(contains('software.search', text.toLowerCase()))
     if (seenSinceMs !== null) found = found.where('agents_seen.last_seen_ms', '>=', seenSinceMs)
     const rows = found
       .select(['software.id', 'software.name', 'software.category', 'software.kind'])
       .select(['software.description', 'software.first_seen_ms', 'agents_seen.last_seen_ms'])
+      .select('software.document')
     return partOf(found, rows, BY_ID, part, (row) => ({
       id: row.id,
       name: row.name,
       category: row.category,
+      purposes: purposesIn(row.document),
       kind: row.kind,
       description: row.description,
       firstSeenMs: row.first_seen_ms,

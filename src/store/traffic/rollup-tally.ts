@@ -1,5 +1,5 @@
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 
 export interface Counts {
@@ -19,7 +19,7 @@ export class RollupTally {
 
   /** `agent`: the key to count the agent under; `null`: unnamed. */
   add(sighting: Sighting, agent: string | null): void {
-    const { verdict, done, category, confidence, verified } = sighting
+    const { verdict, done, category, purposes, confidence, verified } = sighting
     const isAgent = verdict === 'agent'
     const isBlocked = done === 'block'
     const buckets = this.#at(Math.floor(sighting.seenAtMs / MINUTE_MS) * MINUTE_MS)
@@ -31,6 +31,9 @@ export class RollupTally {
     if (!isAgent) return
     count(buckets.agent, agent ?? UNNAMED, isAgent, isBlocked)
     count(buckets.category, category === null ? UNNAMED : listed(CATEGORIES, category), isAgent, isBlocked)
+    if (purposes.length === 0) count(buckets.purpose, UNPUBLISHED, isAgent, isBlocked)
+    for (const each of new Set(purposes.map((purpose) => listed(PURPOSES, purpose))))
+      count(buckets.purpose, each, isAgent, isBlocked)
   }
 
   /** Sums by `grainMs`, without those too old to keep. */
@@ -81,6 +84,7 @@ function newBuckets(): Buckets {
     verified: new Map(),
     agent: new Map(),
     category: new Map(),
+    purpose: new Map(),
   }
 }
 
@@ -117,6 +121,17 @@ const ALL = 'all'
 export const OTHER = 'other'
 /** An agent without a known name. */
 export const UNNAMED = 'unnamed'
+/** An agent without a published purpose. */
+export const UNPUBLISHED = 'unpublished'
 export const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route'] as const
 export const CONFIDENCES = ['0.0', '0.1', '0.2', '0.3', '0.4', '0.5', '0.6', '0.7', '0.8', '0.9'] as const
-const DIMENSIONS = ['total', 'verdict', 'action', 'confidence', 'verified', 'agent', 'category'] as const
+const DIMENSIONS = [
+  'total',
+  'verdict',
+  'action',
+  'confidence',
+  'verified',
+  'agent',
+  'category',
+  'purpose',
+] as const

@@ -28,6 +28,8 @@ export interface RolledUp {
 export interface RolledUpBucket extends Readonly<Counts> {
   readonly verdicts: ReadonlyMap<string, Readonly<Counts>>
   readonly categories: ReadonlyMap<string, Readonly<Counts>>
+  /** A request of an agent with several purposes counts for each. */
+  readonly purposes: ReadonlyMap<string, Readonly<Counts>>
 }
 
 /** Requests in minutes, hours and days, the source of all statistics. */
@@ -236,18 +238,16 @@ interface Row extends Counts {
 
 function rolledUp(rows: readonly Row[]): RolledUp {
   const sums = new Map<Dimension, Map<string, Counts>>()
-  const series = new Map<
-    number,
-    Counts & { verdicts: Map<string, Counts>; categories: Map<string, Counts> }
-  >()
+  const series = new Map<number, Bucket>()
   for (const row of rows) {
     const dimension = row.dimension as Dimension
     const atMs = Number(row.at_ms)
     if (atMs !== OF_ALL) {
-      const bucket = series.get(atMs) ?? { ...NOTHING, verdicts: new Map(), categories: new Map() }
+      const bucket = series.get(atMs) ?? emptyBucket()
       series.set(atMs, bucket)
       if (dimension === 'total') increase(bucket, row)
-      else add(dimension === 'verdict' ? bucket.verdicts : bucket.categories, row.key, row)
+      else if (dimension === 'verdict') add(bucket.verdicts, row.key, row)
+      else add(dimension === 'category' ? bucket.categories : bucket.purposes, row.key, row)
       continue
     }
     const sum = sums.get(dimension) ?? new Map<string, Counts>()
@@ -255,6 +255,12 @@ function rolledUp(rows: readonly Row[]): RolledUp {
     add(sum, row.key, row)
   }
   return { sums, series }
+}
+
+type Bucket = Counts & Readonly<Record<'verdicts' | 'categories' | 'purposes', Map<string, Counts>>>
+
+function emptyBucket(): Bucket {
+  return { ...NOTHING, verdicts: new Map(), categories: new Map(), purposes: new Map() }
 }
 
 function add<Key>(to: Map<Key, Counts>, key: Key, row: Counts): void {
@@ -302,7 +308,15 @@ const GRAINS = [MINUTE_MS, HOUR_MS, DAY_MS]
 /** Marks sums of the whole span. */
 const OF_ALL = -1
 const NOTHING: Readonly<Counts> = { requests: 0, agents: 0, blocked: 0 }
-const IN_SERIES: readonly Dimension[] = ['total', 'verdict', 'category']
-const SUMMED: readonly Dimension[] = ['verdict', 'action', 'confidence', 'verified', 'agent', 'category']
+const IN_SERIES: readonly Dimension[] = ['total', 'verdict', 'category', 'purpose']
+const SUMMED: readonly Dimension[] = [
+  'verdict',
+  'action',
+  'confidence',
+  'verified',
+  'agent',
+  'category',
+  'purpose',
+]
 /** Minutes, hours or days of one dimension: some thousand rows. */
 const FORGOTTEN_AT_ONCE = 60

@@ -115,12 +115,12 @@ class AgentThreat implements Threat {
     const { agent, reason } = this
     const { requests, usual } = this.#anomaly
     const severity = SEVERITY_OF[reason]
-    const category = (names.get(agent)?.category ?? null) as Category | null
+    const { category = null, purposes = [] } = names.get(agent) ?? {}
     const data = {
       reason,
       severity,
       detail: `${requests} requests in five minutes, where ${usual} are usual for it`,
-      detection: ofAgent(agent, category, names),
+      detection: ofAgent(agent, category, purposes, names),
       action: null,
       request: { method: null, host: null, path: null, address: null },
       ...countOf(this),
@@ -138,7 +138,7 @@ class AgentThreat implements Threat {
 }
 
 /** The detection of an agent as a whole, not of a single request. */
-function ofAgent(agent: string, category: Category | null, names: SoftwareNames) {
+function ofAgent(agent: string, category: string | null, purposes: readonly string[], names: SoftwareNames) {
   const name = nameOf(agent, names)
   return {
     is_agent: true,
@@ -146,6 +146,7 @@ function ofAgent(agent: string, category: Category | null, names: SoftwareNames)
     agent_name: name,
     agent_category: category,
     fingerprints: { ja4: '', ja4s: '', ja4h: '' },
+    agent_purpose: purposes,
     name_confidence: 0,
     agent_id: agent,
     verified: null,
