@@ -111,6 +111,9 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     // Monitors, and site owners who check their own site.
     factExample('automation', 'names-tool', 'asks-sitemap', stack),
     factExample('automation', 'names-tool', 'runtime-fetch', 'asks-sitemap', stack),
+    // Clients of object stores, which sign each request.
+    factExample('automation', 'names-tool', 'api-token', stack),
+    factExample('automation', 'names-tool', 'api-token', 'asks-sitemap', stack),
     factExample('human', 'names-plain-browser', stack),
   ]),
   ...(['stack-of-browsers', 'stack-unknown'] as const).flatMap((stack) => [

@@ -19,6 +19,7 @@ export function helloTraits(hello: ClientHello): HelloTraits {
     const group = groups[i]!
     if (isGrease(group)) traits |= TRAIT.greaseGroups
     else if (POST_QUANTUM_GROUPS.has(group)) traits |= TRAIT.postQuantum
+    if (group === X25519_MLKEM768) traits |= TRAIT.mlKem
   }
   return traits as HelloTraits
 }
@@ -53,6 +54,10 @@ export const TRAIT = {
   signedCertificateTimestamps: 1 << 15,
   statusRequest: 1 << 16,
   trustAnchors: 1 << 17,
+  /** Application-Layer Protocol Settings, under its new number. */
+  newAlps: 1 << 18,
+  /** X25519MLKEM768, which replaced the drafts. */
+  mlKem: 1 << 19,
 } as const
 
 const TRAIT_NAMES = Object.keys(TRAIT) as TraitName[]
@@ -70,15 +75,17 @@ const EXTENSION_TRAITS: ReadonlyMap<number, number> = new Map([
   [41, TRAIT.preSharedKey],
   [42, TRAIT.earlyData],
   [17513, TRAIT.alps],
-  [17613, TRAIT.alps],
+  [17613, TRAIT.alps | TRAIT.newAlps],
   [0xca34, TRAIT.trustAnchors],
   [65037, TRAIT.encryptedClientHello],
   [0xff01, TRAIT.renegotiationInfo],
 ])
 
+const X25519_MLKEM768 = 4588
+
 /** IANA's TLS Supported Groups: ML-KEM alone and with a curve, and the drafts that browsers sent earlier. */
 const POST_QUANTUM_GROUPS: ReadonlySet<number> = new Set([
   ...[512, 513, 514], // MLKEM512, 768, 1024
-  ...[4587, 4588, 4589], // SecP256r1MLKEM768, X25519MLKEM768, SecP384r1MLKEM1024
+  ...[4587, X25519_MLKEM768, 4589], // SecP256r1MLKEM768, X25519MLKEM768, SecP384r1MLKEM1024
   ...[16696, 25497, 25498], // CECPQ2, X25519Kyber768Draft00, SecP256r1Kyber768Draft00
 ])

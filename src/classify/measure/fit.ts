@@ -214,6 +214,7 @@ const SELF_DECLARED_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'agent-header',
   'mcp-request',
   'agent-card',
+  'oauth-discovery',
 ])
 const KNOWN_AGENT: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'accepts-pages',

@@ -1,6 +1,7 @@
 import { hasTraits, TRAIT } from '../../fingerprint/hello-traits.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
+import { isEncodingNewer, isEncodingOlder, isHelloNewer } from '../known/browser-history.ts'
 import type { EvidenceSet } from '../known/evidence.ts'
 import { HEADER } from '../known/index/header-index.ts'
 import type { HeaderOrders } from '../known/header-orders.ts'
@@ -88,12 +89,18 @@ function markTraits(
     marks.add('version-disagrees')
     return
   }
+  if (isHelloNewer(engine, claim.version, print.traits!)) marks.add('newer-than-claimed')
   if (claim.version < POST_QUANTUM_SINCE[engine] || hasTraits(print.traits!, TRAIT.postQuantum)) return
   // Safari has the TLS of its system. New ones also run on macOS 14 and 15, which send no such key.
   if (claim.platform === 'mac' && engine === 'webkit') return
   // Companies turn it off by policy, and the rest of the hello stays the same.
   const isItsStack = stack.engines.has(engine) || stack.enginesAlike.has(engine)
-  marks.add(isItsStack ? 'post-quantum-missing' : 'version-disagrees')
+  marks.add(isItsStack || !offersTls13(print.ja4) ? 'post-quantum-missing' : 'version-disagrees')
+}
+
+/** Companies limit browsers to TLS 1.2, which leaves out all that only TLS 1.3 uses. */
+function offersTls13(ja4: ConnectionPrint['ja4']): boolean {
+  return ja4 === null || ja4.startsWith('13', 1)
 }
 
 /**
@@ -103,15 +110,16 @@ function markTraits(
 function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: ConnectionPrint): boolean {
   const has = (trait: number) => hasTraits(traits!, trait)
   const offersHttp2 = ja4 !== null && ja4.slice(8, 10) === 'h2'
+  const isTls13 = offersTls13(ja4)
   switch (engine) {
     case 'blink':
       if (!has(TRAIT.greaseCiphers)) return true
-      if (version >= 91 && offersHttp2 && !has(TRAIT.alps)) return true
-      if (version >= 70 && !has(TRAIT.compressCertificate)) return true
+      if (version >= 91 && isTls13 && offersHttp2 && !has(TRAIT.alps)) return true
+      if (version >= 70 && isTls13 && !has(TRAIT.compressCertificate)) return true
       return version < 124 && has(TRAIT.postQuantum)
     case 'gecko':
       if (has(TRAIT.greaseCiphers) || !has(TRAIT.recordSizeLimit)) return true
-      if (version >= 91 && !has(TRAIT.delegatedCredentials)) return true
+      if (version >= 91 && isTls13 && !has(TRAIT.delegatedCredentials)) return true
       return version < 118 && has(TRAIT.postQuantum)
     case 'webkit':
       // Apple's TLS resumes no sessions over TCP.
@@ -172,13 +180,24 @@ function markSecureHeaders(
   const since = FETCH_METADATA_SINCE[engine]
   const isDue = version >= since && !(isEmbedded && engine === 'webkit')
   if (isDue && reading.fetchMode === null && reading.fetchSite === null) marks.add('fetch-metadata-missing')
-  if (isDue && !isByHop && !hasBrotli(reading.acceptEncoding)) marks.add('encoding-disagrees')
+  if (isDue && !isByHop) markEncoding(marks, claim, engine, reading.acceptEncoding)
 }
 
-/** Browsers request media with `identity`. */
-function hasBrotli(acceptEncoding: string | null): boolean {
-  if (acceptEncoding === null) return false
-  return acceptEncoding.includes('br') || acceptEncoding.startsWith('identity')
+function markEncoding(
+  marks: EvidenceSet,
+  { version, isEmbedded }: Claim,
+  engine: Engine,
+  encodings: string | null,
+): void {
+  if (encodings === null || !isOfBrowser(encodings)) marks.add('encoding-disagrees')
+  else if (isEmbedded) return
+  else if (isEncodingOlder(engine, version, encodings)) marks.add('encoding-disagrees')
+  else if (isEncodingNewer(engine, version, encodings)) marks.add('newer-than-claimed')
+}
+
+/** All engines write them in this order. Media are requested with `identity`. */
+function isOfBrowser(acceptEncoding: string): boolean {
+  return acceptEncoding.startsWith('gzip, deflate, br') || acceptEncoding.startsWith('identity')
 }
 
 /**

@@ -35,7 +35,9 @@ export class Conduct {
   #claim: Claim | null = null
   #program = 0
   #requests = 0
+  /** A page that is loaded again is one page. */
   #pages = 0
+  #lastPage = ''
   #hasParts = false
 
   /**
@@ -81,7 +83,10 @@ export class Conduct {
     if (asked === 'robots' && this.#requests === 0) this.marks.add('robots-first')
     if (asked === 'part') this.marks.add('loads-parts')
     if (asked === 'part' || asked === 'aside') this.#hasParts = true
-    if (asked === 'page') this.#pages++
+    if (asked === 'page' && head.target !== this.#lastPage) {
+      this.#pages++
+      this.#lastPage = head.target
+    }
     this.#requests++
     tally.note(asked, head.target, reading.referer, this.#networkHash, nowMs)
     this.#ofHello?.note(asked, head.target, reading.referer, this.#networkHash, nowMs)

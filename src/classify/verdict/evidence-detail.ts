@@ -49,6 +49,8 @@ export function detailOf(kind: EvidenceKind, shown: Shown, reading: Reading): st
       return `the TLS fingerprint does not belong to ${named}, but to ${sharesText(stack.shares)}`
     case 'version-disagrees':
       return `the TLS features do not match ${named} ${claim.version}`
+    case 'newer-than-claimed':
+      return `it sends what only versions after ${named} ${claim.version} send`
     case 'client-hints-disagree':
       return `sec-ch-ua does not match ${named} ${claim.version}`
     default:
@@ -87,6 +89,7 @@ const SHARES_SAID_MAX = 4
 const DENYING: ReadonlySet<EvidenceKind> = new Set<EvidenceKind>([
   'stack-disagrees',
   'version-disagrees',
+  'newer-than-claimed',
   'client-hints-disagree',
 ])
 const DETAILS: Readonly<Record<EvidenceKind, string>> = {
@@ -104,6 +107,7 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'tool-header': 'the request has a header of a tool',
   'mcp-request': 'it accepts JSON and an event stream, like MCP clients',
   'agent-card': 'it requests an agent card (A2A)',
+  'oauth-discovery': 'it looks for the authorization server of a protected resource, like MCP clients',
   'llm-request': 'it requests a path of language model APIs',
   'api-token': 'it sends an API token or key',
   'api-call': 'it sends JSON and is not a browser',
@@ -128,6 +132,7 @@ const DETAILS: Readonly<Record<EvidenceKind, string>> = {
   'stack-alike': 'parts of the TLS fingerprint match the browser it claims to be',
   'stack-unlike': 'no part of the TLS fingerprint is known for the browser it claims to be',
   'version-disagrees': 'the TLS features do not match the version it claims to be',
+  'newer-than-claimed': 'it sends what only later versions of that browser send',
   'post-quantum-missing': 'it offers no post-quantum key, which that version offers unless it is turned off',
   'http2-agrees': 'the HTTP/2 fingerprint matches that browser',
   'http2-disagrees': 'the HTTP/2 fingerprint matches no version of that browser',

@@ -43,13 +43,14 @@ export function markRequest(
 
 /** Marks what the request is for. Programs that call models, or each other, do so in few ways. */
 function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: Reading): void {
-  // What a script of a page requests says nothing about the browser.
-  if (claim.kind === 'browser' && reading.isOfScript) return
+  // What a script of a page requests says nothing about the browser, which may hide its User-Agent.
+  if ((claim.kind === 'browser' || claim.kind === 'none') && reading.isOfScript) return
   const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
   if (isSending ? isMcp(reading) : isMcpStream(claim, head, reading)) marks.add('mcp-request')
   if (head.target.startsWith('/.well-known/agent')) marks.add('agent-card')
   if (isSending && isModelPath(head.target)) marks.add('llm-request')
   if (claim.kind === 'browser') return
+  if (isDiscovery(head, reading)) marks.add('oauth-discovery')
   const hasToken =
     reading.has(HEADER.authorization) || reading.has(HEADER['x-api-key']) || reading.has(HEADER['api-key'])
   if (hasToken) marks.add('api-token')
@@ -87,6 +88,16 @@ function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): bool
   return (
     claim.kind !== 'browser' && accept?.includes('text/event-stream') === true && MCP_PATH.test(head.target)
   )
+}
+
+/**
+ * MCP's authorization: a client asks where to get a token for a protected resource (RFC 9728, RFC 8414). Sign-in
+ * with OpenID asks for its document too, but never with the path of a resource after it.
+ */
+function isDiscovery({ method, target }: RequestHead, { accept }: Reading): boolean {
+  if (method !== 'GET' || !target.startsWith(WELL_KNOWN)) return false
+  if (accept?.startsWith(PAGE_ACCEPT) === true) return false
+  return DISCOVERY_PATH.test(target)
 }
 
 function isModelPath(target: string): boolean {
@@ -147,5 +158,8 @@ const MODEL_PATHS = [
   '/converse',
   '/infer',
 ]
+const WELL_KNOWN = '/.well-known/o'
+const DISCOVERY_PATH =
+  /^\/\.well-known\/(?:oauth-(?:protected-resource|authorization-server)(?:[/?]|$)|openid-configuration\/[^?])/
 const MCP_PATH = /\/(?:mcp|sse)\/?(?:\?|$)/
 const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/

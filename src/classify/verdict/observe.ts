@@ -4,13 +4,7 @@ import type { CampaignMembers } from '../campaign/members.ts'
 import { REQUEST_KIND } from '../campaign/seen-request.ts'
 import { type AddressList, markAddress } from '../known/address-lists.ts'
 import { DAY_MS } from '../known/calendar.ts'
-import {
-  DISAGREEMENTS,
-  type EvidenceKind,
-  EvidenceSet,
-  REMOVABLE,
-  SOFT_DISAGREEMENTS,
-} from '../known/evidence.ts'
+import { DISAGREEMENTS, EvidenceSet, REMOVABLE, SOFT_DISAGREEMENTS } from '../known/evidence.ts'
 import type { Knowledge } from '../known/knowledge.ts'
 import { NO_OWNERS } from '../known/owners.ts'
 import type { Software } from '../known/software.ts'
@@ -79,6 +73,7 @@ export function observe(
       if (campaigns !== null) markCampaign(scratch, campaigns, conduct)
     }
     conduct.marks.addCommon(marks, LASTING)
+    if (isOtherApi(conduct.marks, marks, reading)) conduct.marks.remove('oauth-discovery')
     marks.addAll(conduct.marks)
   }
   markDecided(shown, marks)
@@ -92,6 +87,15 @@ function markCampaign(scratch: Scratch, campaigns: CampaignMembers, { address }:
   if (kind !== REQUEST_KIND.page) return
   scratch.campaign = campaigns.idOf(program, address)
   if (scratch.campaign !== null) scratch.marks.add('campaign')
+}
+
+/**
+ * Whether the token that the client looked for on this connection is for an API that is not MCP: other programs
+ * look for authorization servers too. Forms go to the authorization server itself.
+ */
+function isOtherApi(shown: EvidenceSet, marks: EvidenceSet, { contentType }: Reading): boolean {
+  if (!shown.has('oauth-discovery') || shown.has('mcp-request') || !marks.has('api-token')) return false
+  return !marks.has('agent-header') && contentType?.startsWith('application/x-www-form-urlencoded') !== true
 }
 
 /**
@@ -137,17 +141,18 @@ export function claimedAgent(agent: Software | null, before: Software | null): S
 
 /**
  * Whether evidence contradicts the claim to be a browser: one contradiction that no extension or proxy can
- * cause, or two others.
+ * cause, or two others. Companies turn post-quantum keys off and remove headers, so these two are one.
  */
 export function isContradicted(marks: EvidenceSet): boolean {
   if (marks.hasAny(CONTRADICTIONS)) return true
-  let weak = 0
-  for (const kind of WEAK_DISAGREEMENTS) if (marks.has(kind)) weak++
-  return weak >= 2
+  let [soft, removable] = [0, 0]
+  for (const kind of SOFT) if (marks.has(kind)) soft++
+  for (const kind of REMOVABLE) if (marks.has(kind)) removable++
+  return soft + removable >= 2 || (soft === 1 && marks.has('post-quantum-missing'))
 }
 
 const LASTING_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
-const WEAK_DISAGREEMENTS: readonly EvidenceKind[] = [...SOFT_DISAGREEMENTS, ...REMOVABLE]
+const SOFT = [...SOFT_DISAGREEMENTS].filter((kind) => kind !== 'post-quantum-missing')
 const HARD_DISAGREEMENTS = LASTING_DISAGREEMENTS.filter((kind) => !REMOVABLE.has(kind))
 const CONTRADICTIONS = EvidenceSet.of([
   'headless',
@@ -167,6 +172,7 @@ const LASTING = EvidenceSet.of([
   'agent-header',
   'mcp-request',
   'agent-card',
+  'oauth-discovery',
   'llm-request',
   'forged-headers',
   ...LASTING_DISAGREEMENTS,
