@@ -49,8 +49,10 @@ export function weightsDocument(
   const clients = new Set(rows.map(({ client }) => client)).size
   const about = `Fitted to ${rows.length} connections of ${clients} clients by \`gatehouse evaluate --fit\`. Natural logarithms of odds.`
   const knots = CLASSES.filter((name) => calibration[name].length > 0).map((name) => {
-    const lines = calibration[name].map((knot) => `      ${oneLine(Object.entries(knot))}`)
-    return `    "${name}": [\n${lines.join(',\n')}\n    ]`
+    const entries = calibration[name].map((knot) => oneLine(Object.entries(knot)))
+    const short = `    "${name}": [${entries.join(', ')}]`
+    if (short.length <= LINE_MAX) return short
+    return `    "${name}": [\n${entries.map((entry) => `      ${entry}`).join(',\n')}\n    ]`
   })
   const lines = EVIDENCE_KINDS.map((kind, bit) => `    ${JSON.stringify(kind)}: ${named(kinds[bit]!)}`)
   return [
@@ -69,6 +71,9 @@ export function weightsDocument(
     '',
   ].join('\n')
 }
+
+/** The longest line of the formatter, which may add a comma. */
+const LINE_MAX = 109
 
 /** An object in the formatter's style. */
 function oneLine(entries: readonly (readonly [string, number])[]): string {

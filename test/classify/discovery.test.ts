@@ -26,7 +26,7 @@ const CHROMIUM: readonly string[] = [
 ]
 const PRINT: ConnectionPrint = {
   ...{ ja4: null, unresumed: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null },
-  ...{ noHello: null, ja4Source: 'own' },
+  ...{ pageWeight: null, noHello: null, ja4Source: 'own' },
 }
 
 type Sent = readonly [method: string, target: string, headers: readonly string[]]

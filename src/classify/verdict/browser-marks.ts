@@ -1,7 +1,7 @@
 import { hasTraits, TRAIT } from '../../fingerprint/hello-traits.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
-import { isEncodingNewer, isEncodingOlder, isHelloNewer } from '../known/browser-history.ts'
+import { isEncodingNewer, isEncodingOlder, isHelloNewer } from '../known/browsers/history.ts'
 import type { EvidenceSet } from '../known/evidence.ts'
 import { HEADER } from '../known/index/header-index.ts'
 import type { HeaderOrders } from '../known/header-orders.ts'
@@ -98,7 +98,7 @@ function markTraits(
   marks.add(isItsStack || !offersTls13(print.ja4) ? 'post-quantum-missing' : 'version-disagrees')
 }
 
-/** Companies limit browsers to TLS 1.2, which leaves out all that only TLS 1.3 uses. */
+/** Companies limit browsers to TLS 1.2, which has no use for key shares and compressed certificates. */
 function offersTls13(ja4: ConnectionPrint['ja4']): boolean {
   return ja4 === null || ja4.startsWith('13', 1)
 }

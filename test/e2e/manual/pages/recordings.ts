@@ -8,7 +8,7 @@ export const examples: Examples = [
   ['record --out curl.jsonl', records],
   ['"client_hello_hex"', recordsLinesLikeThese],
   ['evaluate test/classify', evaluates],
-  ['Brier 0.0281', 'test/e2e/recordings-tables.full.test.ts'],
+  ['Brier 0.0289', 'test/e2e/recordings-tables.full.test.ts'],
   ['Brier 0.0337', 'test/e2e/recordings-tables.full.test.ts'],
   ['--compare before.json', compares],
 ]

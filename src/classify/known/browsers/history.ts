@@ -1,5 +1,5 @@
-import { type HelloTraits, hasTraits, TRAIT } from '../../fingerprint/hello-traits.ts'
-import type { Engine } from './software.ts'
+import { type HelloTraits, hasTraits, TRAIT } from '../../../fingerprint/hello-traits.ts'
+import type { Engine } from '../software.ts'
 
 /**
  * What engines began to send with a version, so that a client that claims an older version cannot be what it
