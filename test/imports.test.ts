@@ -17,7 +17,7 @@ const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:b
  * folder covers the rooms inside it. `type` before a name: only by `import type`; `!`: never.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  shared: ['node:*', 'npm:pino', 'npm:prom-client'],
+  shared: ['node:*', 'npm:lru-cache', 'npm:pino', 'npm:prom-client'],
   config: ['shared', 'wire', 'classify', 'policy', 'node:*', 'npm:yaml'],
 
   // From bytes to an action. The first four are pure.

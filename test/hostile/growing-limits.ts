@@ -76,7 +76,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['identity/verify/key-directories.ts', 'RESTS_MAX', 'KeyDirectories.#rests'],
   ['identity/verify/key-uses.ts', 'identity/verify/replay-memory.ts usesPerKeyMax', 'KeyUses.#blocks'],
   // Each of those above has its own.
-  ['identity/fetch/late-cache.ts', 'identity/verify/failure-budget.ts COUNTED_MAX', 'LateCache.#cache'],
+  ['shared/late-cache.ts', 'identity/verify/failure-budget.ts COUNTED_MAX', 'LateCache.#cache'],
   ['identity/address/place-book.ts', 'PLACES_MAX', 'PlaceBook.#known'],
   ['identity/address/place-lookups.ts', 'REMEMBERED_BYTES_MAX', 'PlaceLookups.#known'],
   ['identity/address/ranges-refresher.ts', 'LISTS_MAX', 'RangesRefresher.#lists'],

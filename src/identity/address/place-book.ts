@@ -1,4 +1,4 @@
-import { LateCache } from '../fetch/late-cache.ts'
+import { LateCache } from '../../shared/late-cache.ts'
 import type { PlaceFinding } from '../../classify/verdict/proof.ts'
 import type { Finding } from '../keys/inquiry.ts'
 

@@ -1,4 +1,4 @@
-import { LateCache } from './late-cache.ts'
+import { LateCache } from '../../shared/late-cache.ts'
 
 export interface FetchLimits {
   /** Fetches in progress. */

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../shared/late-cache.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
 import type { Finding } from './inquiry.ts'
 
@@ -16,7 +16,7 @@ type KeyFinding = Finding & { readonly kind: 'keys' }
 /** Known keys of agents. Bounded; strangers are stored apart, because there can be any number of them. */
 export class KeyBook {
   readonly #listed = new Map<string, KnownKeys>()
-  readonly #strangers = new LRUCache<string, KnownKeys>({
+  readonly #strangers = new LateCache<KnownKeys>({
     max: STRANGERS_MAX,
     maxSize: STRANGERS_KEYS_MAX,
     sizeCalculation: ({ byThumbprint }) => byThumbprint.size + 1,

@@ -1,4 +1,4 @@
-import { LateCache } from '../fetch/late-cache.ts'
+import { LateCache } from '../../shared/late-cache.ts'
 
 export interface BudgetLimits {
   readonly perAddress: number

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../shared/late-cache.ts'
 import { signerAt } from '../../classify/known/signer-id.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
@@ -37,7 +37,7 @@ export class KeyDirectories {
   /** Separate limits, so that unknown agents cannot delay known ones. */
   readonly #ofStrangers: Documents<Directory>
   /** Directories that could not be fetched. */
-  readonly #rests = new LRUCache<string, Rest>({ max: RESTS_MAX })
+  readonly #rests = new LateCache<Rest>({ max: RESTS_MAX })
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../shared/late-cache.ts'
 import { digestOf } from '../../store/engine/sealed.ts'
 import { clientNetwork } from '../../wire/ip-address.ts'
 
@@ -23,7 +23,7 @@ export interface SharedCounts {
  */
 export class MinuteThrottle {
   readonly #countMax: number
-  readonly #minutes = new LRUCache<string, Minute>({ max: ADDRESSES_MAX })
+  readonly #minutes = new LateCache<Minute>({ max: ADDRESSES_MAX })
   readonly #unshared = new Set<string>()
 
   constructor(perMinute: number) {

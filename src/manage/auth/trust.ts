@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../shared/late-cache.ts'
 import type { TrustKind, TrustRecord, TrustStore } from '../../store/people/trust.ts'
 import { knownPlan, knownScopes, type Plan, type Scope } from '../http/access/principal.ts'
 
@@ -20,7 +20,7 @@ export interface Trusted {
 export class Trust {
   readonly #store: TrustStore
   readonly #nowMs: () => number
-  readonly #known = new LRUCache<string, CachedTrust>({ max: KNOWN_MAX })
+  readonly #known = new LateCache<CachedTrust>({ max: KNOWN_MAX })
 
   constructor(store: TrustStore, nowMs: () => number) {
     this.#store = store

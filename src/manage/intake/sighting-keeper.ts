@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../shared/late-cache.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from '../../store/catalogue/fingerprints-seen.ts'
@@ -46,7 +46,7 @@ export class SightingKeeper {
   readonly #context: KeeperContext
   readonly #candidates = new Map<string, UnnamedFingerprint>()
   /** They are signatures already, or there is no room for them. */
-  readonly #settled = new LRUCache<string, true>({ max: SETTLED_MAX, ttl: SETTLED_MS })
+  readonly #settled = new LateCache<true>({ max: SETTLED_MAX, ttl: SETTLED_MS })
   readonly #stop = new AbortController()
   #beats: readonly Promise<void>[] = []
 

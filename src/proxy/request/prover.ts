@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../shared/late-cache.ts'
 import type { Knowledge } from '../../classify/known/knowledge.ts'
 import type { PlaceFinding, Places, Proofs, SignatureFinding } from '../../classify/verdict/proof.ts'
 import type { Verification } from '../../classify/known/software.ts'
@@ -62,7 +62,7 @@ export class Prover implements Places {
   /** The proofs of all unsigned requests. */
   readonly #unsigned: Proofs
   /** Recent inquiries. */
-  readonly #asked = new LRUCache<string, true>({ max: ASKED_MAX, ttl: ASKED_MS })
+  readonly #asked = new LateCache<true>({ max: ASKED_MAX, ttl: ASKED_MS })
   readonly #waiting = new Map<string, number>()
   readonly #asks = new RateLimiter(ASKS_OF.length)
   readonly #refreshing: NodeJS.Timeout

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { LateCache } from '../../../shared/late-cache.ts'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { GnapTokenRecord, GnapTokenStore } from '../../../store/people/gnap-tokens.ts'
 import type { Decided } from '../../../store/people/gnap-grants.ts'
@@ -25,7 +25,7 @@ export class GnapTokens {
   readonly #store: GnapTokenStore
   readonly #trust: Trust
   readonly #people: Pick<People, 'find'> | null
-  readonly #known = new LRUCache<string, CachedGnapToken>({
+  readonly #known = new LateCache<CachedGnapToken>({
     max: KNOWN_MAX,
     ttl: REMEMBERED_MS,
   })

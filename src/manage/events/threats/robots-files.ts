@@ -5,6 +5,7 @@ import { RobotsTxt } from './robots-txt.ts'
 import { canAsk, type RobotsUpstream, robotsFrom } from './robots-upstream.ts'
 import type { RobotsRules } from './rule.ts'
 import { readBoundedText } from '../../../shared/bounded-file.ts'
+import { LateCache } from '../../../shared/late-cache.ts'
 
 export interface RobotsSettings {
   /** The robots.txt of all hosts; `null`: no file is configured. */
@@ -31,7 +32,7 @@ export class RobotsFiles implements RobotsRules {
   readonly #isPerHost: boolean
   #isFailing = false
   /** By host, agent and path: a crawler that ignores one line usually does so often. */
-  readonly #answers = new LRUCache<string, { readonly line: string | null }>({ max: ANSWERS_MAX })
+  readonly #answers = new LateCache<{ readonly line: string | null }>({ max: ANSWERS_MAX })
   #tokens: { readonly of: Knowledge; readonly byAgent: ReadonlyMap<string, string> } | null = null
 
   constructor(settings: RobotsSettings, knowledge: () => Knowledge | null, log: Log) {

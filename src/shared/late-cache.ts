@@ -28,4 +28,8 @@ export class LateCache<Value extends object | true> {
   delete(key: string): void {
     this.#cache?.delete(key)
   }
+
+  clear(): void {
+    this.#cache?.clear()
+  }
 }
