@@ -302,8 +302,8 @@ const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
 /** Excludes Cubot: no other phone has such a name. Programs that update a system are agents of that system. */
 const BOT_WORD =
   /(?<!\bcu)bots?\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|(?<!\b(?:user|update)[ -])\bagent\b/
-/** The same, without what apps and tools are also called. */
-const BOT_NAME = /(?<!\bcu)bot\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
+/** The same, without what apps and tools are also called. Command lines say `ai-agent` if an agent runs them. */
+const BOT_NAME = /(?<!\bcu)bot\b|\bai-agent\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
 /** `(compatible; Name/1.0; +https://…)`: how crawlers of search engines have introduced themselves since 1996. */
 const CRAWLER_FORM = /\bcompatible; ?[^;)]+; ?\+?https?:/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
@@ -325,8 +325,8 @@ const ANDROID_DEVICE =
 const PRODUCTS = /(?<![a-z0-9._-])[a-z][a-z0-9._-]{0,63}(?=[/;)]|$)/g
 /** `WhatsApp/2.18 Android/5.1 Device/…`: an app that talks to its own server names its system and its device. */
 const OWN_CLIENT = /^\w+\/\S+ \w+\/\S+ device\//
-/** Markup and code, which scanners send. */
-const CODE = /<[/!]|<(?:script|style)|\$\{|&(?:lt|quot);|\(select /
+/** Markup and code, which scanners send, and a whole User-Agent behind another text. */
+const CODE = /[,|] ?mozilla\/|<[/!]|<(?:script|style)|\$\{|&(?:lt|quot);|\(select /
 /** Browsers for feature phones name no engine. */
 const ENGINE_WORD = /webkit|gecko|browser|u2\/|mozilla/
 const DESKTOP_ENGINE = /\((?:windows nt|macintosh|x11)[^)]{0,256}\) (?:applewebkit|gecko)\//
