@@ -1,35 +1,45 @@
 import { CampaignFinder, LOOK_PAGES } from '../../src/classify/campaign/finder.ts'
 import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
+import { textHash } from '../../src/classify/campaign/text-hash.ts'
+import { networkHash } from '../../src/manage/intake/sighting-intake.ts'
 import { mixed } from '../../src/wire/network-hash.ts'
 
 /**
  * `npm run bench:campaigns`: the cost of finding campaigns for each request, with the table of visitors full:
- * `note` for each request, and its share of `look`, which compares the crowds. The figure is the best round.
+ * the hashes of address and host and `note` for each request, and its share of `look`, which compares the crowds. The figure is the best round.
  */
 function main(): void {
   const finder = new CampaignFinder({ salt: 1, newId: () => 'cmp_1' })
   const seen = { network: 0, host: 7, program: 0, order: 0, kind: 0, target: 0, atMs: START_MS }
+  const addresses = Array.from({ length: VISITORS }, (_, i) => `198.${i >> 16}.${(i >> 8) & 255}.${i & 255}`)
+  let address = ''
   let count = 0
   const request = () => {
     const i = count++
-    const visitor = mixed(Math.floor(i / REQUESTS_OF_VISITOR) % VISITORS)
+    const visitor = Math.floor(i / REQUESTS_OF_VISITOR) % VISITORS
     const nth = i % REQUESTS_OF_VISITOR
-    seen.network = visitor
     seen.program = visitor % 9
     seen.order = visitor % 9
     seen.kind = nth === 0 ? REQUEST_KIND.page : nth % 8 === 0 ? REQUEST_KIND.followed : REQUEST_KIND.part
     seen.target = mixed(i)
     seen.atMs += 1
+    address = addresses[visitor]!
     return seen
   }
-  for (let i = 0; i < VISITORS * REQUESTS_OF_VISITOR; i++) finder.note(request())
+  const note = () => {
+    const of = request()
+    of.network = networkHash(address, finder.salt)
+    of.host = textHash(HOST)
+    finder.note(of)
+  }
+  for (let i = 0; i < VISITORS * REQUESTS_OF_VISITOR; i++) note()
   const baseNs = best(() => {
     let sum = 0
     for (let i = 0; i < PER_ROUND; i++) sum += request().target & 1
     if (sum === 0) throw new Error('nothing was done')
   })
   const noteNs = best(() => {
-    for (let i = 0; i < PER_ROUND; i++) finder.note(request())
+    for (let i = 0; i < PER_ROUND; i++) note()
   })
   const lookNs = best(() => void finder.look(seen.atMs), 1)
   const ofLook = lookNs / (LOOK_PAGES * REQUESTS_OF_VISITOR)
@@ -55,6 +65,7 @@ function best(run: () => void, per = PER_ROUND): number {
   return ns
 }
 
+const HOST = 'shop.example.test'
 const START_MS = 1_795_424_600_000
 const VISITORS = 60_000
 const REQUESTS_OF_VISITOR = 25

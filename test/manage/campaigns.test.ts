@@ -141,7 +141,8 @@ test('a damaged campaign is left out, and requests that no proxy sends are not c
   const store = await openFresh('sqlite', t)
   const damaged = { id: 'cmp_1', foundAtMs: NOW_MS, lastSeenMs: NOW_MS, document: '{"id":1}' }
   await store.campaigns.put([damaged])
-  for (const left of ['{', '[{"address":1}]', 'null']) await store.campaigns.leave(left, NOW_MS)
+  for (const left of ['{', '[{"address":1}]', 'null', '{"fromMs":1,"words":"AAAA","programs":[],"hosts":[]}'])
+    await store.campaigns.leave(left, NOW_MS)
   const manager = new Manager(store, true)
   await manager.runFor(NOW_MS, 10)
   assert.deepEqual([manager.published, manager.reported], [[], []])

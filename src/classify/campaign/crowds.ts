@@ -4,12 +4,10 @@ import {
   FIRST_TARGET,
   FIRST_TICK,
   HAS_PARTS,
-  HOST,
   LAST_TARGET,
   LAST_TICK,
   levelOf,
   PAGES,
-  PROGRAM,
   SIZES,
   STATE,
   type Visitors,
@@ -38,17 +36,17 @@ export function crowdsIn(visitors: Visitors, nowMs: number): ReadonlyMap<number,
   const settledTick = visitors.tickOf(nowMs - SETTLE_MS)
   const recentTick = visitors.tickOf(nowMs) - AWAY_TICKS
   const crowds = new Map<number, Crowd>()
-  const list: Crowd[] = []
+  const list: (Crowd | null)[] = [null]
   /** By the low bits of the cohort: the number of its crowd, from 1 on. */
   const numbers = new Uint16Array(SIZES)
   for (let at = 0; at < words.length; at += WORDS) {
     const of = words[at + COHORT]!
     const size = of & (SIZES - 1)
     if (sizes[size]! < CROWD_MIN || of === 0 || words[at + LAST_TICK]! < recentTick) continue
-    let crowd = list[numbers[size]! - 1]
-    if (crowd?.cohort !== of) {
-      crowd = crowds.get(of) ?? begun(words, at, crowds)
-      if (numbers[size] === 0) numbers[size] = list.push(crowd)
+    let crowd = list[numbers[size]!]!
+    if (crowd === null || crowd.cohort !== of) {
+      crowd = crowds.get(of) ?? begun(visitors, at, crowds)
+      if (numbers[size] === 0) numbers[size] = list.push(crowd) - 1
     }
     const state = words[at + STATE]!
     if (state !== 0) {
@@ -63,11 +61,10 @@ export function crowdsIn(visitors: Visitors, nowMs: number): ReadonlyMap<number,
   return crowds
 }
 
-function begun(words: Uint32Array, at: number, crowds: Map<number, Crowd>): Crowd {
+function begun(visitors: Visitors, at: number, crowds: Map<number, Crowd>): Crowd {
   const crowd: Crowd = {
-    cohort: words[at + COHORT]!,
-    program: words[at + PROGRAM]!,
-    host: words[at + HOST]!,
+    cohort: visitors.words[at + COHORT]!,
+    ...visitors.originAt(at),
     visitors: 0,
     withParts: 0,
     bare: [0, 0, 0, 0],

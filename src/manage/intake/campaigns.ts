@@ -1,12 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import * as z from 'zod'
 import { type Campaign, CAMPAIGNS_MAX, CampaignFinder, ENDED_MS } from '../../classify/campaign/finder.ts'
 import type { CampaignList } from '../../classify/campaign/members.ts'
-import { REQUEST_KIND, type SeenRequest } from '../../classify/campaign/seen-request.ts'
+import { REQUEST_KIND } from '../../classify/campaign/seen-request.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Log } from '../../shared/log.ts'
-import { textHash } from '../../classify/campaign/text-hash.ts'
 import type { Store } from '../../store/store.ts'
 import { newId } from '../http/ids.ts'
 import {
@@ -17,7 +15,7 @@ import {
   type ProgramFacts,
   recordOf,
 } from './campaign-record.ts'
-import { networkHash } from './sighting-intake.ts'
+import { blank, type Names, packSeen, readSeen, unpackSeen } from './campaign-signs.ts'
 
 export interface CampaignLinks {
   readonly store: Pick<Store, 'campaigns' | 'settings'>
@@ -49,6 +47,15 @@ export class Campaigns {
   readonly #reported = new Map<string, number>()
   readonly #programs = new LRUCache<number, ProgramFacts>({ max: NAMES_MAX })
   readonly #hosts = new LRUCache<number, string>({ max: NAMES_MAX })
+  readonly #names: Names = {
+    program: (hash, { software, userAgent, stable, http2, ja4 }) => {
+      if (!this.#programs.has(hash)) this.#programs.set(hash, { software, userAgent, stable, http2, ja4 })
+    },
+    host: (hash, text) => {
+      if (!this.#hosts.has(hash)) this.#hosts.set(hash, text)
+    },
+  }
+  #salt: number | null = null
   #isFailing = false
   #found = 0
 
@@ -60,20 +67,25 @@ export class Campaigns {
   take(batch: readonly Sighting[]): void {
     const seen = batch.filter(({ requestKind }) => requestKind !== REQUEST_KIND.other)
     if (seen.length === 0) return
-    if (!this.#links.isShared) {
-      if (this.#finder !== null) for (const sighting of seen) this.#note(sighting, this.#finder)
+    if (this.#links.isShared) {
+      // Not awaited: Sightings must not wait for it, and a loss only delays the discovery.
+      this.#leave(seen).then(
+        () => {
+          this.#isFailing = false
+        },
+        (error: Error) => {
+          if (!this.#isFailing) this.#links.log.warn('requests are not counted for campaigns', { error })
+          this.#isFailing = true
+        },
+      )
       return
     }
-    // Not awaited: Sightings must not wait for it, and a loss only delays the discovery.
-    this.#links.store.campaigns.leave(JSON.stringify(seen.map(outlineOf)), Date.now()).then(
-      () => {
-        this.#isFailing = false
-      },
-      (error: Error) => {
-        if (!this.#isFailing) this.#links.log.warn('requests are not counted for campaigns', { error })
-        this.#isFailing = true
-      },
-    )
+    const finder = this.#finder
+    if (finder === null) return
+    for (const sighting of seen) {
+      readSeen(sighting, finder.salt, SEEN, this.#names)
+      finder.note(SEEN)
+    }
   }
 
   /** Call it once a second, on the leader only. */
@@ -121,30 +133,16 @@ export class Campaigns {
     return finder
   }
 
-  async #takeLeft(finder: CampaignFinder): Promise<boolean> {
-    const documents = await this.#links.store.campaigns.take(LEFT_AT_ONCE)
-    for (const document of documents) {
-      const seen = outlines.safeParse(jsonIn(document))
-      if (seen.success) for (const each of seen.data) this.#note(each, finder)
-    }
-    return documents.length === LEFT_AT_ONCE
+  async #leave(seen: readonly Sighting[]): Promise<void> {
+    const { store } = this.#links
+    this.#salt ??= await saltIn(store, Date.now())
+    await store.campaigns.leave(packSeen(seen, this.#salt), Date.now())
   }
 
-  #note(sighting: Outline, finder: CampaignFinder): void {
-    const { address, host, program, headerOrder, requestKind, target, seenAtMs } = sighting
-    SEEN.network = networkHash(address, finder.salt)
-    SEEN.host = host === null ? 0 : textHash(host)
-    SEEN.program = program
-    SEEN.order = headerOrder
-    SEEN.kind = requestKind
-    SEEN.target = target
-    SEEN.atMs = seenAtMs
-    finder.note(SEEN)
-    if (requestKind !== REQUEST_KIND.page) return
-    if (host !== null && !this.#hosts.has(SEEN.host)) this.#hosts.set(SEEN.host, host)
-    if (this.#programs.has(program)) return
-    const { software, userAgent, stable, http2, ja4 } = sighting
-    this.#programs.set(program, { software, userAgent, stable, http2, ja4 })
+  async #takeLeft(finder: CampaignFinder): Promise<boolean> {
+    const texts = await this.#links.store.campaigns.take(LEFT_AT_ONCE)
+    for (const text of texts) unpackSeen(text, this.#names, (seen) => finder.note(seen))
+    return texts.length === LEFT_AT_ONCE
   }
 
   async #write(finder: CampaignFinder, found: readonly Campaign[], nowMs: number): Promise<void> {
@@ -177,32 +175,6 @@ export class Campaigns {
   }
 }
 
-/** What the finder needs of a Sighting. */
-const outline = z.object({
-  address: z.string(),
-  host: z.string().nullable(),
-  program: z.number(),
-  headerOrder: z.number(),
-  requestKind: z.number(),
-  target: z.number(),
-  seenAtMs: z.number(),
-  software: z.string().nullable(),
-  userAgent: z.string().nullable(),
-  stable: z.string().nullable(),
-  http2: z.string().nullable(),
-  ja4: z.string().nullable(),
-})
-const outlines = z.array(outline)
-type Outline = z.output<typeof outline>
-
-/** Only a page names its program, which keeps the rows small. */
-function outlineOf(sighting: Sighting): Outline {
-  const { address, host, program, headerOrder, requestKind, target, seenAtMs } = sighting
-  const { software, userAgent, stable, http2, ja4 } = requestKind === REQUEST_KIND.page ? sighting : NO_FACTS
-  const facts = { software, userAgent, stable, http2, ja4 }
-  return { address, host, program, headerOrder, requestKind, target, seenAtMs, ...facts }
-}
-
 /** All managers need the same salt, and so do their successors. */
 async function saltIn({ settings }: Pick<Store, 'settings'>, nowMs: number): Promise<number> {
   await settings.put(SALT, randomInt(1, 2 ** 32), 0, nowMs)
@@ -210,16 +182,8 @@ async function saltIn({ settings }: Pick<Store, 'settings'>, nowMs: number): Pro
   return Number.isSafeInteger(salt) ? (salt as number) : 1
 }
 
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
 /** Filled anew for each request. */
-const SEEN: SeenRequest = { network: 0, host: 0, program: 0, order: 0, kind: 0, target: 0, atMs: 0 }
+const SEEN = blank()
 /** Internal, not in the configuration. */
 const SALT = 'campaigns.salt'
 const NAMES_MAX = 4_096
