@@ -13,7 +13,8 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   await looksFine(page, 'live-empty')
   await page.getByText('Listening').waitFor()
   const nowMs = Date.now()
-  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
+  const gptbot = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 } as const
+  const agent = { ...gptbot, purposes: ['training'] }
   await manage.take([
     ...[1, 2].map((number) => seen(number, { ...agent, seenAtMs: nowMs })),
     seen(4, { ...agent, done: 'block', seenAtMs: nowMs }),
@@ -31,6 +32,9 @@ test('Live shows what comes in as it does, and what came in before', { skip }, a
   assert.match((await figure('Blocked').textContent())!, /^1 ?$/)
   await page.getByText(/^5 requests, 80 % of them/).waitFor({ timeout: 20_000 })
   await page.getByRole('rowheader', { name: 'gptbot' }).waitFor()
+  const purposes = page.getByRole('region', { name: 'Agents by purpose, as a table' })
+  await purposes.getByRole('row', { name: /^Training 4$/ }).waitFor()
+  assert.equal(await purposes.getByRole('link').getAttribute('href'), '/dashboard/agents?purpose=training')
   const feed = page.getByRole('list', { name: 'Requests, newest first' })
   assert.equal(await feed.getByRole('listitem').count(), 5)
   await feed.getByText('verified: web-bot-auth').waitFor()

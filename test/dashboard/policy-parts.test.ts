@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
+import type { Request } from '../../src/dashboard/api/operations.ts'
+import { recorded, writtenRequest } from '../../src/dashboard/pages/policy/described.ts'
 import { type DiffLine, diffOf, shortened } from '../../src/dashboard/pages/policy/diff.ts'
 import { lineOfProblem } from '../../src/dashboard/pages/policy/json-place.ts'
 import { readWritten } from '../../src/dashboard/pages/policy/written.ts'
@@ -39,6 +41,26 @@ test('of a long diff what changed is left, with what is around it', async () => 
     shown.map((line) => line?.text ?? null),
     [null, '49', '50', 'x', '51', null],
   )
+})
+
+test('a recorded request is explained with the purposes of its agent', async () => {
+  const request = {
+    ...{ method: 'GET', host: 'app.test', path: '/', user_agent: 'Bot/1.0', address: '192.0.2.1' },
+    ...{
+      verdict: 'agent',
+      agent_id: 'bot',
+      agent_category: 'crawler',
+      agent_purpose: ['search', 'training'],
+    },
+    fingerprints: { ja4: '', ja4s: '', ja4h: '', ja4x: '' },
+  } as unknown as Request
+  const written = writtenRequest(recorded(request))
+  assert.ok(typeof written !== 'string')
+  const agent = { id: 'bot', category: 'crawler', purpose: ['search', 'training'] }
+  assert.deepEqual(written.verdict, { kind: 'agent', agent })
+  const unknown = writtenRequest(recorded({ ...request, agent_purpose: [] }))
+  assert.ok(typeof unknown !== 'string')
+  assert.deepEqual(unknown.verdict, { kind: 'agent', agent: { id: 'bot', category: 'crawler' } })
 })
 
 test('reads a policy from text, or says where it is invalid', async () => {

@@ -9,7 +9,7 @@ import { Plot } from '../../parts/plot.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { subjectOf, TITLES } from '../events/event-words.ts'
-import { categoryOf } from '../live/names.ts'
+import { categoryOf, purposeOf } from '../live/names.ts'
 import { WindowChoice, windowIn } from '../live/window-choice.tsx'
 import { Table } from '../../parts/table.tsx'
 
@@ -46,6 +46,12 @@ function About({ agent }: { readonly agent: AgentDetail }) {
       <Facts
         of={[
           ['Category', category === null ? kind : categoryOf(category)],
+          [
+            'Purpose',
+            agent.purpose_sources
+              .map(({ purpose, source, date }) => `${purposeOf(purpose)} (${source}, ${date})`)
+              .join(', '),
+          ],
           ['Vendor', vendor],
           ['Homepage', <Outside key="home" url={homepage} />],
           [

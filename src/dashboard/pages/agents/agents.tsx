@@ -7,11 +7,11 @@ import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
-import { categoryOf, CATEGORIES } from '../live/names.ts'
+import { categoryOf, CATEGORIES, PURPOSES, purposesText } from '../live/names.ts'
 
 /** The directory of known agents. */
 export function Agents() {
-  const { values, set } = useFilters(['q', 'category', 'seen'])
+  const { values, set } = useFilters(['q', 'category', 'purpose', 'seen'])
   const { route } = useLocation()
   const query = queryOf(values)
   const load = async (page: number, signal: AbortSignal) => {
@@ -27,14 +27,14 @@ export function Agents() {
     <Page
       title="Agents"
       help="verified-agents"
-      about="Known agents, with their category and when each was last seen here."
+      about="Known agents, with their category, their published purpose and when each was last seen here."
       actions={
         <Download
           name="agents"
-          columns={['id', 'name', 'category', 'first_seen', 'last_seen', 'description']}
+          columns={['id', 'name', 'category', 'purpose', 'first_seen', 'last_seen', 'description']}
           rows={async () =>
-            (await exported()).map(({ id, name, category, first_seen, last_seen, description }) => [
-              ...[id, name, category, first_seen, last_seen, description],
+            (await exported()).map(({ id, name, category, purpose, first_seen, last_seen, description }) => [
+              ...[id, name, category, purpose.join(' '), first_seen, last_seen, description],
             ])
           }
           json={exported}
@@ -48,6 +48,12 @@ export function Agents() {
           value={values.category}
           choices={CATEGORIES.map(({ category }) => category).filter((category) => category !== 'unnamed')}
           set={(value) => set('category', value)}
+        />
+        <ChoiceFilter
+          label="Purpose"
+          value={values.purpose}
+          choices={PURPOSES.map(({ purpose }) => purpose)}
+          set={(value) => set('purpose', value)}
         />
         <ChoiceFilter
           label="Last seen"
@@ -78,11 +84,14 @@ export function Agents() {
   )
 }
 
-function queryOf({ q, category, seen }: Readonly<Record<'q' | 'category' | 'seen', string>>) {
+type Values = Readonly<Record<'q' | 'category' | 'purpose' | 'seen', string>>
+
+function queryOf({ q, category, purpose, seen }: Values) {
   const sinceMs = SINCE_MS[seen]
   return {
     ...(q !== '' && { q }),
     ...(category !== '' && { category: category as AgentCategory }),
+    ...(purpose !== '' && { purpose: purpose as Agent['purpose'][number] }),
     // Rounded to the minute, so that the query stays the same a moment later.
     ...(sinceMs !== undefined && {
       seen_since: new Date(Math.floor((Date.now() - sinceMs) / 60_000) * 60_000).toISOString(),
@@ -93,6 +102,7 @@ function queryOf({ q, category, seen }: Readonly<Record<'q' | 'category' | 'seen
 const COLUMNS: readonly Column<Agent>[] = [
   { title: 'Name', width: 'minmax(8rem, 2fr)', cell: ({ name }) => name },
   { title: 'Category', width: '8rem', isExtra: true, cell: ({ category }) => categoryOf(category) },
+  { title: 'Purpose', width: '8rem', isExtra: true, cell: ({ purpose }) => purposesText(purpose) },
   { title: 'Last seen', width: '9rem', cell: ({ last_seen }) => <Time at={last_seen} /> },
   {
     title: 'Description',

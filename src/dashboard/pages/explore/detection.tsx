@@ -6,7 +6,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { percent } from '../../parts/format.ts'
 import { ProblemNote, Waiting } from '../../parts/states.tsx'
-import { categoryOf } from '../live/names.ts'
+import { categoryOf, purposesText } from '../live/names.ts'
 import { Table } from '../../parts/table.tsx'
 
 /** The gate's verdict on a request, and the reasons. */
@@ -27,7 +27,7 @@ export function Detection({ asked }: { readonly asked: DetectionRequest }) {
 
 function Verdict({ result }: { readonly result: DetectionResult }) {
   const { verdict, confidence, name_confidence, software, agent_category, verified } = result
-  const { conflicts, evidence, fingerprints } = result
+  const { agent_purpose, conflicts, evidence, fingerprints } = result
   return (
     <section class="card" aria-labelledby="verdict">
       <h2 id="verdict">
@@ -45,6 +45,7 @@ function Verdict({ result }: { readonly result: DetectionResult }) {
           ],
           ['Name confidence', software === null ? null : percent(name_confidence)],
           ['Category', agent_category === null ? null : categoryOf(agent_category)],
+          ['Purpose', purposesText(agent_purpose)],
           ['Agent likelihood', percent(confidence)],
           ['Verified by', verified],
           ['Contradicted by', conflicts.map((conflict) => conflict.replaceAll('-', ' ')).join(', ')],

@@ -17,6 +17,28 @@ export const CATEGORIES = [
   { category: 'unnamed', label: 'Unnamed', colour: 'series-7' },
 ] as const
 
+/** Published purposes of agents, in the order of the statistics. */
+export const PURPOSES = [
+  { purpose: 'search', label: 'Search' },
+  { purpose: 'assistant', label: 'Assistant' },
+  { purpose: 'agent', label: 'Agent' },
+  { purpose: 'training', label: 'Training' },
+  { purpose: 'archive', label: 'Archive' },
+  { purpose: 'monitor', label: 'Monitor' },
+  { purpose: 'preview', label: 'Preview' },
+  { purpose: 'seo', label: 'SEO' },
+  { purpose: 'security', label: 'Security' },
+] as const
+
+export function purposeOf(purpose: string): string {
+  return PURPOSES.find((each) => each.purpose === purpose)?.label ?? purpose
+}
+
+/** Empty if nothing is published. */
+export function purposesText(purposes: readonly string[]): string {
+  return purposes.map(purposeOf).join(', ')
+}
+
 export function categoryOf(category: string): string {
   return CATEGORIES.find((each) => each.category === category)?.label ?? category
 }

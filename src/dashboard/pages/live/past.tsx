@@ -5,7 +5,7 @@ import { Download } from '../../parts/download.tsx'
 import { counted, percent, short, whole } from '../../parts/format.ts'
 import { Plot } from '../../parts/plot.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
-import { CATEGORIES } from './names.ts'
+import { CATEGORIES, PURPOSES, purposeOf, purposesText } from './names.ts'
 import { WindowChoice, windowIn } from './window-choice.tsx'
 import { Table } from '../../parts/table.tsx'
 
@@ -63,6 +63,9 @@ function Pictures({ statistics }: { readonly statistics: Statistics }) {
           <TopAgents detection={detection} />
         </div>
         <div class="card">
+          <Purposes detection={detection} />
+        </div>
+        <div class="card">
           <Confidence by={detection.by_confidence} />
         </div>
       </div>
@@ -95,8 +98,47 @@ function TopAgents({ detection: { by_agent, agents } }: Pick<Statistics, 'detect
           ),
         },
         { title: 'Category', isExtra: true, cell: ({ agent_category }) => agent_category },
+        { title: 'Purpose', isExtra: true, cell: ({ agent_purpose }) => purposesText(agent_purpose) },
         { title: 'Requests', isNumber: true, cell: ({ requests }) => short(requests) },
         { title: 'Blocked', isNumber: true, isExtra: true, cell: ({ blocked }) => short(blocked) },
+      ]}
+    />
+  )
+}
+
+/** The most frequent first. A request of an agent with several purposes counts for each. */
+function Purposes({ detection: { by_purpose, agents } }: Pick<Statistics, 'detection'>) {
+  const rows = Object.entries(by_purpose)
+    .filter(([, requests]) => requests > 0)
+    .sort(([, one], [, other]) => other - one)
+  if (rows.length === 0)
+    return (
+      <Empty title="No agents in this time range">
+        <p>Requests of agents are counted here by the published purpose of the agent.</p>
+      </Empty>
+    )
+  return (
+    <Table
+      label="Agents by purpose"
+      rows={rows}
+      keyOf={([purpose]) => purpose}
+      columns={[
+        {
+          title: 'Purpose',
+          cell: ([purpose, requests]) => (
+            <>
+              {KNOWN.has(purpose) ? (
+                <a href={`/dashboard/agents?purpose=${purpose}`}>{purposeOf(purpose)}</a>
+              ) : (
+                purposeOf(purpose)
+              )}
+              <div class="bar" aria-hidden="true">
+                <span style={{ width: `${(100 * requests) / Math.max(agents, 1)}%` }} />
+              </div>
+            </>
+          ),
+        },
+        { title: 'Requests', isNumber: true, cell: ([, requests]) => short(requests) },
       ]}
     />
   )
@@ -118,14 +160,16 @@ function Confidence({ by }: { readonly by: Statistics['detection']['by_confidenc
 
 function SavedAs({ statistics }: { readonly statistics: Statistics }) {
   const categories = CATEGORIES.map(({ category }) => category)
+  const purposes = [...KNOWN, 'unpublished']
   return (
     <Download
       name={`traffic-${statistics.window}`}
-      columns={['at', 'requests', 'agents', 'blocked', ...categories]}
+      columns={['at', 'requests', 'agents', 'blocked', ...categories, ...purposes]}
       rows={() =>
-        statistics.series.map(({ at, requests, agents, blocked, by_category }) => [
+        statistics.series.map(({ at, requests, agents, blocked, by_category, by_purpose }) => [
           ...[at, requests, agents, blocked],
           ...categories.map((category) => by_category[category] ?? 0),
+          ...purposes.map((purpose) => by_purpose[purpose] ?? 0),
         ])
       }
       json={() => statistics}
@@ -134,3 +178,4 @@ function SavedAs({ statistics }: { readonly statistics: Statistics }) {
 }
 
 const TOP = 10
+const KNOWN: ReadonlySet<string> = new Set(PURPOSES.map(({ purpose }) => purpose))

@@ -12,22 +12,25 @@ export interface Described {
   /** Empty: no agent. */
   readonly agent: string
   readonly category: string
+  readonly purpose: readonly string[]
 }
 
 export const NOTHING_DESCRIBED: Described = {
-  ...{ text: '', ja4: '', address: '', kind: '', agent: '', category: '' },
+  ...{ text: '', ja4: '', address: '', kind: '', agent: '', category: '', purpose: [] },
 }
 
 /** The request in the API's form, or what is wrong with it. */
 export function writtenRequest(described: Described): WrittenRequest | string {
-  const { text, ja4, address, kind, agent, category } = described
+  const { text, ja4, address, kind, agent, category, purpose } = described
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
   if (agent !== '' && kind !== 'agent') return 'An agent ID needs the verdict “agent”.'
   // The API reports unknown names.
   const verdict = {
     kind,
-    ...(agent !== '' && { agent: { id: agent, ...(category !== '' && { category }) } }),
+    ...(agent !== '' && {
+      agent: { id: agent, ...(category !== '' && { category }), ...(purpose.length > 0 && { purpose }) },
+    }),
   } as NonNullable<WrittenRequest['verdict']>
   return {
     ...sent,
@@ -39,7 +42,8 @@ export function writtenRequest(described: Described): WrittenRequest | string {
 
 /** A recorded request with its verdict. */
 export function recorded(request: Request): Described {
-  const { method, host, path, user_agent, fingerprints, address, verdict, agent_id, agent_category } = request
+  const { method, host, path, user_agent, fingerprints, address, verdict } = request
+  const { agent_id, agent_category, agent_purpose } = request
   const lines = [
     `${method} ${path} HTTP/${fingerprints.ja4h.slice(2, 4) === '20' ? '2' : '1.1'}`,
     ...(host === null ? [] : [`Host: ${host}`]),
@@ -47,7 +51,7 @@ export function recorded(request: Request): Described {
   ]
   return {
     ...{ text: lines.join('\n'), ja4: fingerprints.ja4, address, kind: verdict },
-    ...{ agent: agent_id ?? '', category: agent_category ?? '' },
+    ...{ agent: agent_id ?? '', category: agent_category ?? '', purpose: agent_purpose },
   }
 }
 

@@ -70,6 +70,7 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
           const written = writtenRequest({
             ...{ text: text('text'), ja4: text('ja4'), address: text('address') },
             ...{ kind: text('kind'), agent: text('agent'), category: given.category },
+            purpose: given.purpose,
           })
           setWrong(typeof written === 'string' ? written : null)
           setFound(null)
