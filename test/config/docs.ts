@@ -217,6 +217,7 @@ verdict:                                          # the classification; if omitt
   agent: {id: gptbot, name: GPTBot, category: crawler, purpose: [training]}
   software: {id: gptbot, name: GPTBot, kind: agent}
   confidence: 0.9
+  name_confidence: 0.999
   verified: ip-range                              # or reverse-dns, web-bot-auth; omit it if not verified
   # signer: https://agent.example                # the URL of the signer, with web-bot-auth
   evidence: [declares-bot]
