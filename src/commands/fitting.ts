@@ -90,11 +90,13 @@ interface LabelledExample {
  * knowledge, as if its client had not been recorded, and as if its software were unknown.
  */
 function examplesOf(list: readonly Software[], rows: readonly CorpusRow[]): readonly LabelledExample[] {
-  const examples = [...examplesWith(list, rows, KNOWN_SHARE), ...EXAMPLES_OF_FACTS]
+  // Contradictions need examples, so here they count between their recorded and their assumed share.
+  const posing = Math.sqrt(weightOfPosing(rows))
+  const examples = [...examplesWith(list, rows, KNOWN_SHARE, posing), ...EXAMPLES_OF_FACTS]
   for (const group of groupsOf(rows, FORGETTING_GROUPS)) {
     const own = rows.filter(({ client }) => group.has(client))
-    examples.push(...examplesWith(withoutMeasured(list, group), own, UNRECORDED_SHARE))
-    examples.push(...examplesWith(withoutSoftware(list, group), own, UNHEARD_SHARE))
+    examples.push(...examplesWith(withoutMeasured(list, group), own, UNRECORDED_SHARE, posing))
+    examples.push(...examplesWith(withoutSoftware(list, group), own, UNHEARD_SHARE, posing))
   }
   return examples
 }
@@ -140,6 +142,7 @@ function* examplesWith(
   list: readonly Software[],
   rows: readonly CorpusRow[],
   share: number,
+  posing: number,
 ): Generator<LabelledExample> {
   const knowledge = knowledgeOf(list, NO_WEIGHTS)
   const scratch = new Scratch()
@@ -147,11 +150,12 @@ function* examplesWith(
     const truth = truthOf(label)
     if (truth === null) continue
     const conduct = new Conduct()
+    const weight = (share * (POSING.has(label) ? posing : 1)) / requests.length
     for (const { head, ja4h, atMs } of requests) {
       const request = { print: { connection: print, ja4h }, head, conduct, nowMs: atMs ?? 0 }
       const kinds = evidenceOf(knowledge, request, scratch)
       const marks = kinds.map((kind) => EVIDENCE_KINDS.indexOf(kind))
-      yield { client, example: { marks, truth, weight: share / requests.length } }
+      yield { client, example: { marks, truth, weight } }
     }
   }
 }
@@ -174,12 +178,13 @@ function calibrationOf(
   list: readonly Software[],
   rows: readonly CorpusRow[],
 ): Pick<Weights, 'temperature' | 'calibration'> {
+  const posing = weightOfPosing(rows)
   const groups = groupsOf(rows, TEMPERATURE_FOLDS).map((group) => ({
     ...withoutGroup(list, rows, group),
     own: rows.filter(({ client }) => group.has(client)),
   }))
   const held = groups.flatMap(({ known, weights, own }) =>
-    [...examplesWith(known, own, 1)].map(({ example }) => ({
+    [...examplesWith(known, own, 1, Math.sqrt(posing))].map(({ example }) => ({
       sums: sumsOf(weights, example.marks),
       example,
     })),
@@ -196,7 +201,6 @@ function calibrationOf(
   const told = judgements.filter(
     ({ row, verdict }) => verdict.kind !== 'unknown' && truthOf(row.label) !== null,
   )
-  const posing = weightOfPosing(rows)
   const guesses = told.map(({ row, verdict }) => {
     const name = verdict.kind as Class // `unknown` is left out above
     const weight = POSING.has(row.label) ? posing : 1
