@@ -8,9 +8,9 @@ import { exampleWith, GUIDE } from '../examples.ts'
 const PAGE = `${GUIDE}/agent-identity.md`
 
 export const examples: Examples = [
-  ['"client_name": "An example"', 'test/manage/agent-identity.test.ts'],
+  ['"client_name": "An example"', 'test/manage/agent-identity.full.test.ts'],
   ['node agent.mjs', showsItsIdentity],
-  ['// agent.mjs', 'test/manage/agent-identity.test.ts'],
+  ['// agent.mjs', 'test/manage/agent-identity.full.test.ts'],
 ]
 
 async function showsItsIdentity({ t, folder, shell }: Bench, example: string): Promise<void> {

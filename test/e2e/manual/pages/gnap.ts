@@ -6,7 +6,7 @@ import { exampleWith, GUIDE } from '../examples.ts'
 
 export const examples: Examples = [
   ['node gnap.mjs', getsAGrant],
-  ['// gnap.mjs', 'test/manage/gnap.test.ts'],
+  ['// gnap.mjs', 'test/manage/gnap.full.test.ts'],
 ]
 
 async function getsAGrant({ folder, shell }: Bench, example: string): Promise<void> {

@@ -6,7 +6,7 @@ import { type Examples, startBench } from './manual/bench.ts'
 import { examplesOf, manualPages } from './manual/examples.ts'
 import { skipped } from './programs.ts'
 
-/** Only this page, by its name: `PAGE=events npx tap test/e2e/manual.test.ts`. */
+/** Only this page, by its name: `PAGE=events npx tap test/e2e/manual.full.test.ts`. */
 const ONLY = process.env['PAGE']
 
 test('every example of the manual does what it says', { skip: skipped('curl') }, async (t) => {
