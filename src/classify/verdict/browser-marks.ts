@@ -152,9 +152,8 @@ function markHttp2(
  */
 function appleOpening(
   { version }: Claim,
-  { http2, pageWeight, traits }: ConnectionPrint,
+  { pageWeight, traits }: ConnectionPrint,
 ): 'fine' | 'unlike' | 'odd' {
-  if (APPLE_NEVER_SETS.test(http2!)) return 'odd'
   if (pageWeight === null || traits === null) return 'fine'
   const hasKey = hasTraits(traits, TRAIT.postQuantum)
   if (hasKey === (pageWeight === 0)) return 'fine'
@@ -164,7 +163,7 @@ function appleOpening(
 /** Checks what all versions of an engine have had in common for years. */
 function isHttp2Odd(engine: Engine, http2: string): boolean {
   if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1))) return true
-  return (engine === 'blink' || engine === 'gecko') && !http2.startsWith('1:65536;')
+  return engine === 'webkit' ? APPLE_NEVER_SETS.test(http2) : !http2.startsWith('1:65536;')
 }
 
 function markSecureHeaders(
