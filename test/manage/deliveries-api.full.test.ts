@@ -237,7 +237,10 @@ test('a replay has an end: it says where there is more', async (t) => {
 
 test('filters are shown as they were given, and refused where they are none', async (t) => {
   const { manage, id, receiver } = await registered(t)
-  const filters = { categories: ['crawler'], agents: ['gptbot'], min_severity: 'high', min_confidence: 0.5 }
+  const filters = {
+    ...{ categories: ['crawler'], purposes: ['training'], agents: ['gptbot'] },
+    ...{ min_severity: 'high', min_confidence: 0.5 },
+  }
   const changed = await manage.ask('PATCH', `/v1/webhooks/${id}`, { filters })
   assert.deepEqual([changed.status, changed.body.filters], [200, filters])
   const removed = await manage.ask('PATCH', `/v1/webhooks/${id}`, { filters: null })
@@ -245,6 +248,8 @@ test('filters are shown as they were given, and refused where they are none', as
   for (const [wrong, pointer] of [
     [{ categories: ['x'] }, '/filters/categories/0'],
     [{ categories: [] }, '/filters/categories'],
+    [{ purposes: ['traning'] }, '/filters/purposes/0'],
+    [{ purposes: [] }, '/filters/purposes'],
     [{ agents: 'gptbot' }, '/filters/agents'],
     [{ min_severity: 'worst' }, '/filters/min_severity'],
     [{ min_confidence: 2 }, '/filters/min_confidence'],

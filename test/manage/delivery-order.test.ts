@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
+import { parseSoftware } from '../../src/classify/known/software.ts'
+import { SoftwareNames } from '../../src/classify/known/software-names.ts'
 import { deliveryJobs } from '../../src/manage/events/webhooks/delivery-jobs.ts'
 import { DeliveryMetrics } from '../../src/manage/events/webhooks/delivery-metrics.ts'
+import { wants } from '../../src/manage/events/webhooks/event-filter.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
 import type { WebhookFilters } from '../../src/store/events/webhooks.ts'
 import { KINDS, openFresh } from '../store/databases.ts'
@@ -187,6 +190,26 @@ const FILTERS: readonly [WebhookFilters | null, readonly number[]][] = [
   [{ min_confidence: 0.81 }, [0, 3]],
   [{ agents: ['gptbot'], min_severity: 'high' }, [0]],
 ]
+test('a webhook gets the events of agents with the purposes that it asks for', async () => {
+  const from = { source: 'a test', date: '2026-11-21' }
+  const agent = (id: string, purpose: readonly string[]) =>
+    parseSoftware({
+      ...{ id, name: id, kind: 'agent', category: 'crawler', robots_token: id },
+      ...(purpose.length > 0 && { purpose: purpose.map((is) => ({ is, ...from })) }),
+    })
+  const names = SoftwareNames.of([agent('gptbot', ['archive', 'training']), agent('unpublished', [])])
+  const passes = (purposes: readonly string[], id: string | null, known: SoftwareNames | null = names) =>
+    wants({ events: ['new_agent'], filters: { purposes } }, event({ ...CRAWLER, agent: id }), known)
+  assert.equal(passes(['training'], 'gptbot'), true)
+  assert.equal(passes(['search', 'archive'], 'gptbot'), true)
+  assert.equal(passes(['search'], 'gptbot'), false)
+  for (const id of ['unpublished', 'missing', null])
+    assert.equal(passes(['training'], id), false, id ?? 'none')
+  // Before the signatures are loaded, an event is sent rather than lost.
+  assert.equal(passes(['training'], 'gptbot', null), true)
+  assert.equal(passes(['training'], null, null), false)
+})
+
 test('a webhook is told of what its filters let pass', async (t) => {
   const site = await WebhookSite.start(t, await openFresh('sqlite', t))
   const receiver = await HookReceiver.start(t)

@@ -111,6 +111,36 @@ test('what cannot be a stream is a problem, in the order of all others', async (
   assert.deepEqual(manage.failures, [])
 })
 
+test('events are found by the purpose of their agent', async (t) => {
+  const { manage, store } = await started(t, { knows: true })
+  const about = { type: 'threat_detected', category: 'crawler', severity: 'low' } as const
+  await addEvents(
+    store,
+    newEvent('evt_training', { ...about, agent: 'gptbot' }),
+    newEvent('evt_search', { ...about, agent: 'googlebot' }),
+    newEvent('evt_unpublished', { ...about, agent: 'diffbot' }),
+    newEvent('evt_none', { ...about, agent: null }),
+  )
+  const found = async (query: string) => {
+    const { status, body } = await manage.ask('GET', `/v1/events?${query}`)
+    assert.equal(status, 200, query)
+    return body.events.map(({ id }: { id: string }) => id).toSorted()
+  }
+  assert.deepEqual(await found('purpose=training'), ['evt_training'])
+  assert.deepEqual(await found('purpose=search,training'), ['evt_search', 'evt_training'])
+  assert.deepEqual(await found('purpose=training&agent=GPTBot'), ['evt_training'])
+  assert.deepEqual(await found('purpose=training&agent=googlebot'), [])
+  assert.equal((await found('')).length, 4)
+  const wrong = await manage.ask('GET', '/v1/events?purpose=traning')
+  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/purpose'])
+  const reader = await EventReader.open(`${manage.url}/v1/events?since=1970-01-01T00:00:00Z&purpose=search`, {
+    ...{ key: manage.adminKey, accept: 'text/event-stream' },
+  })
+  t.teardown(() => reader.leave())
+  await until(() => reader.told.length > 0)
+  assert.deepEqual(reader.ids(), ['evt_search'])
+})
+
 test('a stream has what was asked for, from a time on, in /v2 too; and who reads compressed gets it at once', async (t) => {
   const { manage, store } = await started(t)
   const threat = { type: 'threat_detected', agent: 'gptbot', category: 'crawler' } as const
@@ -226,14 +256,16 @@ test('a revoked key ends its streams within a second or two, and too many are re
   assert.equal((await listen({ key })).status, 401)
 })
 
+const GPTBOT = { verdict: 'agent', agent: 'gptbot', category: 'crawler', purposes: ['archive', 'training'] }
+
 test('who asks for it is told once a second how much traffic there is, beside events or alone', async (t) => {
   const { manage, store, listen } = await started(t)
   const alone = await listen({}, '?types=traffic')
   const both = await listen({}, '?types=traffic,new_signature')
   await until(() => alone.told.length > 0)
   const seen = [
-    { ...sighting(1), verdict: 'agent', agent: 'gptbot', category: 'crawler', done: 'block' },
-    { ...sighting(2), verdict: 'agent', agent: 'gptbot', category: 'crawler', done: 'tag' },
+    { ...sighting(1), ...GPTBOT, done: 'block' },
+    { ...sighting(2), ...GPTBOT, done: 'tag' },
     { ...sighting(3), verdict: 'human', agent: null, category: null, done: 'tag' },
   ]
   await manage.take(seen.map((each) => ({ ...each, seenAtMs: Date.now() })))
@@ -244,7 +276,8 @@ test('who asks for it is told once a second how much traffic there is, beside ev
   await until(() => [alone, both].every((reader) => busy(reader) !== undefined) && both.seen === 1)
   assert.deepEqual(busy(alone), {
     ...{ requests: 3, by_verdict: { agent: 2, human: 1 }, by_action: { block: 1, tag: 2 } },
-    ...{ by_category: { crawler: 2 }, agents: [{ id: 'gptbot', requests: 2 }] },
+    ...{ by_category: { crawler: 2 }, by_purpose: { archive: 2, training: 2 } },
+    agents: [{ id: 'gptbot', requests: 2 }],
   })
   assert.deepEqual([alone.seen, alone.told.some(({ id }) => id !== undefined)], [0, false])
   const list = await manage.ask('GET', '/v1/events?types=traffic', undefined, { accept: 'application/json' })

@@ -200,7 +200,7 @@ export interface Operations {
   }
   listEvents: {
     path: {  }
-    query: { types?: string; category?: string; agent?: string; min_severity?: "low" | "medium" | "high" | "critical"; min_confidence?: string; since?: string; until?: string; last_event_id?: string; page?: number; limit?: number }
+    query: { types?: string; category?: string; purpose?: string; agent?: string; min_severity?: "low" | "medium" | "high" | "critical"; min_confidence?: string; since?: string; until?: string; last_event_id?: string; page?: number; limit?: number }
     body: undefined
     answer: { readonly events: readonly (Event)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
@@ -546,7 +546,7 @@ export type WebhookRequest = { readonly url: string; readonly events: readonly (
 
 export type EventType = "new_agent" | "new_signature" | "threat_detected"
 
-export type WebhookFilters = { readonly categories?: readonly ("llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom")[]; readonly agents?: readonly (string)[]; readonly min_severity?: "low" | "medium" | "high" | "critical"; readonly min_confidence?: number }
+export type WebhookFilters = { readonly categories?: readonly ("llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom")[]; readonly purposes?: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly agents?: readonly (string)[]; readonly min_severity?: "low" | "medium" | "high" | "critical"; readonly min_confidence?: number }
 
 export type WebhookChanges = { readonly url?: string; readonly events?: readonly (EventType)[]; readonly filters?: WebhookFilters | null; readonly description?: string | null; readonly enabled?: boolean }
 

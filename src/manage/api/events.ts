@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, type Purpose, PURPOSES } from '../../classify/known/software.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import type { EventRecord } from '../../store/events/events.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
@@ -8,6 +8,7 @@ import { type EventStart, type EventView, eventTexts, trafficTexts } from '../ev
 import type { ApiContext } from './context.ts'
 import { type Sight, sightOf } from '../intake/personal-data.ts'
 import { invalid } from '../http/refusal.ts'
+import { knowledgeOf } from '../judging/detection.ts'
 import { shownEvent } from '../events/shown-event.ts'
 import { softwareIdsOf } from './software-id.ts'
 import type { Call } from '../http/operation.ts'
@@ -35,6 +36,10 @@ const filters = {
     'Only these types, separated by commas. `traffic` is sent only in streams, and only if requested: once a second, the number of requests received.',
   ),
   category: severalInQuery(CATEGORIES, 'Only events about agents of these categories, separated by commas.'),
+  purpose: severalInQuery(
+    PURPOSES,
+    'Only events about agents with one of these published purposes, separated by commas. The purposes are those of the signatures in use.',
+  ),
   agent: textInQuery('Only events about these agents, by id, name or alias, separated by commas.', 2_000)
     .transform(severalIn)
     .optional(),
@@ -169,17 +174,34 @@ async function startOf(
 }
 
 async function filterOf(
-  { types, category, agent, min_severity, min_confidence }: Query,
+  { types, category, purpose, agent, min_severity, min_confidence }: Query,
   management: ApiContext,
 ): Promise<EventFilter> {
   return {
     types: (types ?? []).filter((type) => type !== TRAFFIC),
     categories: category ?? [],
-    agents: await softwareIdsOf(agent ?? [], management),
+    agents: agentsOf(await softwareIdsOf(agent ?? [], management), purpose ?? [], management),
     minSeverity: min_severity ?? null,
     minConfidence: min_confidence ?? null,
   }
 }
+
+/** The ids for a filter. An empty list matches every event. */
+function agentsOf(
+  ids: readonly string[],
+  purposes: readonly Purpose[],
+  management: ApiContext,
+): readonly string[] {
+  if (purposes.length === 0) return ids
+  const found = knowledgeOf(management).list.filter(
+    ({ id, purposes: published }) =>
+      (ids.length === 0 || ids.includes(id)) && published.some((each) => purposes.includes(each)),
+  )
+  return found.length === 0 ? [NO_AGENT] : found.map(({ id }) => id)
+}
+
+/** An id is never empty. */
+const NO_AGENT = ''
 
 function msOf(text: string | undefined): number | null {
   return text === undefined ? null : Date.parse(text)

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/events/webhooks.ts'
 import type { ApiContext } from './context.ts'
@@ -20,6 +20,12 @@ export const webhookFilters = z
       .max(CATEGORIES.length, 'names a category twice')
       .optional()
       .meta({ description: 'Only events about agents of these categories.' }),
+    purposes: z
+      .array(z.enum(PURPOSES))
+      .min(1, 'is empty')
+      .max(PURPOSES.length, 'names a purpose twice')
+      .optional()
+      .meta({ description: 'Only events about agents with one of these published purposes.' }),
     agents: z
       .array(z.string().min(1, 'is empty').max(200, 'is longer than 200 characters'))
       .min(1, 'is empty')

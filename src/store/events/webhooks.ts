@@ -24,6 +24,8 @@ export interface WebhookRecord {
 /** The API's format. */
 export interface WebhookFilters {
   readonly categories?: readonly string[] | undefined
+  /** Published purposes of the event's agent. */
+  readonly purposes?: readonly string[] | undefined
   readonly agents?: readonly string[] | undefined
   readonly min_severity?: Severity | undefined
   readonly min_confidence?: number | undefined

@@ -10,10 +10,11 @@ import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { PURPOSES } from '../live/names.ts'
 import { subjectOf, TITLES } from './event-words.ts'
 
 export function Events() {
-  const { values, set } = useFilters(['types', 'category', 'agent', 'min_severity', 'since'])
+  const { values, set } = useFilters(['types', 'category', 'purpose', 'agent', 'min_severity', 'since'])
   const query = queryOf(values)
   const [turn, setTurn] = useState(0)
   const fresh = useFresh(query, turn)
@@ -61,6 +62,12 @@ export function Events() {
           set={(value) => set('category', value)}
         />
         <ChoiceFilter
+          label="Purpose"
+          value={values.purpose}
+          choices={PURPOSES.map(({ purpose }) => purpose)}
+          set={(value) => set('purpose', value)}
+        />
+        <ChoiceFilter
           label="Minimum severity"
           value={values.min_severity}
           choices={SEVERITIES}
@@ -94,7 +101,7 @@ export function Events() {
   )
 }
 
-type Values = Readonly<Record<'types' | 'category' | 'agent' | 'min_severity' | 'since', string>>
+type Values = Readonly<Record<'types' | 'category' | 'purpose' | 'agent' | 'min_severity' | 'since', string>>
 
 /** Converts the reader's local time to UTC for the API. */
 function queryOf({ since, min_severity, ...rest }: Values) {

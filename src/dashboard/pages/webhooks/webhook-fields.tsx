@@ -1,6 +1,7 @@
 import type { EventType, Webhook, WebhookFilters } from '../../api/operations.ts'
 import type { Doing } from '../../api/use-doing.ts'
 import { Choices } from '../../parts/choices.tsx'
+import { PURPOSES } from '../live/names.ts'
 import { Field } from '../../parts/field.tsx'
 import { textOf } from '../../parts/form.tsx'
 
@@ -42,6 +43,14 @@ export function WebhookFields({
         hint="None selected: all categories."
         error={doing.errorAt('/filters/categories')}
       />
+      <Choices
+        legend="Only these purposes"
+        name="purposes"
+        values={PURPOSES.map(({ purpose }) => ({ value: purpose }))}
+        chosen={filters.purposes ?? []}
+        hint="None selected: all purposes, and agents without a published purpose."
+        error={doing.errorAt('/filters/purposes')}
+      />
       <Field
         label="Only of these agents"
         hint="Agent IDs, separated by commas."
@@ -77,6 +86,7 @@ export function webhookIn(data: FormData) {
 
 function filtersIn(data: FormData): WebhookFilters | null {
   const categories = data.getAll('categories') as NonNullable<WebhookFilters['categories']>
+  const purposes = data.getAll('purposes') as NonNullable<WebhookFilters['purposes']>
   const agents = (textOf(data, 'agents') ?? '')
     .split(',')
     .map((each) => each.trim())
@@ -84,6 +94,7 @@ function filtersIn(data: FormData): WebhookFilters | null {
   const severity = SEVERITIES.find((each) => each === data.get('min_severity'))
   const filters = {
     ...(categories.length > 0 && { categories }),
+    ...(purposes.length > 0 && { purposes }),
     ...(agents.length > 0 && { agents }),
     ...(severity !== undefined && { min_severity: severity }),
   }
