@@ -47,6 +47,21 @@ for (const { file, read, namedMin, humanMax } of LISTS)
     assert.ok(named >= namedMin, `${named} are named`)
   })
 
+test('a browser of a person is human by its User-Agent alone', async () => {
+  const webkit = 'AppleWebKit/605.1.15 (KHTML, like Gecko)'
+  const chrome = 'AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0'
+  for (const userAgent of [
+    `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${chrome} Safari/537.36`,
+    `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${chrome} Safari/537.36 Edg/156.0.0.0`,
+    `Mozilla/5.0 (Linux; Android 10; K) ${chrome} Mobile Safari/537.36`,
+    `Mozilla/5.0 (Linux; Android 15; Pixel 9 Build/AP4A; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/156.0.7700.10 Mobile Safari/537.36 Viber/25.1`,
+    'Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0',
+    `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ${webkit} Version/26.1 Safari/605.1.15`,
+    `Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) ${webkit} Mobile/15E148`,
+  ])
+    assert.equal(verdictOf(userAgent).kind, 'human', userAgent)
+})
+
 /** By the User-Agent alone. */
 function verdictOf(userAgent: string) {
   const told = { ...NOTHING, userAgent }
