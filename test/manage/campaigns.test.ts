@@ -167,6 +167,17 @@ test('the API lists campaigns and the requests of each, and an event is told', a
   )
   assert.deepEqual((await manage.ask('GET', `/v1/campaigns/${campaign.id}`)).body.id, campaign.id)
   assert.equal((await manage.ask('GET', '/v1/campaigns/cmp_none')).status, 404)
+  // A reader sees no secret of a client.
+  const { key } = (await manage.ask('POST', '/v1/keys', { name: 'reader', scopes: ['read'] })).body
+  const asReader = { authorization: `Bearer ${key}` }
+  for (const path of ['/v1/campaigns', `/v1/campaigns/${campaign.id}`]) {
+    const { status, body } = await manage.ask('GET', path, undefined, asReader)
+    assert.equal(status, 200)
+    assert.match(JSON.stringify(body), /Chrome\/156\.0\.0\.0 \[redacted\]/)
+  }
+  const { key: detector } = (await manage.ask('POST', '/v1/keys', { name: 'd', scopes: ['detect'] })).body
+  const asDetector = { authorization: `Bearer ${detector}` }
+  assert.equal((await manage.ask('GET', '/v1/campaigns', undefined, asDetector)).status, 403)
   assert.equal((await manage.ask('GET', "/v1/campaigns/'%20or%201=1")).status, 404)
   const of = await manage.ask('GET', `/v1/requests?campaign_id=${campaign.id}&limit=50`)
   assert.equal(of.body.requests.length, 50)

@@ -8,7 +8,7 @@ export const CHROME = {
   program: 4_000_000_000,
   headerOrder: 17,
   software: 'chrome',
-  userAgent: 'Mozilla/5.0 … Chrome/156.0.0.0 Safari/537.36',
+  userAgent: 'Mozilla/5.0 … Chrome/156.0.0.0 550e8400-e29b-41d4-a716-446655440000',
   stable: 'gs1-t13d1514h2-8daaf6152771-de4a06bb82e3',
   http2: '1:65536',
   ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',

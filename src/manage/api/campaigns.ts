@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { ENDED_MS } from '../../classify/campaign/finder.ts'
 import { type CampaignRecord, parseCampaign } from '../intake/campaign-record.ts'
+import { shownTo, sightOf } from '../intake/personal-data.ts'
 import { time, timeOf } from '../http/schemas.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 
@@ -16,7 +17,9 @@ const campaign = z
     members: z.int().meta({ description: 'Networks that are joined to it: IPv4 addresses, or IPv6 /64.' }),
     requests: z.int().meta({ description: 'Pages that its members requested since it was found.' }),
     software_id: z.string().nullable().meta({ description: 'The browser that its requests claim to be.' }),
-    user_agent: z.string().nullable(),
+    user_agent: z.string().nullable().meta({
+      description: 'Without the scope `admin`, parts that look like secrets are `[redacted]`.',
+    }),
     fingerprints: z.strictObject({
       ja4: z.string().nullable(),
       stable: z.string().nullable(),
@@ -56,10 +59,10 @@ const listCampaigns = listing({
   part: (_filters, part, { store }) => store.campaigns.list(part),
   items: {
     schema: campaign,
-    show: (rows, { nowMs }) =>
+    show: (rows, { nowMs }, principal) =>
       rows.flatMap(({ document }) => {
         const record = parseCampaign(document)
-        return record === null ? [] : [shown(record, nowMs())]
+        return record === null ? [] : [shownTo(sightOf(principal), shown(record, nowMs()))]
       }),
   },
 })
@@ -77,7 +80,9 @@ const getCampaign = operation({
     const row = await store.campaigns.byId(params.id)
     return row === null ? null : parseCampaign(row.document)
   },
-  run: ({ subject }, { nowMs }) => ({ body: shown(subject, nowMs()) }),
+  run: ({ subject, principal }, { nowMs }) => ({
+    body: shownTo(sightOf(principal), shown(subject, nowMs())),
+  }),
 })
 
 export const CAMPAIGN_OPERATIONS: readonly ApiOffered[] = [listCampaigns, getCampaign]
