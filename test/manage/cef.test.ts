@@ -11,7 +11,10 @@ const THREAT: EventRecord = {
   ...{ number: 1, category: 'crawler', severity: 'high', confidence: 0.875 },
   data: JSON.stringify({
     ...{ reason: 'spoofed', detail: 'says\nso', severity: 'high', action: 'block', count: 12 },
-    detection: { fingerprints: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1', ja4s: '', ja4h: 'ge11' } },
+    detection: {
+      agent_purpose: ['archive', 'training'],
+      fingerprints: { ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1', ja4s: '', ja4h: 'ge11' },
+    },
     request: {
       method: 'GET',
       host: 'app.example:8443',
@@ -25,19 +28,19 @@ const THREAT: EventRecord = {
 test('an event in CEF has the keys of its dictionary', async () => {
   assert.equal(
     cefOf(THREAT, '1.2.3'),
-    String.raw`CEF:0|Gatehouse|Gatehouse|1.2.3|threat_detected|Threat detected|8|rt=1763717400123 externalId=evt_1 src=192.0.2.7 requestMethod=GET dhost=app.example request=/a\=b|c requestClientApplication=x\\y act=block reason=spoofed msg=says\nso cnt=12 cs1=gptbot cs1Label=agent cs2=crawler cs2Label=category cs3=t13d1516h2_8daaf6152771_e5627efa2ab1 cs3Label=ja4 cs4=ge11 cs4Label=ja4h cfp1=0.875 cfp1Label=confidence`,
+    String.raw`CEF:0|Gatehouse|Gatehouse|1.2.3|threat_detected|Threat detected|8|rt=1763717400123 externalId=evt_1 src=192.0.2.7 requestMethod=GET dhost=app.example request=/a\=b|c requestClientApplication=x\\y act=block reason=spoofed msg=says\nso cnt=12 cs1=gptbot cs1Label=agent cs2=crawler cs2Label=category cs3=t13d1516h2_8daaf6152771_e5627efa2ab1 cs3Label=ja4 cs4=ge11 cs4Label=ja4h cs6=archive,training cs6Label=purpose cfp1=0.875 cfp1Label=confidence`,
   )
   const agent: EventRecord = {
     ...{ ...THREAT, type: 'new_agent', severity: null, agent: null, category: null, confidence: null },
     data: JSON.stringify({
-      agent: { id: 'gptbot' },
+      agent: { id: 'gptbot', purpose: ['training'] },
       fingerprints: { ja4: 'a' },
       sighting: { address: '2001:db8::1', path: 7, host: '[2001:db8::2]', action: 'tag' },
     }),
   }
   assert.equal(
     cefOf(agent, '1|\n2'),
-    String.raw`CEF:0|Gatehouse|Gatehouse|1\| 2|new_agent|New agent|1|rt=1763717400123 externalId=evt_1 c6a2=2001:db8::1 c6a2Label=Source IPv6 Address dhost=[2001:db8::2] act=tag cs3=a cs3Label=ja4`,
+    String.raw`CEF:0|Gatehouse|Gatehouse|1\| 2|new_agent|New agent|1|rt=1763717400123 externalId=evt_1 c6a2=2001:db8::1 c6a2Label=Source IPv6 Address dhost=[2001:db8::2] act=tag cs3=a cs3Label=ja4 cs6=training cs6Label=purpose`,
   )
   const strange = {
     ...agent,

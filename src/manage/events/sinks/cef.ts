@@ -34,8 +34,16 @@ function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRe
     ...labelled('cs3', 'ja4', textAt(fingerprints, 'ja4')),
     ...labelled('cs4', 'ja4h', textAt(fingerprints, 'ja4h')),
     ...labelled('cs5', 'signature', textAt(objectAt(data, 'signature') ?? {}, 'fingerprint')),
+    ...labelled('cs6', 'purpose', purposeIn(data, detection)),
     ...labelled('cfp1', 'confidence', confidence === null ? null : String(confidence)),
   ]
+}
+
+/** The published purposes of the agent, separated by commas. */
+function purposeIn(data: JsonObject, detection: JsonObject): string | null {
+  const purpose = objectAt(data, 'agent')?.['purpose'] ?? detection['agent_purpose']
+  const words = Array.isArray(purpose) ? purpose.filter((each) => typeof each === 'string') : []
+  return words.length === 0 ? null : fieldText(words.join(','))
 }
 
 /** The key `src` takes only IPv4 addresses. */

@@ -7,6 +7,8 @@ export const examples: Examples = [
   ['# policy.yaml', ({ folder }, example) => writeFileSync(join(folder, 'policy.yaml'), example)],
   ['# request.yaml', ({ folder }, example) => writeFileSync(join(folder, 'request.yaml'), example)],
   ['--explain request.yaml', explains],
+  ['# purpose.yaml', ({ folder }, example) => writeFileSync(join(folder, 'purpose.yaml'), example)],
+  ['--purpose training', listsAPurpose],
   ['/v1/policy/explain', asksTheApi],
 ]
 
@@ -14,6 +16,13 @@ async function explains({ shell }: Bench, example: string): Promise<void> {
   const { out } = await shell(example)
   assert.match(out, /block, by rule "tools at the login"/)
   assert.match(out, /HTTP\/1.1 403/)
+}
+
+async function listsAPurpose({ shell }: Bench, example: string): Promise<void> {
+  const { out } = await shell(example)
+  assert.match(out, /^gptbot .*training/m)
+  assert.doesNotMatch(out, /^chatgpt-user /m)
+  assert.match(out, /block, by rule "training"/)
 }
 
 async function asksTheApi({ shell }: Bench, example: string): Promise<void> {
