@@ -112,9 +112,14 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     factExample('agent', 'declares-bot', stack),
     factExample('automation', 'names-tool', stack),
     factExample('automation', 'names-tool', 'runtime-fetch', stack),
+    // Programs of a site's own users, which call its API.
+    factExample('automation', 'names-tool', 'runtime-fetch', 'api-token', 'api-call', stack),
     // Nutch, Heritrix, Scrapy, and programs that use a library to read pages.
     factExample('agent', 'names-tool', 'accepts-pages', stack),
     factExample('agent', 'names-tool', 'crawls', stack),
+    // MCP clients that have no token yet.
+    factExample('agent', 'names-tool', 'oauth-discovery', stack),
+    factExample('agent', 'names-tool', 'runtime-fetch', 'oauth-discovery', stack),
     // Monitors, and site owners who check their own site.
     factExample('automation', 'names-tool', 'asks-sitemap', stack),
     factExample('automation', 'names-tool', 'runtime-fetch', 'asks-sitemap', stack),

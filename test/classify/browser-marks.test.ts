@@ -305,6 +305,19 @@ for (const [what, { print, head }, isNewer] of NEWER) {
   })
 }
 
+test('Internet Explorer never had TLS 1.3, but the mode of Edge has', async () => {
+  const isNewer = (userAgent: string, ja4: string) =>
+    marks(print(withHeader(CHROMIUM, 'user-agent', userAgent), { ja4: ja4 as Ja4 })).includes(
+      'newer-than-claimed',
+    )
+  const [modern, old] = ['t13d3112h1_e8f1e7e78f70_6bebaf5329ac', 't12d3112h1_e8f1e7e78f70_6bebaf5329ac']
+  const [six, mode] = [
+    'Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)',
+    'Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 10.0; Trident/7.0)',
+  ]
+  assert.deepEqual([isNewer(six, modern), isNewer(six, old), isNewer(mode, modern)], [true, false, false])
+})
+
 test('accept-encoding is held to the version and to its spelling', async () => {
   const odd = (request: Request) => disagreements(request).includes('encoding-disagrees')
   assert.equal(odd(encodings(CHROMIUM, 'gzip, deflate, br')), true)

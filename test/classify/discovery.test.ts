@@ -40,11 +40,14 @@ const SEEN: readonly (readonly [target: string, isSeen: boolean])[] = [
   [`${RESOURCE}/mcp`, true],
   [`${RESOURCE}?x=1`, true],
   [`${RESOURCE}s`, false],
-  [`${SERVER}/tenant`, true],
-  // Sign-in with OpenID asks for its document without the path of a resource.
+  // All programs that sign in with OAuth or OpenID ask for these.
+  [SERVER, false],
+  [`${SERVER}/tenant`, false],
   [OPENID, false],
   [`/tenant${OPENID}`, false],
-  [`${OPENID}/mcp`, true],
+  [`${SERVER}/mcp`, true],
+  [`${OPENID}/tenant/mcp?x=1`, true],
+  [`${OPENID}/mcpx`, false],
   ['/.well-known/openid-federation', false],
 ]
 
@@ -60,21 +63,21 @@ test('a client that looks for the authorization server of an MCP server is an ag
   const begun = judged(['GET', `${RESOURCE}/mcp`, NODE], ['GET', SERVER, NODE])
   assert.equal(begun.kind, 'agent')
   const registered = judged(
-    ['GET', SERVER, NODE],
+    ['GET', RESOURCE, NODE],
     ['POST', '/register', ['content-type', 'application/json', ...NODE]],
     ['POST', '/token', FORM],
   )
   assert.ok(saysDiscovery(registered))
-  const connected = judged(['GET', SERVER, NODE], ['POST', '/token', FORM], ['POST', '/mcp', MCP])
+  const connected = judged(['GET', RESOURCE, NODE], ['POST', '/token', FORM], ['POST', '/mcp', MCP])
   assert.equal(connected.kind, 'agent')
   assert.ok(connected.confidence > 0.98, `${connected.confidence}`)
 })
 
 test('it is not, if its token is for another API', async () => {
-  const other = judged(['GET', SERVER, NODE], ['POST', '/token', FORM], ['GET', '/api/items', TOKEN])
+  const other = judged(['GET', RESOURCE, NODE], ['POST', '/token', FORM], ['GET', '/api/items', TOKEN])
   assert.equal(other.kind, 'automation')
   assert.equal(saysDiscovery(other), false)
-  const after = judged(['GET', SERVER, NODE], ['POST', '/mcp', MCP], ['GET', '/api/items', TOKEN])
+  const after = judged(['GET', RESOURCE, NODE], ['POST', '/mcp', MCP], ['GET', '/api/items', TOKEN])
   assert.ok(saysDiscovery(after), 'it has shown that it is an MCP client')
 })
 

@@ -28,6 +28,8 @@ export interface Claim {
   readonly isEmbedded: boolean
   /** WebKit with the TLS library of its system, not Apple's: WebKitGTK and WPE. */
   readonly hasForeignTls: boolean
+  /** Internet Explorer on a system whose TLS ends at 1.2. With Trident/7.0 it may be the mode of Edge. */
+  readonly endsAtTls12: boolean
 }
 
 export type ClaimKind =
@@ -151,6 +153,7 @@ export class UserAgentIndex {
       isHeadless: text.includes('headless'),
       isEmbedded: isEmbedded(text, engine, platform),
       hasForeignTls: engine === 'webkit' && !isOfApple(platform),
+      endsAtTls12: kind === 'browser' && OLD_IE.test(text),
     }
   }
 
@@ -294,7 +297,9 @@ const NO_CLAIM: Claim = {
   isHeadless: false,
   isEmbedded: false,
   hasForeignTls: false,
+  endsAtTls12: false,
 }
+const OLD_IE = /\bmsie (?:[1-9]|10)\b(?!.*trident\/[7-9])/
 const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
 const WORD = /[a-z0-9]+/
 /** The first product, up to its version. For a scoped package, scope and name. */

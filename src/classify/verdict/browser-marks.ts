@@ -23,6 +23,7 @@ export function markBrowser(
   const { engine } = claim
   if (engine === null || engine === 'other' || claim.version === 0) {
     marks.add('names-plain-browser')
+    if (claim.endsAtTls12 && print.ja4 !== null && offersTls13(print.ja4)) marks.add('newer-than-claimed')
     const isComparable = engine !== null && engine !== 'other' && print.ja4 !== null
     if (isComparable && (stack.isKnown || head.version !== '30')) markPlainStack(marks, claim, engine, stack)
     return

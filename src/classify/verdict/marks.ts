@@ -91,8 +91,8 @@ function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): bool
 }
 
 /**
- * MCP's authorization: a client asks where to get a token for a protected resource (RFC 9728, RFC 8414). Sign-in
- * with OpenID asks for its document too, but never with the path of a resource after it.
+ * MCP's authorization: a client asks which server gives tokens for a protected resource (RFC 9728), or looks for
+ * the server of an MCP path. Other programs ask for authorization servers too, but not in these ways.
  */
 function isDiscovery({ method, target }: RequestHead, { accept }: Reading): boolean {
   if (method !== 'GET' || !target.startsWith(WELL_KNOWN)) return false
@@ -160,6 +160,6 @@ const MODEL_PATHS = [
 ]
 const WELL_KNOWN = '/.well-known/o'
 const DISCOVERY_PATH =
-  /^\/\.well-known\/(?:oauth-(?:protected-resource|authorization-server)(?:[/?]|$)|openid-configuration\/[^?])/
+  /^\/\.well-known\/(?:oauth-protected-resource(?:[/?]|$)|(?:oauth-authorization-server|openid-configuration)\/(?:[^?]{0,200}\/)?mcp(?:[/?]|$))/
 const MCP_PATH = /\/(?:mcp|sse)\/?(?:\?|$)/
 const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/
