@@ -85,6 +85,9 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['identity/signature/signature-base.ts', 'open', 'ComponentValues.#dictionaries'],
   ['shared/log.ts', 'ours', 'Sampler.#messages'],
   ['shared/log.ts', 'UNWRITTEN_LENGTH_MAX', 'LineWriter.#lines'],
+  ['classify/campaign/finder.ts', 'CAMPAIGNS_MAX', 'CampaignFinder.#campaigns'],
+  ['classify/campaign/finder.ts', 'WATCHED_MAX', 'CampaignFinder.#gaps'],
+  ['classify/campaign/members.ts', 'classify/campaign/finder.ts CAMPAIGNS_MAX', 'CampaignMembers.#ids'],
   ['manage/http/body.ts', 'kinds', 'PARSERS'],
   ['manage/auth/agent-identity.ts', 'KEPT_MAX', 'AgentIdentities.#kept'],
   ['manage/auth/agent-signature.ts', 'kinds', 'NOTHING'],
@@ -97,6 +100,8 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['manage/auth/oauth/denials.ts', 'manage/auth/oauth/revocations.ts OF_ALL_PER_MINUTE', 'Denials.#known'],
   ['manage/auth/people/password-hash.ts', 'WAITING_MAX', 'PasswordHasher.#waiting'],
   ['manage/auth/trust.ts', 'KNOWN_MAX', 'Trust.#known'],
+  ['manage/intake/campaigns.ts', 'classify/campaign/finder.ts CAMPAIGNS_MAX', 'Campaigns.#reported'],
+  ['manage/intake/campaigns.ts', 'NAMES_MAX', 'Campaigns.#programs', 'Campaigns.#hosts'],
   [
     'manage/judging/detections.ts',
     'KEPT_MIN',
@@ -142,6 +147,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
     'Counts.#verdicts',
     'Counts.#actions',
     'Counts.#categories',
+    'Counts.#purposes',
     'Counts.#agents',
   ],
   [
