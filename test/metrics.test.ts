@@ -8,7 +8,7 @@ import {
   metricsText,
   metricsTypeFor,
   OPENMETRICS_TYPE,
-  Tally,
+  LabelledCounter,
 } from '../src/shared/metrics.ts'
 
 const zeros = [
@@ -21,7 +21,11 @@ const zeros = [
 ]
 
 test('a tally counts by labels known in advance; unknown values count as other', async () => {
-  const tally = new Tally({ verdict: ['agent', 'human'], action: ['pass', 'block'], status: ['2xx', '4xx'] })
+  const tally = new LabelledCounter({
+    verdict: ['agent', 'human'],
+    action: ['pass', 'block'],
+    status: ['2xx', '4xx'],
+  })
   tally.add('agent', 'block', '4xx')
   tally.add('agent', 'block', '4xx')
   for (let i = 0; i < 3; i++) tally.add('human', 'pass', '2xx')
@@ -36,7 +40,7 @@ test('a tally counts by labels known in advance; unknown values count as other',
 
 test('every combination of labels has a number of its own', async () => {
   const labels = { a: ['1', '2', '3'], b: ['x', 'y'], c: ['k', 'l'], d: ['p', 'q'] }
-  const tally = new Tally(labels)
+  const tally = new LabelledCounter(labels)
   let by = 1
   const expected: Record<string, number> = {}
   for (const a of [...labels.a, 'other']) {
@@ -53,7 +57,7 @@ test('every combination of labels has a number of its own', async () => {
 })
 
 test('no text of a client makes another series', async () => {
-  const tally = new Tally({ reason: ['reset', 'timeout'] })
+  const tally = new LabelledCounter({ reason: ['reset', 'timeout'] })
   for (let i = 0; i < 1000; i++) tally.add(`reason ${i}`)
   tally.add('__proto__')
   assert.deepEqual(samplesOf(tally), { reset: 0, timeout: 0, other: 1001 })
@@ -61,7 +65,7 @@ test('no text of a client makes another series', async () => {
 
 test('a large tally leaves out what never happened', async () => {
   const names = Array.from({ length: 10 }, (_, index) => String(index))
-  const tally = new Tally({ a: names, b: names })
+  const tally = new LabelledCounter({ a: names, b: names })
   tally.add('3', '4')
   assert.deepEqual(samplesOf(tally), { '3/4': 1 })
 })
@@ -169,7 +173,7 @@ test('answers in OpenMetrics if the request names it', async () => {
 
 function worker(requests: number, delay: number, version: number): Metrics {
   const metrics = new Metrics()
-  const tally = new Tally({ kind: ['a', 'b'] })
+  const tally = new LabelledCounter({ kind: ['a', 'b'] })
   for (let i = 0; i < requests; i++) tally.add('a')
   if (requests === 3) tally.add('b')
   const time = new DurationHistogram([10])
@@ -182,7 +186,7 @@ function worker(requests: number, delay: number, version: number): Metrics {
   return metrics
 }
 
-function samplesOf(tally: Tally): Record<string, number> {
+function samplesOf(tally: LabelledCounter): Record<string, number> {
   return Object.fromEntries(
     [...tally.samples()].map(({ labels, value }) => [Object.values(labels).join('/'), value]),
   )

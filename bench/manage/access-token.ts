@@ -4,7 +4,7 @@ import { createLogTo } from '../../src/shared/log.ts'
 import { AccessTokens, looksLikeJwt } from '../../src/manage/auth/oauth/access-tokens.ts'
 import { Denials } from '../../src/manage/auth/oauth/denials.ts'
 import { principalWithToken } from '../../src/manage/auth/oauth/presented.ts'
-import { SigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
+import { TokenSigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { Store } from '../../src/store/store.ts'
@@ -20,7 +20,7 @@ const REQUEST = { proof: '', method: 'GET', path: '/v1/agents', resource: 'v1' }
 const store = await Store.open('sqlite::memory:')
 const nowMs = Date.now
 const sealer = new Sealer([new Secret('a key for the bench')], join('nowhere', 'store.key'))
-const keys = new SigningKeys(
+const keys = new TokenSigningKeys(
   store,
   sealer,
   createLogTo('silent', { write: () => undefined }),

@@ -2,7 +2,7 @@ import { constants, type KeyObject, verify } from 'node:crypto'
 import { NO_PROOFS } from '../../src/classify/verdict/proof.ts'
 import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
 import { KeyBook } from '../../src/identity/keys/key-book.ts'
-import { type Asked, SignatureCheck } from '../../src/identity/verify/signature-check.ts'
+import { type SentRequest, SignatureCheck } from '../../src/identity/verify/signature-check.ts'
 import type { SignatureAlgorithm } from '../../src/identity/signature/signature-key.ts'
 import { readBotSignature } from '../../src/identity/verify/web-bot-auth.ts'
 import type { Connection } from '../../src/proxy/connection/connection.ts'
@@ -35,7 +35,7 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
     ...{ askAgainMs: farMs, freshUntilMs: farMs, untilMs: farMs },
   })
   const check = new SignatureCheck({ allowPrivate: false, needsNonce: false }, keys, new FailureBudget())
-  const requests: Asked[] = []
+  const requests: SentRequest[] = []
   for (let i = 0; i < RUNS; i++) requests.push(askedWith(await headersBy(signer, i)))
   const bare = requests.map((request) => bareCheck(algorithm, key, request))
   const all = () => {
@@ -114,14 +114,14 @@ async function headersBy(signer: ReturnType<typeof newSigner>, i: number): Promi
   return rawHeadersOf(await signed(signer, request, { fields, tag: 'web-bot-auth', nonce, ...times }))
 }
 
-function askedWith(rawHeaders: readonly string[]): Asked {
+function askedWith(rawHeaders: readonly string[]): SentRequest {
   return {
     ...{ method: 'GET', base: 'https://gate.example', target: '/cart?id=7', host: 'ours' },
     ...{ address: '192.0.2.7', network: '192.0.2.7', rawHeaders: rawHeaders.map(newString) },
   }
 }
 
-function bareCheck(algorithm: SignatureAlgorithm, key: KeyObject, request: Asked): () => boolean {
+function bareCheck(algorithm: SignatureAlgorithm, key: KeyObject, request: SentRequest): () => boolean {
   const read = readBotSignature(request, { allowPrivate: false }, NOW_MS)
   if (read.kind !== 'signature') throw new Error(read.fault)
   const { bytes } = read.signature

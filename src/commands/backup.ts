@@ -7,12 +7,12 @@ import { backupSqlite, restoreSqlite } from '../store/engine/sqlite-backup.ts'
 import { sqliteFile } from '../store/engine/open-database.ts'
 import { RESTORED } from '../store/work/settings.ts'
 import { Store } from '../store/store.ts'
-import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { databaseMissing, placeGiven, STORE_OPTIONS } from '../runtime/store-given.ts'
 
-export const backup: Action = {
+export const backup: CommandAction = {
   name: 'backup',
   summary: 'Copy the database to a file, while the gateway runs',
   description: [
@@ -26,7 +26,7 @@ export const backup: Action = {
   run: runBackup,
 }
 
-export const restore: Action = {
+export const restore: CommandAction = {
   name: 'restore',
   summary: 'Replace the database by a backup, while the gateway runs or not',
   description: [

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 import type { PolicyInForce } from '../manage/publish/policy-keeper.ts'
-import type { ListenAddress } from '../proxy/worker/data-plane.ts'
 import { DASHBOARD_PATH } from '../manage/http/dashboard-path.ts'
 import type { Gateway } from '../runtime/gateway.ts'
 import type { GatewaySettings } from '../runtime/gateway/gateway-settings.ts'
 import { type Io, paint } from '../terminal/io.ts'
+import type { ListenAddress } from '../shared/listen-address.ts'
 
 /** The start message on a terminal: addresses, upstreams, and the CA to trust. */
 export function banner(gateway: Gateway, io: Io): string {

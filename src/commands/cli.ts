@@ -3,7 +3,7 @@ import { Fault } from '../shared/fault.ts'
 import { Guide } from '../shared/guide.ts'
 import { version } from '../shared/package-files.ts'
 import { HELP, parseArguments, unknownOption, USAGE, VERSION } from '../terminal/arguments.ts'
-import type { Action, Command, CommandEntry, ExitCode, Option } from '../terminal/command.ts'
+import type { CommandAction, Command, CommandEntry, ExitCode, Option } from '../terminal/command.ts'
 import { commandHelp, programHelp } from '../terminal/help.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -38,7 +38,12 @@ async function runCommand(
   return reported(subpath, io, () => runAction(subpath, subcommand, rest, io))
 }
 
-async function runAction(path: string, action: Action, argv: readonly string[], io: Io): Promise<ExitCode> {
+async function runAction(
+  path: string,
+  action: CommandAction,
+  argv: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
   const given = parseArguments(action, argv)
   return given === 'help' ? show(commandHelp(path, action, io), io.stdout) : action.run(given, io)
 }

@@ -2,12 +2,12 @@ import { basename } from 'node:path'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import { HELP, USAGE, VERSION } from '../terminal/arguments.ts'
-import type { Action, Command, CommandEntry, Operand, Option } from '../terminal/command.ts'
+import type { CommandAction, Command, CommandEntry, Operand, Option } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { visible } from '../terminal/table.ts'
 
 /** `gatehouse completion SHELL`: a script generated from the command table. */
-export function completion(entries: readonly CommandEntry[]): Action {
+export function completion(entries: readonly CommandEntry[]): CommandAction {
   return {
     name: 'completion',
     summary: 'Print the completion script of a shell',
@@ -71,7 +71,7 @@ function placesIn(commands: readonly Command[]): Place[] {
   return [start, ...others]
 }
 
-function placeOf(path: readonly string[], { options, operands }: Action): Place {
+function placeOf(path: readonly string[], { options, operands }: CommandAction): Place {
   return { path, words: [], options: [...options, HELP], operands }
 }
 

@@ -10,7 +10,7 @@ import {
 import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
 import { version } from '../shared/package-files.ts'
-import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../terminal/command.ts'
 import { readCorpus } from './record/corpus-file.ts'
 import { comparisonReport, otherRelease } from './evaluate-compare.ts'
 import { crossValidate, fitTo, weightsDocument } from './fitting.ts'
@@ -23,7 +23,7 @@ import { type Column, renderTable } from '../terminal/table.ts'
 import { unreadable } from '../terminal/unreadable.ts'
 
 /** `gatehouse evaluate`: measures verdict quality on connections of known clients. */
-export const evaluate: Action = {
+export const evaluate: CommandAction = {
   name: 'evaluate',
   summary: 'Measure the verdicts on recorded connections of known clients',
   description: [

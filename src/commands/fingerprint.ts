@@ -10,7 +10,7 @@ import { HelloReader } from '../wire/record.ts'
 import type { HttpVersion, RequestHead } from '../wire/request-head.ts'
 import { parseDtlsServerHello, parseServerHello, SERVER_HELLO } from '../wire/server-hello.ts'
 import { parseCertificate } from '../wire/x509.ts'
-import type { Action, Command, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Command, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { ja4plusFrom } from '../runtime/ja4plus-setting.ts'
 import { type Line, lines } from '../terminal/lines.ts'
@@ -64,8 +64,8 @@ type FingerprintAnswer = (input: Readonly<Record<string, unknown>>) => object
 
 /** JA4+ has its own licence, so one setting disables it. */
 function ja4plus(
-  named: Pick<Action, 'name' | 'summary'> & { description: string[]; answer: FingerprintAnswer },
-): Action {
+  named: Pick<CommandAction, 'name' | 'summary'> & { description: string[]; answer: FingerprintAnswer },
+): CommandAction {
   const { name, summary, description, answer } = named
   return {
     name,

@@ -5,7 +5,7 @@ import type { CorpusRow } from '../classify/known/corpus.ts'
 import { type Judgement, judgeRows } from '../classify/measure/evaluation.ts'
 import { truthOf } from '../classify/measure/truth.ts'
 import { EVIDENCE_KINDS, type EvidenceKind, EvidenceSet } from '../classify/known/evidence.ts'
-import { type Example, fitCalibration, fitTemperature, fitWeights } from '../classify/measure/fit.ts'
+import { type TrainingExample, fitCalibration, fitTemperature, fitWeights } from '../classify/measure/fit.ts'
 import type { Software } from '../classify/known/software.ts'
 import { addUp, CLASSES, type Class, NO_CALIBRATION, type Weights } from '../classify/known/weights.ts'
 import { knowledgeOf } from '../runtime/signatures/knowledge-files.ts'
@@ -82,7 +82,7 @@ function oneLine(entries: readonly (readonly [string, number])[]): string {
 
 interface LabelledExample {
   readonly client: string
-  readonly example: Example
+  readonly example: TrainingExample
 }
 
 /**

@@ -2,7 +2,7 @@ import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
 import { Guide } from '../shared/guide.ts'
 import { HELP, USAGE } from '../terminal/arguments.ts'
-import type { Action, CommandEntry } from '../terminal/command.ts'
+import type { CommandAction, CommandEntry } from '../terminal/command.ts'
 import { markdownPage } from '../terminal/markdown-page.ts'
 import { showPaged } from '../terminal/pager.ts'
 import { runCli } from './cli.ts'
@@ -11,7 +11,7 @@ import { runCli } from './cli.ts'
  * `gatehouse help COMMAND`: the same as `gatehouse COMMAND --help`. `gatehouse help TOPIC`: a page of the manual.
  * `TOPIC.md` is the page even if a command has the same name.
  */
-export function help(entries: readonly CommandEntry[], guide = new Guide()): Action {
+export function help(entries: readonly CommandEntry[], guide = new Guide()): CommandAction {
   const topics = guide.pages.map(({ topic }) => topic)
   const names = [...new Set([...entries.map(({ name }) => name), ...topics])]
   const isCommand = (name: string) => entries.some((entry) => entry.name === name)

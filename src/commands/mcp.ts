@@ -1,11 +1,11 @@
 import { MCP_PATH } from '../manage/mcp/offer.ts'
-import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { lines } from '../terminal/lines.ts'
 import { McpRelay } from './mcp-relay.ts'
 import { keyGiven, RUNNING_OPTIONS, urlGiven } from '../runtime/running.ts'
 
-export const mcp: Action = {
+export const mcp: CommandAction = {
   name: 'mcp',
   summary: 'Speak MCP on standard input and output, for clients on this machine',
   description: [

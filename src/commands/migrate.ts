@@ -1,11 +1,11 @@
 import { migrate, migrationsDone } from '../store/engine/migrations.ts'
 import { openDatabase } from '../store/engine/open-database.ts'
-import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { placeGiven, STORE_OPTIONS } from '../runtime/store-given.ts'
 
-export const migrateTables: Action = {
+export const migrateTables: CommandAction = {
   name: 'migrate',
   summary: 'Bring the tables of the database up to date',
   description: [

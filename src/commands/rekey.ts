@@ -1,12 +1,12 @@
 import { type RekeyReport, rekey } from '../manage/rekey.ts'
-import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../terminal/json-option.ts'
 import { Progress } from '../terminal/progress.ts'
 import { STORE_OPTIONS, sealerGiven, withStore } from '../runtime/store-given.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 
-export const rekeySecrets: Action = {
+export const rekeySecrets: CommandAction = {
   name: 'rekey',
   summary: 'Encrypt the secrets in the database again with the first encryption key',
   description: [

@@ -2,14 +2,14 @@ import { buffer } from 'node:stream/consumers'
 import * as z from 'zod'
 import { Fault } from '../shared/fault.ts'
 import { USAGE } from '../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode, Group } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode, Group } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { JSON_OPTION } from '../terminal/json-option.ts'
 import { asked } from './access/ask-running.ts'
 import { RUNNING_OPTIONS } from '../runtime/running.ts'
 import { renderTable } from '../terminal/table.ts'
 
-const list: Action = {
+const list: CommandAction = {
   name: 'list',
   summary: 'List the tools',
   operands: [],
@@ -21,7 +21,7 @@ const list: Action = {
   run: runList,
 }
 
-const call: Action = {
+const call: CommandAction = {
   name: 'call',
   summary: 'Run a tool, and print its answer',
   description: [

@@ -1,4 +1,4 @@
-import { type Seconds, sumOf, type Traffic } from '../manage/intake/traffic.ts'
+import { type Seconds, sumOf, type TrafficSample } from '../manage/intake/traffic.ts'
 import { type Column, renderTable } from '../terminal/table.ts'
 
 /** The data for one screen. */
@@ -33,7 +33,7 @@ export function topLines(state: TopState, columns: number, rows: number): readon
   return [...head, '', ...table].map((line) => line.slice(0, columns))
 }
 
-function headOf({ url, seconds, trouble }: TopState, minute: Traffic): readonly string[] {
+function headOf({ url, seconds, trouble }: TopState, minute: TrafficSample): readonly string[] {
   const rate = sumOf(seconds, NOW).requests / heardOf(seconds)
   const share = (verdict: string) =>
     `${verdict} ${minute.requests === 0 ? 0 : Math.round((100 * (minute.by_verdict[verdict] ?? 0)) / minute.requests)} %`
@@ -45,7 +45,7 @@ function headOf({ url, seconds, trouble }: TopState, minute: Traffic): readonly 
   ]
 }
 
-function agentRows({ seconds, hour }: TopState, minute: Traffic): readonly (readonly string[])[] {
+function agentRows({ seconds, hour }: TopState, minute: TrafficSample): readonly (readonly string[])[] {
   const now = new Map(sumOf(seconds, NOW).agents.map(({ id, requests }) => [id, requests]))
   const inMinute = new Map(minute.agents.map(({ id, requests }) => [id, requests]))
   const known = new Map(hour.map((agent) => [agent.agent_id, agent]))

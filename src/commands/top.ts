@@ -1,16 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
 import { Fault } from '../shared/fault.ts'
-import { emptySeconds, type Traffic, withSecond } from '../manage/intake/traffic.ts'
+import { emptySeconds, type TrafficSample, withSecond } from '../manage/intake/traffic.ts'
 import { USAGE } from '../terminal/arguments.ts'
 import { asked, heard } from './access/ask-running.ts'
-import type { Action, Arguments, ExitCode } from '../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../terminal/command.ts'
 import type { Io } from '../terminal/io.ts'
 import { RUNNING_OPTIONS, urlGiven } from '../runtime/running.ts'
 import { Screen } from '../terminal/screen.ts'
 import { topLines, type TopState } from './top-view.ts'
 
-export const top: Action = {
+export const top: CommandAction = {
   name: 'top',
   summary: 'Watch which agents send requests to a running Gatehouse',
   description: [
@@ -101,7 +101,7 @@ function countGiven(given: Arguments): number {
 }
 
 const counts = z.record(z.string(), z.number())
-const traffic: z.ZodType<Traffic> = z.object({
+const traffic: z.ZodType<TrafficSample> = z.object({
   requests: z.number(),
   by_verdict: counts,
   by_action: counts,

@@ -1,11 +1,13 @@
-import { DurationHistogram, type Metrics, Tally } from '../shared/metrics.ts'
+import { DurationHistogram, type Metrics, LabelledCounter } from '../shared/metrics.ts'
 
 /** Metrics of the webhook. */
 export class InjectMetrics {
-  readonly #reviews = new Tally({ outcome: ['patched', 'unchanged', 'refused', 'malformed', 'failed'] })
+  readonly #reviews = new LabelledCounter({
+    outcome: ['patched', 'unchanged', 'refused', 'malformed', 'failed'],
+  })
   readonly #durations = new DurationHistogram()
-  readonly #looks = new Tally({ outcome: ['done', 'failed'] })
-  readonly #steps = new Tally({ step: ['all', 'announce', 'promote', 'leaf', 'forget'] })
+  readonly #looks = new LabelledCounter({ outcome: ['done', 'failed'] })
+  readonly #steps = new LabelledCounter({ step: ['all', 'announce', 'promote', 'leaf', 'forget'] })
   #notAfterMs: Readonly<Record<string, number>> = {}
 
   reviewed(outcome: string, durationMs: number): void {

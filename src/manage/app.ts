@@ -15,7 +15,7 @@ import {
   type ServerSettings,
 } from './http/front/server.ts'
 import { STABILITY_HEADER, stabilityOf } from './http/front/stability.ts'
-import type { Visit } from './http/front/traffic.ts'
+import type { FinishedRequest } from './http/front/traffic.ts'
 import { sayProblem } from './http/problem.ts'
 import { Refusal } from './http/refusal.ts'
 
@@ -28,7 +28,7 @@ export interface ManageContext {
   /** Reports a bug that occurred while answering. */
   failed(error: Error): void
   /** A request has ended. */
-  answered?(visit: Visit): void
+  answered?(visit: FinishedRequest): void
   /** A connection was closed because of its PROXY header. */
   refusedProxyHeader?(fault: ProxyHeaderFault): void
   /** Answers everything except probes and metrics, or calls `next`. Missing if only the data plane runs. */
@@ -191,7 +191,7 @@ function pathOf({ req }: RequestContext): string {
   return pathIn(url)
 }
 
-function visitOf({ req, res, state }: RequestContext, durationMs: number): Visit {
+function visitOf({ req, res, state }: RequestContext, durationMs: number): FinishedRequest {
   const { operation, problem, principal, requestId, address } = state
   return {
     method: req.method!,

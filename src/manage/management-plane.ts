@@ -9,11 +9,12 @@ import type { Secret } from '../shared/secret.ts'
 import { Groundwork, type Site, siteAt } from './compose.ts'
 import { Refusal } from './http/refusal.ts'
 import type { RequestState } from './http/router.ts'
-import type { ListenAddress, ManagementLinks, ManagementSettings } from './management-settings.ts'
+import type { ManagementLinks, ManagementSettings } from './management-settings.ts'
 import { McpEndpoint } from './mcp/endpoint.ts'
 import { OpenPlane } from './open-plane.ts'
 import type { LiveSettings } from './publish/live-settings.ts'
 import { routes } from './routes.ts'
+import type { ListenAddress } from '../shared/listen-address.ts'
 
 /**
  * Everything behind the management port except probes and metrics. It exists before the database is open.

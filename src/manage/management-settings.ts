@@ -101,9 +101,3 @@ export interface ManagementLinks {
   /** Another clock, for tests. */
   nowMs?(): number
 }
-
-/** The address of the management port. */
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
-}

@@ -19,8 +19,8 @@ export interface ReplayReport {
   readonly transitions: readonly { readonly from: string; readonly to: string; readonly count: number }[]
   readonly rules: readonly RuleCount[]
   /** Agents of the changed Sightings. */
-  readonly agents: readonly Share[]
-  readonly paths: readonly Share[]
+  readonly agents: readonly ReplayShare[]
+  readonly paths: readonly ReplayShare[]
   /** Rules that need data that Sightings do not keep, and how often that made a difference. */
   readonly open: readonly OpenRule[]
 }
@@ -34,7 +34,7 @@ export interface RuleCount {
   readonly onTrial: number
 }
 
-export interface Share {
+export interface ReplayShare {
   readonly name: string
   readonly count: number
   readonly from: string
@@ -178,7 +178,7 @@ class Tally {
   }
 }
 
-function shares(tally: Tally): Share[] {
+function shares(tally: Tally): ReplayShare[] {
   return tally.top().map(({ key: [name, from, to], count }) => ({ name: name!, count, from: from!, to: to! }))
 }
 

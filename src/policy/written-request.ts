@@ -18,7 +18,7 @@ import type { Facts } from './facts.ts'
 import { resolvedId } from './written-id.ts'
 
 /** A request described by an admin to see what the proxy would do with it. */
-export interface DescribedRequest {
+export interface DescribedFacts {
   readonly facts: Facts
   readonly print: Description['print']
   /** Whether the description states the verdict. If not, the verdict is classified from the rest. */
@@ -53,7 +53,7 @@ export function describedRequest(
   { facts, description, verdict }: WrittenRequest,
   { names, knowledge }: Known,
   nowMs: number,
-): DescribedRequest {
+): DescribedFacts {
   const { print } = description
   if (verdict !== null) {
     const known = withIds(verdict, names)

@@ -11,7 +11,7 @@ import { LocalManageBus } from '../plane/local-bus.ts'
 import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
-import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from '../proxy/worker/data-plane.ts'
+import type { DataPlane, ListenAddresses, LiveState } from '../proxy/worker/data-plane.ts'
 import { InvestigationDesk } from '../proxy/request/investigation-line.ts'
 import { SingleWorker } from '../proxy/worker/single-worker.ts'
 import { endStart } from '../proxy/connection/garbage.ts'
@@ -165,7 +165,7 @@ export class Gateway {
     return this.#addresses ?? this.settings.worker
   }
 
-  get manageAddress(): ListenAddress {
+  get manageAddress(): ManagePort['address'] {
     return this.#port?.address ?? this.settings.port.listen
   }
 

@@ -6,10 +6,10 @@ import { createManageServer, type FrontSettings, type ManageContext } from '../m
 import { type ManageServer, useCertificate } from '../manage/http/front/server.ts'
 import { ManageTraffic } from '../manage/http/front/traffic.ts'
 import type { Metrics } from '../shared/metrics.ts'
-import type { ListenAddress } from '../proxy/worker/data-plane.ts'
 import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { CertificatePart } from './live-parts.ts'
 import { Reloader } from './reload.ts'
+import type { ListenAddress } from '../shared/listen-address.ts'
 
 export interface ManagePortSettings {
   readonly listen: ListenAddress

@@ -18,7 +18,6 @@ import type { BusSettings } from '../plane/jetstream/jetstream-connection.ts'
 import type { StreamLimits } from '../plane/jetstream/jetstream-streams.ts'
 import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
 import type { SnapshotDocument } from '../plane/snapshot.ts'
-import type { ListenAddress } from '../proxy/worker/data-plane.ts'
 import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
 import { LeaderLock } from '../store/engine/leader-lock.ts'
@@ -36,6 +35,7 @@ import {
 } from './readiness.ts'
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
+import type { ListenAddress } from '../shared/listen-address.ts'
 
 export interface ManagerSettings {
   readonly version: string

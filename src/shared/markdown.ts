@@ -1,8 +1,8 @@
 /** A text with its form: what the pages of the manual use of Markdown. */
-export type Span =
+export type TextSpan =
   | { readonly kind: 'text' | 'code'; readonly text: string }
-  | { readonly kind: 'strong' | 'emphasis'; readonly spans: readonly Span[] }
-  | { readonly kind: 'link'; readonly href: string; readonly spans: readonly Span[] }
+  | { readonly kind: 'strong' | 'emphasis'; readonly spans: readonly TextSpan[] }
+  | { readonly kind: 'link'; readonly href: string; readonly spans: readonly TextSpan[] }
 
 export type Block =
   | {
@@ -10,16 +10,16 @@ export type Block =
       readonly level: number
       /** The anchor that links name, as GitHub makes it. */
       readonly anchor: string
-      readonly spans: readonly Span[]
+      readonly spans: readonly TextSpan[]
     }
-  | { readonly kind: 'paragraph'; readonly spans: readonly Span[] }
+  | { readonly kind: 'paragraph'; readonly spans: readonly TextSpan[] }
   | { readonly kind: 'code'; readonly language: string; readonly text: string }
   | { readonly kind: 'list'; readonly isOrdered: boolean; readonly items: readonly (readonly Block[])[] }
   | { readonly kind: 'quote'; readonly blocks: readonly Block[] }
   | { readonly kind: 'table'; readonly head: Cells; readonly rows: readonly Cells[] }
 
 /** The cells of a row. */
-export type Cells = readonly (readonly Span[])[]
+export type Cells = readonly (readonly TextSpan[])[]
 
 /**
  * Parses the part of Markdown that the manual is written in: headings, paragraphs, fenced code, lists, quotes and
@@ -30,7 +30,7 @@ export function parseMarkdown(text: string): Block[] {
 }
 
 /** The text without its form. */
-export function plainText(spans: readonly Span[]): string {
+export function plainText(spans: readonly TextSpan[]): string {
   return spans.map((span) => ('spans' in span ? plainText(span.spans) : span.text)).join('')
 }
 
@@ -166,8 +166,8 @@ function withoutIndent(line: string, columns: number): string {
 }
 
 /** `isLinked`: inside a link, where there is no other one. */
-function spansOf(text: string, isLinked = false): Span[] {
-  const spans: Span[] = []
+function spansOf(text: string, isLinked = false): TextSpan[] {
+  const spans: TextSpan[] = []
   let from = 0
   const plain = (to: number) => {
     if (to > from) spans.push({ kind: 'text', text: text.slice(from, to).replaceAll(ESCAPED, '$1') })
@@ -184,7 +184,7 @@ function spansOf(text: string, isLinked = false): Span[] {
 }
 
 /** `null`: it is text. A picture is shown as its description. */
-function spanOf([whole, ...groups]: RegExpExecArray, isLinked: boolean): Span | null {
+function spanOf([whole, ...groups]: RegExpExecArray, isLinked: boolean): TextSpan | null {
   const [, code, label, href, url, strong, , emphasis] = groups
   if (code !== undefined) return { kind: 'code', text: code.replace(/^ (.*) $/, '$1') }
   if (strong !== undefined) return { kind: 'strong', spans: spansOf(strong, isLinked) }

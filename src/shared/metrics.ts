@@ -160,7 +160,7 @@ export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; ch
  * Counts by labels with predefined values; any other value counts as `other`. Costs one addition on the hot
  * path.
  */
-export class Tally<Name extends string = string> {
+export class LabelledCounter<Name extends string = string> {
   readonly #names: readonly Name[]
   readonly #values: readonly (readonly string[])[]
   readonly #counts: Float64Array

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type ParseArgsOptionDescriptor, parseArgs } from 'node:util'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { Fault } from '../shared/fault.ts'
-import type { Action, Arguments, Operand, Option } from './command.ts'
+import type { CommandAction, Arguments, Operand, Option } from './command.ts'
 
 /** Fault code for wrong usage: exit code 2, and a pointer to the help. */
 export const USAGE = 'USAGE'
@@ -15,7 +15,7 @@ export const VERSION: Option = { name: 'version', short: 'V', description: 'Show
  * Parses the arguments. Returns `help` if they contain `--help`, even if others are invalid. Throws a USAGE
  * Fault.
  */
-export function parseArguments(action: Action, argv: readonly string[]): Arguments | 'help' {
+export function parseArguments(action: CommandAction, argv: readonly string[]): Arguments | 'help' {
   const options = new Map([...action.options, HELP].map((option) => [option.name, option]))
   const tokens = tokenize([...options.values()], argv)
   if (tokens.some((token) => token.kind === 'option' && token.name === HELP.name)) return 'help'

@@ -10,10 +10,10 @@ export interface CommandEntry {
   load(): Promise<Command>
 }
 
-export type Command = Action | Group
+export type Command = CommandAction | Group
 
 /** A command that can run. Help, completion and argument checks are derived from this value. */
-export interface Action {
+export interface CommandAction {
   readonly name: string
   /** One line, without a full stop. */
   readonly summary: string
@@ -21,7 +21,7 @@ export interface Action {
   readonly description?: readonly string[]
   readonly operands: readonly Operand[]
   readonly options: readonly Option[]
-  readonly examples: readonly Example[]
+  readonly examples: readonly CommandExample[]
   run(given: Arguments, io: Io): Promise<ExitCode>
 }
 
@@ -30,7 +30,7 @@ export interface Group {
   readonly name: string
   readonly summary: string
   readonly description?: readonly string[]
-  readonly subcommands: readonly Action[]
+  readonly subcommands: readonly CommandAction[]
 }
 
 /** An argument after the options. Required, unless `optional`; only the last one may be `many`. */
@@ -57,7 +57,7 @@ export interface Option {
   readonly default?: string
 }
 
-export interface Example {
+export interface CommandExample {
   /** Without the program's name: `analyze capture.pcap`. */
   readonly command: string
   readonly description: string

@@ -1,6 +1,6 @@
 import type { Guide } from '../shared/guide.ts'
 import { HELP, VERSION } from './arguments.ts'
-import type { Command, CommandEntry, Example, Operand, Option } from './command.ts'
+import type { Command, CommandEntry, CommandExample, Operand, Option } from './command.ts'
 import { type Io, paint } from './io.ts'
 
 /** `gatehouse --help`: loads no command. */
@@ -60,7 +60,7 @@ function optionRow({ name, short, value, description, choices, default: fallback
   ]
 }
 
-function exampleRow({ command, description }: Example): Row {
+function exampleRow({ command, description }: CommandExample): Row {
   return [`gatehouse ${command}`, description]
 }
 

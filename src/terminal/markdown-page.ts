@@ -1,7 +1,7 @@
 import { join } from 'node:path/posix'
 import { stripVTControlCharacters } from 'node:util'
 import { guideLink } from '../shared/guide-link.ts'
-import { type Block, type Cells, parseMarkdown, plainText, type Span } from '../shared/markdown.ts'
+import { type Block, type Cells, parseMarkdown, plainText, type TextSpan } from '../shared/markdown.ts'
 import { wrap } from './help.ts'
 import { type Io, paint } from './io.ts'
 import { columnsOf } from './table.ts'
@@ -89,11 +89,11 @@ function shownWidth(text: string): number {
   return columnsOf(stripVTControlCharacters(text))
 }
 
-function inline(spans: readonly Span[], look: Look): string {
+function inline(spans: readonly TextSpan[], look: Look): string {
   return spans.map((span) => spanText(span, look)).join('')
 }
 
-function spanText(span: Span, look: Look): string {
+function spanText(span: TextSpan, look: Look): string {
   const styled = (style: Parameters<typeof paint>[1], text: string) =>
     eachWord(text, (word) => paint(look.io, style, word))
   switch (span.kind) {
@@ -116,7 +116,7 @@ function eachWord(text: string, styled: (word: string) => string): string {
 }
 
 /** Where to read on, unless the text of the link says it. */
-function targetOf({ href, spans }: Extract<Span, { kind: 'link' }>, { nameOf }: Look): string {
+function targetOf({ href, spans }: Extract<TextSpan, { kind: 'link' }>, { nameOf }: Look): string {
   const link = guideLink(href)
   if (link !== null) return ` (help ${nameOf(link.topic)})`
   if (href.startsWith('#') || plainText(spans) === href) return ''

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { type Asked, askedFor } from '../../src/classify/verdict/asked.ts'
+import { type AskedFor, askedFor } from '../../src/classify/verdict/asked.ts'
 import { HeaderIndex } from '../../src/classify/known/index/header-index.ts'
 import { Reading } from '../../src/classify/verdict/reading.ts'
 
-const CASES: readonly (readonly [asked: Asked, method: string, target: string, ...headers: string[]])[] = [
+const CASES: readonly (readonly [asked: AskedFor, method: string, target: string, ...headers: string[]])[] = [
   ['robots', 'GET', '/robots.txt'],
   ['robots', 'HEAD', '/robots.txt?v=1'],
   ['page', 'GET', '/robots.txt.html'],
@@ -67,7 +67,7 @@ test('reading very long targets takes linear time', async () => {
     assert.equal(askedOf('GET', `/${part.repeat(8_388_608 / part.length)}!`, []), 'page', part)
 })
 
-function askedOf(method: string, target: string, rawHeaders: readonly string[], isBrowser = false): Asked {
+function askedOf(method: string, target: string, rawHeaders: readonly string[], isBrowser = false): AskedFor {
   const head = { method, target, version: '11', rawHeaders } as const
   const reading = new Reading()
   reading.read(head, new HeaderIndex([]))

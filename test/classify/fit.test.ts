@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import type { CorpusRow } from '../../src/classify/known/corpus.ts'
 import { EVIDENCE_KINDS, type EvidenceKind } from '../../src/classify/known/evidence.ts'
-import { type Example, fitCalibration, fitTemperature, fitWeights } from '../../src/classify/measure/fit.ts'
+import {
+  type TrainingExample,
+  fitCalibration,
+  fitTemperature,
+  fitWeights,
+} from '../../src/classify/measure/fit.ts'
 import {
   CLASSES,
   calibrated,
@@ -24,7 +29,9 @@ const BIAS = [0.2, -0.4, 0.2]
 /** Every observation, as often as the true weights give for each class, without chance. */
 const GENERATED = allSubsets(KINDS).flatMap((kinds) => {
   const odds = probabilitiesOf(kinds)
-  return CLASSES.map((truth, c): Example => ({ marks: marksOf(kinds), truth, weight: 100 * odds[c]! }))
+  return CLASSES.map(
+    (truth, c): TrainingExample => ({ marks: marksOf(kinds), truth, weight: 100 * odds[c]! }),
+  )
 })
 
 test('weights that data was made by are found again', async () => {

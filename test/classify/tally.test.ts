@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { Asked } from '../../src/classify/verdict/asked.ts'
+import type { AskedFor } from '../../src/classify/verdict/asked.ts'
 import type { EvidenceKind } from '../../src/classify/known/evidence.ts'
 import { Tally, WINDOW_MS } from '../../src/classify/verdict/tally.ts'
 
@@ -149,7 +149,7 @@ test('bare are pages of which hardly any has more than itself', async () => {
   assert.ok(!isBare(0, 0))
 })
 
-type Noted = readonly [asked: Asked, target: string, referer?: string]
+type Noted = readonly [asked: AskedFor, target: string, referer?: string]
 
 function shown(...noted: readonly Noted[]): EvidenceKind[] {
   const tally = new Tally()

@@ -9,7 +9,7 @@ import { type Test, test } from 'tap'
 import { USAGE } from '../../src/terminal/arguments.ts'
 import { runCli } from '../../src/commands/cli.ts'
 import { help } from '../../src/commands/help.ts'
-import type { Action, Command, CommandEntry } from '../../src/terminal/command.ts'
+import type { CommandAction, Command, CommandEntry } from '../../src/terminal/command.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { completion } from '../../src/commands/completion.ts'
 import { wantsColour } from '../../src/terminal/io.ts'
@@ -18,7 +18,7 @@ import { memoryIo } from './memory-io.ts'
 import { skipped } from '../e2e/programs.ts'
 
 /** Says on stdout what it was given. */
-const scan: Action = {
+const scan: CommandAction = {
   name: 'scan',
   summary: 'Scan captures',
   description: [
@@ -57,7 +57,7 @@ const keys: Command = {
   ],
 }
 
-const broken: Action = { ...scan, name: 'broken', operands: [] }
+const broken: CommandAction = { ...scan, name: 'broken', operands: [] }
 
 const entries: CommandEntry[] = [
   entry(scan),

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { parseArguments } from '../../src/terminal/arguments.ts'
-import type { Action } from '../../src/terminal/command.ts'
+import type { CommandAction } from '../../src/terminal/command.ts'
 import { commandsPage } from './docs.ts'
 
 test('config/guide/commands.md lists the commands: else "npm run commands:docs"', async () => {
@@ -22,7 +22,7 @@ test('every command has an example, and every example is one of its calls', asyn
   }
 })
 
-function checkExamples(path: string, action: Action): void {
+function checkExamples(path: string, action: CommandAction): void {
   assert.ok(action.examples.length > 0, path)
   for (const { command } of action.examples) {
     const parts = command.split(/ (?:[|<>]|2>) /).map((part) => part.replace(/^gatehouse /, ''))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { COMMANDS } from '../../src/commands/commands.ts'
-import type { Action, Command } from '../../src/terminal/command.ts'
+import type { CommandAction, Command } from '../../src/terminal/command.ts'
 
 /** config/guide/commands.md, made from the command table: `npm run commands:docs` writes it, and a test compares it. */
 export async function commandsPage(): Promise<string> {
@@ -22,7 +22,7 @@ function rowsOf(command: Command): string[] {
   return command.subcommands.map((action) => rowOf(`${command.name} ${action.name}`, action))
 }
 
-function rowOf(path: string, { summary, examples }: Action): string {
+function rowOf(path: string, { summary, examples }: CommandAction): string {
   const [example] = examples
   return `| \`${path}\` | ${cell(summary)} | \`gatehouse ${cell(example!.command)}\` |`
 }

@@ -9,7 +9,7 @@ import { sql } from 'kysely'
 import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
-import type { Finding } from '../../src/commands/doctor/finding.ts'
+import type { CheckResult } from '../../src/commands/doctor/finding.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { packSnapshotFile } from '../../src/plane/snapshot-file.ts'
 import { packSnapshot } from '../../src/plane/snapshot-package.ts'
@@ -207,7 +207,7 @@ function bench(t: Test) {
     ]
     const { exitCode, out, err } = await run([...argv, ...usual, '--json'], env)
     assert.equal(exitCode, expected, out + err)
-    const { findings } = JSON.parse(out) as { findings: readonly Finding[] }
+    const { findings } = JSON.parse(out) as { findings: readonly CheckResult[] }
     for (const { state, fix, about } of findings)
       assert.equal(fix === null, state === 'good' || state === 'skipped', about)
     return findings
@@ -216,7 +216,7 @@ function bench(t: Test) {
 }
 
 /** Everything that is reported about it. */
-function said(findings: readonly Finding[], about: string): string {
+function said(findings: readonly CheckResult[], about: string): string {
   const found = findings.filter((each) => each.about.startsWith(about))
   return found.map(({ what }) => what).join('\n')
 }

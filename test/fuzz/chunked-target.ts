@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Beat } from '../../src/proxy/connection/beat.ts'
 import { receiveTrailers } from '../../src/proxy/connection/request-headers.ts'
-import type { Asked } from '../../src/proxy/upstream/response-head.ts'
+import type { ResponseContext } from '../../src/proxy/upstream/response-head.ts'
 import type { Dialer } from '../../src/proxy/upstream/upstream-dial.ts'
 import { H1Connection, type H1Owner } from '../../src/proxy/upstream/upstream-h1.ts'
 import { type UpstreamRequest, upstreamRequest } from '../../src/proxy/upstream/upstream-request.ts'
@@ -93,7 +93,7 @@ export function chunkedSeeds(): Buffer[] {
   return bodies.map((body) => Buffer.from(body, 'latin1'))
 }
 
-const ASKED: Asked = { method: 'GET', acceptsTrailers: true }
+const ASKED: ResponseContext = { method: 'GET', acceptsTrailers: true }
 const ANSWER = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
 const REQUEST = Buffer.from('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
 const NEXT = 'GET /next HTTP/1.1\r\nHost: a\r\n\r\n'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { framedHeaders } from '../../src/proxy/http/answer-framing.ts'
 import { answerHead, interimHead } from '../../src/proxy/http/answer-head.ts'
 import { fieldLines, trailersToPass } from '../../src/proxy/connection/field-syntax.ts'
-import type { Asked } from '../../src/proxy/upstream/response-head.ts'
+import type { ResponseContext } from '../../src/proxy/upstream/response-head.ts'
 import { HEAD_BYTES_MAX, TRAILER_BYTES_MAX } from '../../src/proxy/upstream/response-reader.ts'
 import { readResponse, type Said } from '../proxy/response-recorder.ts'
 import { cut } from './cut.ts'
@@ -17,7 +17,7 @@ export function response(bytes: Buffer): void {
 }
 
 /** Also says what was read. */
-export function answerTo(asked: Asked, bytes: Buffer): Said {
+export function answerTo(asked: ResponseContext, bytes: Buffer): Said {
   const said = readResponse([bytes], asked)
   assert.deepEqual(comparable(readResponse(cut(bytes), asked)), comparable(said))
   if (said.trailers === null) return said
@@ -34,7 +34,7 @@ function comparable({ isSurplus: _, ...said }: Said): Omit<Said, 'isSurplus'> {
 }
 
 /** It may refuse what is taken here, such as a length that is said twice. */
-function sameByLlhttp(asked: Asked, bytes: Buffer, said: Said): void {
+function sameByLlhttp(asked: ResponseContext, bytes: Buffer, said: Said): void {
   const { messages, isFault } = readResponses(bytes, (status) => status >= 200 && asked.method === 'HEAD')
   const at = said.informs.length
   const final = messages[at]
@@ -68,7 +68,7 @@ function isSame(part: readonly string[], i: number, whole: readonly string[], at
   return part[i + 1] === whole[at + 1]
 }
 
-function sameToClient(asked: Asked, said: Said): void {
+function sameToClient(asked: ResponseContext, said: Said): void {
   const head = { method: asked.method, target: '/', version: '11', rawHeaders: [] } as const
   const { status, reason, headers, body, length } = said.head!
   const bodyLength = body === 'none' ? 0 : body === 'length' ? length : null
@@ -125,8 +125,8 @@ export function responseSeeds(): Buffer[] {
   return heads.flatMap((head) => rests.map((rest) => Buffer.from(head + rest, 'latin1')))
 }
 
-const GET: Asked = { method: 'GET', acceptsTrailers: true }
-const HEAD: Asked = { method: 'HEAD', acceptsTrailers: false }
+const GET: ResponseContext = { method: 'GET', acceptsTrailers: true }
+const HEAD: ResponseContext = { method: 'HEAD', acceptsTrailers: false }
 const OURS: ReadonlySet<string> = new Set([
   'Date',
   'Connection',

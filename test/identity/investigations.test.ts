@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
 import { Metrics } from '../../src/shared/metrics.ts'
-import type { Finding, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
+import type { InquiryResult, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import { Investigations } from '../../src/identity/verify/investigations.ts'
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
-type PlaceFinding = Finding & { readonly kind: 'place' }
+type PlaceFinding = InquiryResult & { readonly kind: 'place' }
 
 const NOW_MS = 1_795_000_000_000
 
@@ -110,12 +110,12 @@ test('counts known entries, and uses by outcome', async () => {
 function started(hasPlaces = true) {
   const clock = { nowMs: NOW_MS }
   const asked: string[] = []
-  const told: Finding[] = []
+  const told: InquiryResult[] = []
   const closed: string[] = []
-  const answers = new Map<string, (finding: Finding | null) => void>()
+  const answers = new Map<string, (finding: InquiryResult | null) => void>()
   const find = (key: string) => {
     asked.push(key)
-    const { promise, resolve } = Promise.withResolvers<Finding | null>()
+    const { promise, resolve } = Promise.withResolvers<InquiryResult | null>()
     answers.set(key, resolve)
     return promise
   }
@@ -131,7 +131,7 @@ function started(hasPlaces = true) {
   const parts = { directories, places: hasPlaces ? places : null, openFloor, nowMs: () => clock.nowMs }
   const investigations = new Investigations(parts)
   investigations.onFinding((finding) => told.push(finding))
-  const answer = async (key: string, finding: Finding | null = found(key)) => {
+  const answer = async (key: string, finding: InquiryResult | null = found(key)) => {
     answers.get(key)?.(finding)
     await Promise.resolve()
     await Promise.resolve()
@@ -143,7 +143,7 @@ function keys(agentId: string, isListed = false): KeyInquiry {
   return { kind: 'keys', agentId, thumbprint: null, isListed }
 }
 
-function found(agentId: string): Finding & { readonly kind: 'keys' } {
+function found(agentId: string): InquiryResult & { readonly kind: 'keys' } {
   const times = { askAgainMs: NOW_MS, freshUntilMs: NOW_MS, untilMs: NOW_MS + 3_600_000 }
   return { kind: 'keys', agentId, keys: [{ kty: 'OKP' }, { kty: 'EC' }], why: null, ...times }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
-import type { Finding } from '../../src/identity/keys/inquiry.ts'
+import type { InquiryResult } from '../../src/identity/keys/inquiry.ts'
 import { KeyBook } from '../../src/identity/keys/key-book.ts'
 import { newSigner } from './signer.ts'
 
@@ -80,7 +80,7 @@ test('waiting callers are called once a key arrives, one in each turn, unless th
   assert.deepEqual(called, ['a', 'd'])
 })
 
-function found(changes: Partial<Finding & { kind: 'keys' }>): Finding & { kind: 'keys' } {
+function found(changes: Partial<InquiryResult & { kind: 'keys' }>): InquiryResult & { kind: 'keys' } {
   const times = { askAgainMs: NOW_MS + 10_000, freshUntilMs: NOW_MS + 60_000, untilMs: NOW_MS + 3_600_000 }
   return { kind: 'keys', agentId: AGENT, keys: [jwkOf(signer)], why: null, ...times, ...changes }
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
-import type { Finding } from '../../src/identity/keys/inquiry.ts'
+import type { InquiryResult } from '../../src/identity/keys/inquiry.ts'
 import { KeyBook } from '../../src/identity/keys/key-book.ts'
 import {
-  type Asked,
+  type SentRequest,
   type Checked,
   type HostOwner,
   isSigned,
@@ -243,7 +243,7 @@ function checker(rules: { needsNonce?: boolean } = {}, book = bookOfAll(), budge
     network = '192.0.2.7',
     owner: HostOwner = 'other',
   ): Checked | null => {
-    const asked: Asked = {
+    const asked: SentRequest = {
       ...{ method, target, base: `https://${authority}`, rawHeaders: ['Host', authority, ...headers] },
       ...{ host: authority === SCENE.authority ? 'ours' : owner, address: '192.0.2.7', network },
     }
@@ -259,7 +259,7 @@ function bookOfAll(): KeyBook {
   return book
 }
 
-function found(changes: Partial<Finding & { kind: 'keys' }>): Finding & { kind: 'keys' } {
+function found(changes: Partial<InquiryResult & { kind: 'keys' }>): InquiryResult & { kind: 'keys' } {
   const times = { askAgainMs: NOW_MS + 10_000, freshUntilMs: NOW_MS + 60_000, untilMs: NOW_MS + 3_600_000 }
   const keys = [ed25519, p256, rsa].map(jwkOf)
   return { kind: 'keys', agentId: ID, keys, why: null, ...times, ...changes }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
-import type { Visit } from '../../src/manage/http/front/traffic.ts'
+import type { FinishedRequest } from '../../src/manage/http/front/traffic.ts'
 import { TestManagement } from './management.ts'
 import { answersIn, dialled, said } from './talk.ts'
 
@@ -379,7 +379,7 @@ test('the id of a request: the sane one of its caller, else one of ours; in prob
 })
 
 test('every request is told of when it is over: what for, how it went, and no more', async (t) => {
-  const visits: Visit[] = []
+  const visits: FinishedRequest[] = []
   const manage = await TestManagement.start(t, { answered: (visit) => visits.push(visit) })
   await manage.ask('GET', '/v1/keys?q=secret')
   await manage.ask('GET', '/v1/keys?limit=1')

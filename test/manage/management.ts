@@ -14,7 +14,7 @@ import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
 import type { ClientDocuments } from '../../src/manage/auth/oauth/client-documents.ts'
 import type { People } from '../../src/manage/auth/oauth/people.ts'
 import type { PasswordHasher } from '../../src/manage/auth/people/password-hash.ts'
-import type { Visit } from '../../src/manage/http/front/traffic.ts'
+import type { FinishedRequest } from '../../src/manage/http/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
@@ -38,7 +38,7 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly front?: Partial<FrontSettings>
   /** Whom it asks as; `null` where the database is not there yet. */
   readonly admin?: WantedKey | null
-  readonly answered?: (visit: Visit) => void
+  readonly answered?: (visit: FinishedRequest) => void
   /** Instead of the one that the API puts. */
   readonly policy?: PolicyFile
   readonly workers?: readonly WorkerStatus[]

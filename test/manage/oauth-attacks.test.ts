@@ -14,7 +14,7 @@ import * as jose from 'jose'
 import { test } from 'tap'
 import { Beginnings } from '../../src/manage/auth/oauth/beginnings.ts'
 import { createLogTo } from '../../src/shared/log.ts'
-import { SigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
+import { TokenSigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { openAt } from '../store/databases.ts'
@@ -650,7 +650,7 @@ function open(manage: TestManagement, token: string, method = 'GET', path = '/v1
 async function signerOf(t: Owner, manage: TestManagement, encryptionKey: Secret<string>): Promise<KeyObject> {
   const store = await openAt(t, manage.storeUrl)
   const log = createLogTo('silent', { write: () => undefined })
-  const keys = new SigningKeys(store, new Sealer([encryptionKey], ''), log, 86_400_000, Date.now)
+  const keys = new TokenSigningKeys(store, new Sealer([encryptionKey], ''), log, 86_400_000, Date.now)
   const { signer } = await keys.current()
   return createPrivateKey({ key: signer.privateJwk as JsonWebKey, format: 'jwk' })
 }

@@ -6,7 +6,7 @@ import { test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
 import { Denials } from '../../src/manage/auth/oauth/denials.ts'
 import { grantDigest, Records } from '../../src/manage/auth/oauth/records.ts'
-import { SigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
+import { TokenSigningKeys } from '../../src/manage/auth/oauth/signing-keys.ts'
 import { Sealer } from '../../src/manage/auth/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
@@ -258,7 +258,7 @@ function keysOn(
   store: Awaited<ReturnType<typeof openAt>>,
   sealer: Sealer,
   clock: { nowMs: number },
-): SigningKeys {
+): TokenSigningKeys {
   const log = createLogTo('silent', { write: () => undefined })
-  return new SigningKeys(store, sealer, log, 10 * DAY_MS, () => clock.nowMs)
+  return new TokenSigningKeys(store, sealer, log, 10 * DAY_MS, () => clock.nowMs)
 }

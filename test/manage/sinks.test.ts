@@ -7,7 +7,7 @@ import { createLogTo } from '../../src/shared/log.ts'
 import { EventLog } from '../../src/manage/events/event-log.ts'
 import { SinkRunner } from '../../src/manage/events/sinks/sink-runner.ts'
 import { lineOf, Sinks, type SinkSettings } from '../../src/manage/events/sinks/sinks.ts'
-import { StreamSink } from '../../src/manage/events/sinks/stream-sink.ts'
+import { SyslogStreamSink } from '../../src/manage/events/sinks/stream-sink.ts'
 import { datagramOf } from '../../src/manage/events/sinks/udp-sink.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
@@ -70,7 +70,7 @@ test('postgres: of two processes one at a time tells syslog, and the other when 
   const place = { protocol: 'tcp', host: '127.0.0.1', port: receiver.port, ca: null } as const
   const counts = () => ({ sent: 0, failures: 0, oldestAtMs: null })
   const runner = (store: Store, holder: string, tally: ReturnType<typeof counts>) => {
-    const sink = new StreamSink(place, lineOf('json', '1'))
+    const sink = new SyslogStreamSink(place, lineOf('json', '1'))
     const settings = { name: 'syslog', holder, isShared: true, pollMs: 20, turnMs: 600 }
     return new SinkRunner(sink, settings, linksOf(store), tally)
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'tap'
-import type { Finding, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
+import type { InquiryResult, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import { type Channel, type ChannelMessage, channelPair } from '../../src/plane/local-bus.ts'
 import {
   type Finder,
@@ -14,7 +14,7 @@ const USE: SignatureUse = {
   ...{ id: 'id', thumbprint: 'key', holder: null, createdS: 1, goodUntilMs: 2, isListed: false },
 }
 
-const FOUND: Finding = {
+const FOUND: InquiryResult = {
   ...{ kind: 'keys', agentId: 'https://a.example', keys: [], why: 'no-directory' },
   ...{ askAgainMs: 1, freshUntilMs: 1, untilMs: 1 },
 }
@@ -23,8 +23,8 @@ const FOUND: Finding = {
 class TestFinder implements Finder {
   readonly asked: Inquiry[] = []
   readonly answers = new Map<string, (isTaken: boolean | null) => void>()
-  readonly #found: Finding[] = []
-  #listener: (finding: Finding) => void = () => undefined
+  readonly #found: InquiryResult[] = []
+  #listener: (finding: InquiryResult) => void = () => undefined
 
   ask(inquiry: Inquiry): void {
     this.asked.push(inquiry)
@@ -34,15 +34,15 @@ class TestFinder implements Finder {
     return new Promise((resolve) => this.answers.set(id, resolve))
   }
 
-  onFinding(listener: (finding: Finding) => void): void {
+  onFinding(listener: (finding: InquiryResult) => void): void {
     this.#listener = listener
   }
 
-  known(): readonly Finding[] {
+  known(): readonly InquiryResult[] {
     return this.#found
   }
 
-  find(finding: Finding): void {
+  find(finding: InquiryResult): void {
     this.#found.push(finding)
     this.#listener(finding)
   }
@@ -91,7 +91,7 @@ test('what a worker is told before it listens is not lost', async () => {
   const investigator = new RemoteInvestigator(down)
   desk.attach(up)
   await turn()
-  const told: Finding[] = []
+  const told: InquiryResult[] = []
   investigator.onFinding((finding) => told.push(finding))
   assert.deepEqual(told, [FOUND])
 })
@@ -163,7 +163,7 @@ test('a worker that is gone is told nothing', async () => {
 function attach(desk: InvestigationDesk) {
   const [up, down] = channelPair()
   const investigator = new RemoteInvestigator(down)
-  const told: Finding[] = []
+  const told: InquiryResult[] = []
   investigator.onFinding((finding) => told.push(finding))
   desk.attach(up)
   return { investigator, told }

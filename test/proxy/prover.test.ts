@@ -9,7 +9,7 @@ import type { SignatureFinding } from '../../src/classify/verdict/proof.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
-import type { Finding, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
+import type { InquiryResult, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import type { Connection } from '../../src/proxy/connection/connection.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
 import { Prover } from '../../src/proxy/request/prover.ts'
@@ -251,7 +251,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
   const findings: SignatureFinding[] = []
   const answers: Answers = { claim: true }
   const clock = { nowMs: Date.now() }
-  let listener: (finding: Finding) => void = () => undefined
+  let listener: (finding: InquiryResult) => void = () => undefined
   const prover = new Prover(
     { allowPrivate: false, needsNonce: false, isPlaceAsked: true, ...SETTINGS },
     {
@@ -281,7 +281,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
     ...{ policy, knowledge: KNOWLEDGE, context: { prover }, options: { trusted } },
     upstreams: [settingsFor([url])],
   })
-  const tell = (changes: Partial<Finding & { kind: 'keys' }> = {}) => {
+  const tell = (changes: Partial<InquiryResult & { kind: 'keys' }> = {}) => {
     const [farMs, keys] = [clock.nowMs + 3_600_000, [signer.jwk as Record<string, string>]]
     const times = { askAgainMs: farMs, freshUntilMs: farMs, untilMs: farMs }
     listener({ kind: 'keys', agentId: ID, keys, why: null, ...times, ...changes })

@@ -8,7 +8,7 @@ import { FAILURE_STATUS } from '../../src/proxy/upstream/forward.ts'
 import type { Judged } from '../../src/proxy/request/judge.ts'
 import { type Bar, barOf } from '../../src/proxy/request/bar.ts'
 import { blocked, redirected, unserved } from '../../src/proxy/request/refusals.ts'
-import { type Refusal, refusalText, refuse } from '../../src/proxy/request/refuse.ts'
+import { type RefusalAnswer, refusalText, refuse } from '../../src/proxy/request/refuse.ts'
 import { NO_HOP } from '../../src/proxy/connection/request-headers.ts'
 import { MemoryExchange } from './memory-exchange.ts'
 import { ANY_HOST } from './test-gate.ts'
@@ -201,7 +201,7 @@ test('settings refuse clients that the policy allows', async () => {
 
 function answered(
   request: ConstructorParameters<typeof MemoryExchange>[0],
-  refusal: Refusal,
+  refusal: RefusalAnswer,
 ): MemoryExchange {
   const exchange = new MemoryExchange(request)
   refuse(exchange, refusal)

@@ -3,7 +3,11 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { isCollected } from '../collected.ts'
 import { bytesCopied } from '../wire/bytes-copied.ts'
-import { type Asked, FIELDS_MAX, type ResponseHead } from '../../src/proxy/upstream/response-head.ts'
+import {
+  type ResponseContext,
+  FIELDS_MAX,
+  type ResponseHead,
+} from '../../src/proxy/upstream/response-head.ts'
 import {
   EXTENSION_BYTES_MAX,
   HEAD_BYTES_MAX,
@@ -15,14 +19,14 @@ import {
 } from '../../src/proxy/upstream/response-reader.ts'
 import { readResponse, ResponseRecorder, type Said } from './response-recorder.ts'
 
-const GET: Asked = { method: 'GET', acceptsTrailers: true }
+const GET: ResponseContext = { method: 'GET', acceptsTrailers: true }
 const OK = 'HTTP/1.1 200 OK\r\n'
 
-function read(pieces: readonly Uint8Array[], asked: Asked = GET, closes = true): Said {
+function read(pieces: readonly Uint8Array[], asked: ResponseContext = GET, closes = true): Said {
   return readResponse(pieces, asked, closes)
 }
 
-function readText(text: string, asked: Asked = GET): Said {
+function readText(text: string, asked: ResponseContext = GET): Said {
   return read([Buffer.from(text, 'latin1')], asked)
 }
 
@@ -33,7 +37,7 @@ function comparable({ isSurplus: _, ...said }: Said): Omit<Said, 'isSurplus'> {
 
 interface Good {
   readonly text: string
-  readonly asked?: Asked
+  readonly asked?: ResponseContext
   readonly status?: number
   readonly headers: readonly string[]
   readonly body?: string
@@ -45,8 +49,8 @@ interface Good {
   readonly informs?: Said['informs']
 }
 
-const HEAD: Asked = { method: 'HEAD', acceptsTrailers: true }
-const NO_TRAILERS_PLEASE: Asked = { method: 'GET', acceptsTrailers: false }
+const HEAD: ResponseContext = { method: 'HEAD', acceptsTrailers: true }
+const NO_TRAILERS_PLEASE: ResponseContext = { method: 'GET', acceptsTrailers: false }
 
 const GOOD: Readonly<Record<string, Good>> = {
   'a length': {
@@ -338,7 +342,7 @@ test('refused', async (t) => {
   }
 })
 
-const ALL: readonly (readonly [name: string, text: string, asked: Asked])[] = [
+const ALL: readonly (readonly [name: string, text: string, asked: ResponseContext])[] = [
   ...Object.entries(GOOD).map(([name, { text, asked }]) => [name, text, asked ?? GET] as const),
   ...Object.entries(BAD).map(([name, [text]]) => [name, text, GET] as const),
   ...Object.entries(BAD_CHUNKS).map(([name, [text]]) => [name, CHUNKED + text, GET] as const),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Asked, ResponseHead } from '../../src/proxy/upstream/response-head.ts'
+import type { ResponseContext, ResponseHead } from '../../src/proxy/upstream/response-head.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/proxy/upstream/response-reader.ts'
 
 /** What came out, with the body's pieces put together: where they were cut says nothing. */
@@ -48,7 +48,7 @@ export class ResponseRecorder implements ResponseEvents {
 }
 
 /** Reads the pieces from one reused buffer, as a connection does, and then sees the connection close. */
-export function readResponse(pieces: readonly Uint8Array[], asked: Asked, closes = true): Said {
+export function readResponse(pieces: readonly Uint8Array[], asked: ResponseContext, closes = true): Said {
   const recorder = new ResponseRecorder()
   const reader = new ResponseReader(recorder)
   reader.begin(asked)

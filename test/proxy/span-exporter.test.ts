@@ -6,7 +6,7 @@ import { json } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
-import { type Span, SpanExporter } from '../../src/proxy/request/span-exporter.ts'
+import { type TraceSpan, SpanExporter } from '../../src/proxy/request/span-exporter.ts'
 import { until } from './test-worker.ts'
 
 test('spans are posted in batches, with the token, and what is left at the end', async (t) => {
@@ -72,7 +72,7 @@ test('redirects are not followed', async (t) => {
   await exporter.close(0)
 })
 
-function span(number: number): Span {
+function span(number: number): TraceSpan {
   return {
     ...{
       traceId: 'a'.repeat(32),
@@ -93,7 +93,7 @@ function span(number: number): Span {
 
 interface Post {
   readonly authorization: string | undefined
-  readonly spans: readonly Span[]
+  readonly spans: readonly TraceSpan[]
 }
 
 /** `timeoutMs`: a request without an answer by then is sent again, however busy the machine. */

@@ -10,7 +10,7 @@ import { type Test, test } from 'tap'
 import { verifyBytes } from '../../src/identity/verify/http-signature.ts'
 import { readSignatureKey } from '../../src/identity/signature/signature-key.ts'
 import { makeSigningKey, SIGNING_ALGORITHMS } from '../../src/identity/keys/signing-key.ts'
-import { type SignedRequest, TagSigner } from '../../src/proxy/request/tag-signature.ts'
+import { type TaggedRequest, TagSigner } from '../../src/proxy/request/tag-signature.ts'
 import { dialPlain, dialTls, LOOPBACK } from './front.ts'
 import { type Gate, type GatePlan, startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
@@ -18,7 +18,7 @@ import { agreement, opening } from './web-socket.ts'
 
 const KEY = 'a key of sixteen characters and more'
 const NOW_S = 1_763_700_000
-const REQUEST: SignedRequest = {
+const REQUEST: TaggedRequest = {
   method: 'GET',
   authority: 'shop.example.test',
   scheme: 'https',
@@ -342,9 +342,9 @@ function documented(): string {
 }
 
 function assertSame(
-  one: SignedRequest,
+  one: TaggedRequest,
   tags: readonly string[],
-  other: SignedRequest,
+  other: TaggedRequest,
   otherTags: readonly string[],
   title: string,
 ): void {

@@ -7,10 +7,10 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { metricsText } from '../../src/shared/metrics.ts'
-import type { ListenAddress } from '../../src/proxy/worker/data-plane.ts'
 import { NO_WORKER } from '../../src/plane/readiness.ts'
 import { type PoolTimes, WorkerPool } from '../../src/proxy/worker/worker-pool.ts'
 import { CA, goodPair, liveState, surroundings, until } from './test-worker.ts'
+import type { ListenAddress } from '../../src/shared/listen-address.ts'
 
 // tap's own would be loaded by every worker.
 delete process.env['NODE_OPTIONS']

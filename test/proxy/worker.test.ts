@@ -8,10 +8,11 @@ import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { type Test, test } from 'tap'
 import { metricsText } from '../../src/shared/metrics.ts'
-import type { ListenAddress, LiveState } from '../../src/proxy/worker/data-plane.ts'
+import type { LiveState } from '../../src/proxy/worker/data-plane.ts'
 import { SingleWorker } from '../../src/proxy/worker/single-worker.ts'
 import type { WorkerSettings } from '../../src/proxy/worker/worker.ts'
 import { CA, goodPair, liveState, surroundings, until } from './test-worker.ts'
+import type { ListenAddress } from '../../src/shared/listen-address.ts'
 
 const pair = await goodPair()
 const otherPair = await goodPair()

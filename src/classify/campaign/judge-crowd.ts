@@ -2,14 +2,14 @@ import { CROWD_MIN, type Coverage, type Crowd } from './crowds.ts'
 import { LEVELS } from './visitors.ts'
 
 /** All crowds of one site. */
-export interface Site {
+export interface CrowdSite {
   /** Those in which most visitors load parts or follow links. */
   readonly usual: readonly Crowd[]
   /** How many crowds are large and mostly bare. If they are many, the site itself looks like that. */
   readonly bareCrowds: number
 }
 
-export function sitesOf(crowds: ReadonlyMap<number, Crowd>): ReadonlyMap<number, Site> {
+export function sitesOf(crowds: ReadonlyMap<number, Crowd>): ReadonlyMap<number, CrowdSite> {
   const byHost = Map.groupBy(crowds.values(), ({ host }) => host)
   return new Map(
     [...byHost].map(([host, of]) => [
@@ -25,7 +25,7 @@ export interface CrowdSigns {
   coverage(level: number): Coverage
 }
 
-export interface Judgement {
+export interface CrowdJudgement {
   readonly isCampaign: boolean
   readonly addresses: number
   readonly people: number
@@ -37,7 +37,11 @@ export interface Judgement {
  * Compares a crowd with the people on the same site. A person can look bare, with the parts in the cache of the
  * browser and a bookmark for each page, so only an excess over what the others do is a campaign.
  */
-export function judgeCrowd(crowd: Crowd, { usual, bareCrowds }: Site, signs: CrowdSigns): Judgement {
+export function judgeCrowd(
+  crowd: Crowd,
+  { usual, bareCrowds }: CrowdSite,
+  signs: CrowdSigns,
+): CrowdJudgement {
   const others = usual.filter((each) => each !== crowd)
   const people = crowd.visitors - crowd.bare[0]
   const known = sum(others.map(({ visitors }) => visitors))

@@ -10,12 +10,12 @@ export interface Owners {
   /** The kind of nearly all owners; `unknown` if it does not tell what they are. */
   readonly kind: 'agents' | 'libraries' | 'browsers' | 'shared' | 'unknown'
   /** The owners, most observed first, and each one's share of the observations. */
-  readonly shares: readonly Share[]
+  readonly shares: readonly OwnerShare[]
   /** The agents for which the fingerprint was marked as decisive. */
   readonly decided: readonly Software[]
 }
 
-export interface Share {
+export interface OwnerShare {
   readonly software: Software
   readonly share: number
 }
@@ -131,7 +131,7 @@ export class OwnerIndex {
   }
 }
 
-export function sharesOf(list: readonly Software[], candidates: readonly Candidate[]): readonly Share[] {
+export function sharesOf(list: readonly Software[], candidates: readonly Candidate[]): readonly OwnerShare[] {
   const total = candidates.reduce((sum, { observations }) => sum + Math.max(observations, 1), 0)
   return candidates.map(({ software, observations }) => ({
     software: list[software]!,

@@ -1,6 +1,6 @@
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import { DECIDED_BY_NOBODY, decidedAgents } from './decided.ts'
-import { MOST, type Share, sharesOf } from './owners.ts'
+import { MOST, type OwnerShare, sharesOf } from './owners.ts'
 import type { FingerprintSignature, Signature } from './signature.ts'
 import type { Candidate, Nearest, SignatureIndex } from './index/signature-index.ts'
 import type { Engine, Software } from './software.ts'
@@ -19,7 +19,7 @@ export interface Stack {
   /** The engines of the browsers with this HTTP/2 fingerprint. */
   readonly http2Engines: ReadonlySet<Engine>
   /** The owners of the hello, most observed first, and each one's share of the observations. */
-  readonly shares: readonly Share[]
+  readonly shares: readonly OwnerShare[]
   /**
    * The agents for which this JA4 was marked as decisive, or the JA4 that the hello would have without
    * session resumption.

@@ -9,7 +9,7 @@ import {
 } from '../known/weights.ts'
 
 /** What was seen of one client at one time, and its true class. */
-export interface Example {
+export interface TrainingExample {
   /** Bits of the evidence kinds. */
   readonly marks: readonly number[]
   readonly truth: Class
@@ -21,7 +21,7 @@ export interface Example {
  * Fits the weights under which the examples are most likely (multinomial logistic regression), with a prior:
  * evidence in few examples keeps about its expected weight. The same examples give the same weights.
  */
-export function fitWeights(examples: readonly Example[], prior: number): Weights {
+export function fitWeights(examples: readonly TrainingExample[], prior: number): Weights {
   const parameters = Float64Array.from(MEANS)
   const different = together(examples)
   const gradient = new Float64Array(parameters.length)
@@ -75,8 +75,8 @@ export function fitTemperature(
 }
 
 /** Merges equal examples: most of them are equal to others. */
-function together(examples: readonly Example[]): readonly Example[] {
-  const different = new Map<string, Example>()
+function together(examples: readonly TrainingExample[]): readonly TrainingExample[] {
+  const different = new Map<string, TrainingExample>()
   for (const example of examples) {
     const key = `${example.truth} ${example.marks}`
     const weight = example.weight + (different.get(key)?.weight ?? 0)
@@ -155,7 +155,7 @@ function groupsOf(guesses: readonly Guess[]): readonly (readonly Guess[])[] {
 }
 
 function gradientOf(
-  examples: readonly Example[],
+  examples: readonly TrainingExample[],
   parameters: Float64Array,
   prior: number,
   into: Float64Array,

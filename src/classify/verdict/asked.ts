@@ -3,7 +3,7 @@ import { HEADER } from '../known/index/header-index.ts'
 import type { Reading } from './reading.ts'
 
 /** What a request is for, as far as classification distinguishes it. */
-export type Asked =
+export type AskedFor =
   | 'robots'
   | 'sitemap'
   /** A page that people read. */
@@ -18,7 +18,7 @@ export type Asked =
   | 'other'
 
 /** `isBrowser`: the client claims to be a browser. Browsers accept HTML when they load a page. */
-export function askedFor({ method, target }: RequestHead, reading: Reading, isBrowser: boolean): Asked {
+export function askedFor({ method, target }: RequestHead, reading: Reading, isBrowser: boolean): AskedFor {
   if (method !== 'GET' && method !== 'HEAD') return 'other'
   if (target.startsWith('/robots.txt') && (target.length === ROBOTS_LENGTH || target[ROBOTS_LENGTH] === '?'))
     return 'robots'

@@ -2,7 +2,7 @@ import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { Address } from '../../wire/address-ranges.ts'
 import { mixed } from '../../wire/network-hash.ts'
-import { type Asked, askedFor } from './asked.ts'
+import { type AskedFor, askedFor } from './asked.ts'
 import { EvidenceSet } from '../known/evidence.ts'
 import { LastVerdict } from './last-verdict.ts'
 import type { Reading } from './reading.ts'
@@ -77,7 +77,7 @@ export class Conduct {
     { claim, stack }: Pick<Shown, 'claim' | 'stack'>,
     print: ConnectionPrint,
     nowMs: number,
-  ): Asked {
+  ): AskedFor {
     const tally = this.#tally ?? this.#begin(claim, print, stack)
     const asked = askedFor(head, reading, claim.kind === 'browser')
     if (asked === 'robots' && this.#requests === 0) this.marks.add('robots-first')

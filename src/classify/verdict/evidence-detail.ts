@@ -1,6 +1,6 @@
 import type { EvidenceKind } from '../known/evidence.ts'
 import type { Shown } from './shown.ts'
-import type { Share } from '../known/owners.ts'
+import type { OwnerShare } from '../known/owners.ts'
 import type { Reading } from './reading.ts'
 
 /**
@@ -78,7 +78,7 @@ function decidedText({ certificate, headers, stack }: Shown): string {
 }
 
 /** The software that shares a fingerprint, with each one's share. */
-function sharesText(shares: readonly Share[]): string {
+function sharesText(shares: readonly OwnerShare[]): string {
   const said = shares.slice(0, SHARES_SAID_MAX)
   const parts = said.map(({ software, share }) => `${software.name} ${Math.round(share * 100)} %`)
   const more = shares.length - said.length

@@ -1,4 +1,4 @@
-import type { Owners, Share } from '../known/owners.ts'
+import type { Owners, OwnerShare } from '../known/owners.ts'
 import type { Software } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
 import { agentOf, claimedAgent } from './observe.ts'
@@ -49,7 +49,7 @@ function decidedFor({ certificate, headers, stack }: Shown): Software | null {
 /**
  * The owners that share both this header order and this hello. Empty if the hello is known only of others.
  */
-function haveBoth(headers: Owners, stack: Stack): readonly Share[] {
+function haveBoth(headers: Owners, stack: Stack): readonly OwnerShare[] {
   if (stack.shares.length === 0) return headers.shares
   const both = headers.shares.flatMap(({ software, share }) => {
     const other = stack.shares.find((each) => each.software === software)
@@ -60,7 +60,7 @@ function haveBoth(headers: Owners, stack: Stack): readonly Share[] {
 }
 
 /** The one program that has almost the whole share. */
-function mostlyOne(shares: readonly Share[]): Software | null {
+function mostlyOne(shares: readonly OwnerShare[]): Software | null {
   return shares.find(({ share }) => share >= NAMED_SHARE_MIN)?.software ?? null
 }
 

@@ -2,7 +2,7 @@ import { mixed } from '../../wire/network-hash.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { REQUEST_KIND } from '../campaign/seen-request.ts'
 import { HEADER } from '../known/index/header-index.ts'
-import type { Asked } from './asked.ts'
+import type { AskedFor } from './asked.ts'
 import type { Reading } from './reading.ts'
 import { hashOf } from './tally.ts'
 
@@ -21,7 +21,7 @@ export class RequestSigns {
   }
 
   /** `program`: of the claimed browser on this connection. */
-  read(head: RequestHead, reading: Reading, asked: Asked, program: number): void {
+  read(head: RequestHead, reading: Reading, asked: AskedFor, program: number): void {
     this.clear()
     if (asked === 'part' || asked === 'aside') this.kind = REQUEST_KIND.part
     else if (asked === 'page') this.kind = isFollowed(reading) ? REQUEST_KIND.followed : REQUEST_KIND.page

@@ -1,4 +1,4 @@
-import type { Asked } from './asked.ts'
+import type { AskedFor } from './asked.ts'
 import { EvidenceSet } from '../known/evidence.ts'
 
 /**
@@ -23,7 +23,7 @@ export class Tally {
   #readMs = 0
 
   /** `network`: any number that identifies the client's network. */
-  note(asked: Asked, target: string, referer: string | null, network: number, nowMs: number): void {
+  note(asked: AskedFor, target: string, referer: string | null, network: number, nowMs: number): void {
     this.#turn(nowMs)
     if (asked === 'robots' && this.#both.requests === 0) this.#show('robots-first')
     if (asked === 'sitemap') {

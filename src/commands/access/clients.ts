@@ -15,7 +15,7 @@ import { Refusal } from '../../manage/http/refusal.ts'
 import type { OAuthClient } from '../../store/people/oauth-clients.ts'
 import { nameIn, scopesIn, timeText, wordsIn } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { printRecords } from '../record/record-list.ts'
@@ -23,7 +23,7 @@ import { STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
 import { visible } from '../../terminal/table.ts'
 import { readBoundedSync } from '../../shared/bounded-file.ts'
 
-const create: Action = {
+const create: CommandAction = {
   name: 'create',
   summary: 'Create an OAuth client, and print its secret',
   description: [
@@ -78,7 +78,7 @@ const create: Action = {
   run: runCreate,
 }
 
-const list: Action = {
+const list: CommandAction = {
   name: 'list',
   summary: 'List the OAuth clients',
   operands: [],
@@ -87,7 +87,7 @@ const list: Action = {
   run: runList,
 }
 
-const remove: Action = {
+const remove: CommandAction = {
   name: 'delete',
   summary: 'Delete an OAuth client and revoke its tokens within a second',
   operands: [{ name: 'ID', description: 'Its id, as "clients list" shows it: cli_…' }],

@@ -6,14 +6,14 @@ import { parseDurationMs } from '../../policy/duration.ts'
 import type { KeyRecord } from '../../store/people/keys.ts'
 import { accessIn, nameIn, timeText } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { printRecords } from '../record/record-list.ts'
 import { STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
 import { visible } from '../../terminal/table.ts'
 
-const create: Action = {
+const create: CommandAction = {
   name: 'create',
   summary: 'Create an API key, and print it',
   description: [
@@ -60,7 +60,7 @@ const create: Action = {
   run: runCreate,
 }
 
-const list: Action = {
+const list: CommandAction = {
   name: 'list',
   summary: 'List the API keys that are not revoked',
   operands: [],
@@ -69,7 +69,7 @@ const list: Action = {
   run: runList,
 }
 
-const revoke: Action = {
+const revoke: CommandAction = {
   name: 'revoke',
   summary: 'Revoke an API key, everywhere within a second',
   operands: [{ name: 'ID', description: 'Its id, as "keys list" shows it: key_…' }],

@@ -5,7 +5,7 @@ import { knownPlan, PLANS, type Plan, SCOPES } from '../../manage/http/access/pr
 import { Refusal } from '../../manage/http/refusal.ts'
 import type { TrustRecord } from '../../store/people/trust.ts'
 import { optionalNameIn, scopesIn, timeText } from './access-options.ts'
-import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { printRecords } from '../record/record-list.ts'
@@ -14,7 +14,7 @@ import { visible } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 import { readBoundedText } from '../../shared/bounded-file.ts'
 
-const add: Action = {
+const add: CommandAction = {
   name: 'add',
   summary: 'Trust an agent or a key, with these scopes',
   description: [
@@ -46,7 +46,7 @@ const add: Action = {
   run: runAdd,
 }
 
-const list: Action = {
+const list: CommandAction = {
   name: 'list',
   summary: 'List the trusted agents and keys',
   operands: [],
@@ -55,7 +55,7 @@ const list: Action = {
   run: runList,
 }
 
-const remove: Action = {
+const remove: CommandAction = {
   name: 'remove',
   summary: 'Stop trusting an agent or a key, everywhere within a second',
   operands: [{ name: 'ID', description: 'Its id, as "trust list" shows it: trs_…' }],

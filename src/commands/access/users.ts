@@ -22,7 +22,7 @@ import type { Store } from '../../store/store.ts'
 import type { UserRecord } from '../../store/people/users.ts'
 import { accessIn } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode, Group } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import { readHidden } from '../../terminal/hidden-line.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
@@ -35,7 +35,7 @@ const PASSWORD_WORDS =
   'Asks for the password on the terminal without showing it, or reads it from the first line of standard input. It needs ' +
   'at least 12 characters. Only a hash is stored.'
 
-const create: Action = {
+const create: CommandAction = {
   name: 'create',
   summary: 'Create a user, and ask for their password',
   description: [
@@ -68,7 +68,7 @@ const create: Action = {
   run: runCreate,
 }
 
-const list: Action = {
+const list: CommandAction = {
   name: 'list',
   summary: 'List the users',
   operands: [],
@@ -77,7 +77,7 @@ const list: Action = {
   run: runList,
 }
 
-const change: Action = {
+const change: CommandAction = {
   name: 'change',
   summary: 'Change the permissions of a user, or disable sign-in',
   description: [
@@ -102,7 +102,7 @@ const change: Action = {
   run: runChange,
 }
 
-const remove: Action = {
+const remove: CommandAction = {
   name: 'delete',
   summary: 'Delete a user and sign them out everywhere within a second',
   operands: [USER],
@@ -111,7 +111,7 @@ const remove: Action = {
   run: runDelete,
 }
 
-const password: Action = {
+const password: CommandAction = {
   name: 'password',
   summary: 'Set the password of a user and sign them out everywhere within a second',
   description: [PASSWORD_WORDS],
@@ -121,7 +121,7 @@ const password: Action = {
   run: runPassword,
 }
 
-const codes: Action = {
+const codes: CommandAction = {
   name: 'codes',
   summary: 'Require one-time codes of an authenticator app from a user, beside the password',
   description: [
@@ -140,7 +140,7 @@ const codes: Action = {
   run: runCodes,
 }
 
-const openid: Action = {
+const openid: CommandAction = {
   name: 'openid',
   summary: 'Link a user to an account at the OpenID provider, or unlink it',
   description: [

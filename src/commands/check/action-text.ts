@@ -3,10 +3,10 @@ import { blocked, redirected } from '../../proxy/request/refusals.ts'
 import { refusalText } from '../../proxy/request/refuse.ts'
 import { pushTags } from '../../proxy/connection/request-headers.ts'
 import type { DecisionId } from '../../proxy/connection/decision-id.ts'
-import type { DescribedRequest } from '../../policy/written-request.ts'
+import type { DescribedFacts } from '../../policy/written-request.ts'
 
 /** The effect of an action on the app or the client. */
-export interface Effect {
+export interface ActionEffect {
   /** One sentence. */
   readonly text: string
   /**
@@ -15,7 +15,7 @@ export interface Effect {
   readonly lines: readonly string[]
 }
 
-export function effectsOf(action: Action, request: DescribedRequest): readonly Effect[] {
+export function effectsOf(action: Action, request: DescribedFacts): readonly ActionEffect[] {
   switch (action.kind) {
     case 'pass':
       return [
@@ -55,11 +55,7 @@ export function effectsOf(action: Action, request: DescribedRequest): readonly E
   }
 }
 
-function tags(
-  action: Action,
-  { print, facts }: DescribedRequest,
-  more: readonly string[],
-): readonly string[] {
+function tags(action: Action, { print, facts }: DescribedFacts, more: readonly string[]): readonly string[] {
   const headers: string[] = []
   pushTags(headers, print, facts.verdict, action.kind)
   headers.push('X-Agent-Decision-Id', DECISION_ID, ...more)
@@ -68,7 +64,7 @@ function tags(
 
 function answer(
   action: BlockAction | TarpitAction | RedirectAction,
-  { facts }: DescribedRequest,
+  { facts }: DescribedFacts,
   retryMs: number,
 ): readonly string[] {
   const judged = { id: DECISION_ID } as Parameters<typeof blocked>[0]

@@ -5,8 +5,8 @@ import { placed } from '../../config/source.ts'
 import { type Explanation, explain } from '../../policy/explain.ts'
 import { rulesOf, whyOf } from '../../policy/explanation-text.ts'
 import type { Policy } from '../../policy/policy.ts'
-import { type DescribedRequest, describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
-import { type Effect, effectsOf } from './action-text.ts'
+import { type DescribedFacts, describedRequest, readWrittenRequest } from '../../policy/written-request.ts'
+import { type ActionEffect, effectsOf } from './action-text.ts'
 import { requestSource } from './request-source.ts'
 import type { Arguments, ExitCode } from '../../terminal/command.ts'
 import { type Io, paint } from '../../terminal/io.ts'
@@ -41,9 +41,9 @@ export async function explainRequest(file: string, given: Arguments, io: Io): Pr
 
 function json(
   policy: string,
-  { facts, isVerdictGiven }: DescribedRequest,
+  { facts, isVerdictGiven }: DescribedFacts,
   { decision, rules }: Explanation,
-  effects: readonly Effect[],
+  effects: readonly ActionEffect[],
   unknownSigner: UnknownSigner | null,
 ): object {
   const { action, rule, wouldHave } = decision
@@ -64,9 +64,9 @@ function shownAgent({ id, name, category, purposes }: NonNullable<Verdict['agent
 
 interface Explained {
   readonly policy: string
-  readonly request: DescribedRequest
+  readonly request: DescribedFacts
   readonly explanation: Explanation
-  readonly effects: readonly Effect[]
+  readonly effects: readonly ActionEffect[]
   readonly unknownSigner: UnknownSigner | null
 }
 

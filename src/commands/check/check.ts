@@ -5,12 +5,12 @@ import { Fault } from '../../shared/fault.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import { explainRequest } from './check-explain.ts'
 import { replaySightings } from './check-replay.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import { CONFIG_OPTIONS } from '../../terminal/config-options.ts'
 import { type ConfigReport, configReport } from './config-report.ts'
 import type { Io } from '../../terminal/io.ts'
 
-export const check: Action = {
+export const check: CommandAction = {
   name: 'check',
   summary: 'Check a configuration and show what is in force',
   description: [

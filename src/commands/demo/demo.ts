@@ -3,12 +3,12 @@ import { existsSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLogTo } from '../../shared/log.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { serve } from '../../runtime/serve.ts'
 import { Demo } from './running-demo.ts'
 
-export const demo: Action = {
+export const demo: CommandAction = {
   name: 'demo',
   summary: 'Run a demo: an app, the gateway in front of it, clients, and the dashboard',
   description: [

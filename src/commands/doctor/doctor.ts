@@ -1,5 +1,5 @@
 import type { StartupConfig } from '../../config/config.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import { CONFIG_OPTIONS } from '../../terminal/config-options.ts'
 import { type ConfigReport, configReport } from '../check/config-report.ts'
 import { wrap } from '../../terminal/help.ts'
@@ -8,7 +8,7 @@ import { visible } from '../../terminal/table.ts'
 import { lookAtBus, lookAtStore } from './engines.ts'
 import { lookAtCertificates, lookAtDataFolder } from './files.ts'
 import { lookAtFirstSnapshot } from './first-snapshot.ts'
-import { bad, type Finding, good, skipped, type State, warning } from './finding.ts'
+import { bad, type CheckResult, good, skipped, type State, warning } from './finding.ts'
 import { lookAtMachine } from './machine.ts'
 import { lookAtPorts } from './ports.ts'
 import { lookAtUpstreams } from './upstreams.ts'
@@ -17,7 +17,7 @@ type Role = (typeof ROLES)[number]
 
 const ROLES = ['up', 'proxy', 'manage'] as const
 
-export const doctor: Action = {
+export const doctor: CommandAction = {
   name: 'doctor',
   summary: 'Check everything that a gateway needs, and say what to do',
   description: [
@@ -54,11 +54,11 @@ async function run(given: Arguments, io: Io): Promise<ExitCode> {
 }
 
 /** Runs all checks in parallel, because targets that do not answer take time. */
-async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly Finding[]> {
+async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly CheckResult[]> {
   const isProxy = role !== 'manage'
   const hasStore = role !== 'proxy'
   const hasBus = config.bus.urls.length > 0
-  const looks: readonly (Promise<readonly Finding[]> | null)[] = [
+  const looks: readonly (Promise<readonly CheckResult[]> | null)[] = [
     lookAtPorts(config, role),
     isProxy ? lookAtCertificates(config) : null,
     lookAtDataFolder(config),
@@ -70,7 +70,7 @@ async function lookAtAll(config: StartupConfig, role: Role): Promise<readonly Fi
   return (await Promise.all(looks.filter((look) => look !== null))).flat()
 }
 
-function ofConfiguration({ problems, warnings }: ConfigReport): readonly Finding[] {
+function ofConfiguration({ problems, warnings }: ConfigReport): readonly CheckResult[] {
   const found = [
     ...problems.map(({ where, what }) =>
       bad(where, what, 'correct it: config/README.md lists every setting'),
@@ -82,7 +82,7 @@ function ofConfiguration({ problems, warnings }: ConfigReport): readonly Finding
     : [good('configuration', 'is valid, and so are the files it names'), ...found]
 }
 
-function print(findings: readonly Finding[], io: Io): void {
+function print(findings: readonly CheckResult[], io: Io): void {
   for (const { about, state, what, fix } of findings) {
     const { sign, colour } = SHOWN[state]
     const text = `${visible(about)}: ${visible(what)}`

@@ -12,16 +12,16 @@ import { lookAtMigrations, type UpgradeObstacle } from '../../store/engine/migra
 import { openDatabase, sqliteFile } from '../../store/engine/open-database.ts'
 import { busSettings } from '../../runtime/startup.ts'
 import { storePlace } from '../../runtime/store-place.ts'
-import { bad, type Finding, good, skipped, warning } from './finding.ts'
+import { bad, type CheckResult, good, skipped, warning } from './finding.ts'
 
 /** Opens the database unchanged: missing tables are created at a start, not here. */
-export async function lookAtStore(config: StartupConfig): Promise<readonly Finding[]> {
+export async function lookAtStore(config: StartupConfig): Promise<readonly CheckResult[]> {
   const { storeUrl, storeLogin } = storePlace(config)
   const file = sqliteFile(storeUrl)
   if (file === ':memory:') return [skipped('database', 'is in memory, and gone with the process')]
   const about = `database ${file ?? withoutUser(storeUrl)}`
   if (file !== null && !existsSync(file)) return [good(about, 'is made at the first start')]
-  const found: Finding[] = []
+  const found: CheckResult[] = []
   try {
     const database = await openDatabase(storeUrl, storeLogin, async (db, kind) => {
       const { missing, obstacle } = await lookAtMigrations(db, kind)
@@ -41,7 +41,7 @@ function kindOf(file: string | null): DatabaseKind {
   return file === null ? 'postgres' : 'sqlite'
 }
 
-function ofTables(about: string, missing: number, obstacle: UpgradeObstacle | null): Finding {
+function ofTables(about: string, missing: number, obstacle: UpgradeObstacle | null): CheckResult {
   if (obstacle !== null) return bad(about, obstacle.what, obstacle.fix)
   return missing === 0
     ? good(about, 'is there, and its tables are up to date')
@@ -52,7 +52,7 @@ function ofTables(about: string, missing: number, obstacle: UpgradeObstacle | nu
       )
 }
 
-async function ofClock(about: string, db: Queries): Promise<Finding> {
+async function ofClock(about: string, db: Queries): Promise<CheckResult> {
   const beforeMs = Date.now()
   const { rows } = await sql<{
     ms: number
@@ -61,14 +61,14 @@ async function ofClock(about: string, db: Queries): Promise<Finding> {
 }
 
 /** Compares the clocks: `saidMs` is the other machine's time, read between the two moments. */
-export function clockFinding(about: string, saidMs: number, beforeMs: number, afterMs: number): Finding {
+export function clockFinding(about: string, saidMs: number, beforeMs: number, afterMs: number): CheckResult {
   const offMs = saidMs < beforeMs ? beforeMs - saidMs : Math.max(0, saidMs - afterMs)
   if (offMs <= CLOCKS_APART_MS) return good(about, 'its clock agrees with this one')
   const what = `its clock and this one are ${Math.round(offMs / 1_000)} s apart`
   return warning(about, what, 'synchronize both (NTP): tokens, signatures and statistics depend on them')
 }
 
-async function ofPages(about: string, db: Queries): Promise<Finding> {
+async function ofPages(about: string, db: Queries): Promise<CheckResult> {
   const { rows } = await sql<{ quick_check: string }>`pragma quick_check(1)`.execute(db)
   const said = rows[0]?.quick_check ?? 'ok'
   return said === 'ok'
@@ -77,7 +77,7 @@ async function ofPages(about: string, db: Queries): Promise<Finding> {
 }
 
 /** Checks whether NATS is reachable and has JetStream, and what is stored in it. */
-export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<readonly Finding[]> {
+export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<readonly CheckResult[]> {
   const settings = busSettings(config)
   const about = `bus ${settings.urls.map(withoutUser).join(', ')}`
   let why = 'there is no answer'

@@ -5,13 +5,13 @@ import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { loadKeyPairs } from '../../proxy/tls/key-pair.ts'
 import { keyPairSource } from '../../runtime/startup.ts'
-import { bad, type Finding, good, warning } from './finding.ts'
+import { bad, type CheckResult, good, warning } from './finding.ts'
 
 /** Checks names and expiry of certificates. Other certificate problems are found with the configuration. */
 export async function lookAtCertificates(
   { proxy }: Pick<StartupConfig, 'proxy'>,
   nowMs = Date.now(),
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckResult[]> {
   const { certificates } = proxy.tls
   const found = await Promise.all(
     certificates.map((certificate) =>
@@ -33,7 +33,9 @@ export async function lookAtCertificates(
   )
 }
 
-export async function lookAtDataFolder({ data }: Pick<StartupConfig, 'data'>): Promise<readonly Finding[]> {
+export async function lookAtDataFolder({
+  data,
+}: Pick<StartupConfig, 'data'>): Promise<readonly CheckResult[]> {
   const folder = resolve(data.dir)
   const about = `data.dir ${folder}`
   const there = await nearest(folder)
@@ -74,7 +76,7 @@ async function nearest(folder: string): Promise<string> {
   }
 }
 
-async function room(about: string, folder: string): Promise<Finding> {
+async function room(about: string, folder: string): Promise<CheckResult> {
   const { bavail, bsize } = await statfs(folder)
   const mebibytes = Math.floor((bavail * bsize) / 1_048_576)
   const what = `there are ${mebibytes.toLocaleString('en')} MiB left`

@@ -1,5 +1,5 @@
 /** The result of one check, and how to fix it. */
-export interface Finding {
+export interface CheckResult {
   /** The subject: `port 8443`, `database`. */
   readonly about: string
   readonly state: State
@@ -11,18 +11,18 @@ export interface Finding {
 /** `skipped`: the check was not possible or does not apply. */
 export type State = 'good' | 'warning' | 'bad' | 'skipped'
 
-export function good(about: string, what: string): Finding {
+export function good(about: string, what: string): CheckResult {
   return { about, state: 'good', what, fix: null }
 }
 
-export function warning(about: string, what: string, fix: string): Finding {
+export function warning(about: string, what: string, fix: string): CheckResult {
   return { about, state: 'warning', what, fix }
 }
 
-export function bad(about: string, what: string, fix: string): Finding {
+export function bad(about: string, what: string, fix: string): CheckResult {
   return { about, state: 'bad', what, fix }
 }
 
-export function skipped(about: string, what: string): Finding {
+export function skipped(about: string, what: string): CheckResult {
   return { about, state: 'skipped', what, fix: null }
 }

@@ -5,13 +5,13 @@ import { Fault } from '../../shared/fault.ts'
 import { FLEET_FOLDER } from '../../plane/fleet-proxy.ts'
 import { NEWEST_FILE } from '../../plane/snapshot-follower.ts'
 import { readSnapshotFile } from '../../plane/snapshot-file.ts'
-import { bad, type Finding, good, warning } from './finding.ts'
+import { bad, type CheckResult, good, warning } from './finding.ts'
 
 /** The Snapshot that a fleet's proxy starts with while NATS is unreachable. */
 export async function lookAtFirstSnapshot({
   bus,
   data,
-}: Pick<StartupConfig, 'bus' | 'data'>): Promise<readonly Finding[]> {
+}: Pick<StartupConfig, 'bus' | 'data'>): Promise<readonly CheckResult[]> {
   const kept = await stat(join(data.dir, FLEET_FOLDER, NEWEST_FILE)).catch(() => null)
   const ofFile = bus.bootstrapFile === null ? null : await bootstrapFinding(bus.bootstrapFile)
   const found = ofFile === null ? [] : [ofFile]
@@ -34,7 +34,7 @@ export async function lookAtFirstSnapshot({
   ]
 }
 
-async function bootstrapFinding(path: string): Promise<Finding> {
+async function bootstrapFinding(path: string): Promise<CheckResult> {
   try {
     const { number, madeAtMs } = (await readSnapshotFile(path)).document
     return good('bus.bootstrap_file', `${path} has Snapshot ${number} of ${new Date(madeAtMs).toISOString()}`)

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { constrainedMemory } from 'node:process'
 import { version } from '../../shared/package-files.ts'
-import { bad, type Finding, good, warning } from './finding.ts'
+import { bad, type CheckResult, good, warning } from './finding.ts'
 
 /** Checks versions, the clock, and process limits. */
-export function lookAtMachine(role: string, nowMs = Date.now()): readonly Finding[] {
+export function lookAtMachine(role: string, nowMs = Date.now()): readonly CheckResult[] {
   return [versions(), clock(nowMs), ...(role === 'manage' ? [] : openFiles()), ...memory()]
 }
 
-function versions(): Finding {
+function versions(): CheckResult {
   const { node, openssl } = process.versions
   const what = `Gatehouse ${version()}, Node ${node}, OpenSSL ${openssl}`
   return Number(node.split('.')[0]) === NODE
@@ -16,7 +16,7 @@ function versions(): Finding {
     : warning('versions', what, `use Node ${NODE}: it is what this version is tested with`)
 }
 
-function clock(nowMs: number): Finding {
+function clock(nowMs: number): CheckResult {
   const now = new Date(nowMs).toISOString()
   return nowMs < BUILT_MS
     ? bad(
@@ -28,7 +28,7 @@ function clock(nowMs: number): Finding {
 }
 
 /** Each client connection needs a file descriptor, and another one to the upstream. */
-function openFiles(): readonly Finding[] {
+function openFiles(): readonly CheckResult[] {
   const limit = softLimit()
   if (limit === null) return []
   if (limit >= FILES_MIN) return [good('open files', `${limit} for a process`)]
@@ -47,7 +47,7 @@ function softLimit(): number | null {
   }
 }
 
-function memory(): readonly Finding[] {
+function memory(): readonly CheckResult[] {
   const limit = constrainedMemory()
   if (limit === undefined || limit === 0 || limit >= MEMORY_WANTED) return []
   const mebibytes = Math.floor(limit / MEBIBYTE)

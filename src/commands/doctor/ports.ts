@@ -1,12 +1,12 @@
 import type { StartupConfig } from '../../config/config.ts'
 import { type ListenPlace, listenFailure } from '../../runtime/listen-check.ts'
-import { bad, type Finding, good, skipped } from './finding.ts'
+import { bad, type CheckResult, good, skipped } from './finding.ts'
 
 /** Checks whether the ports are free, or used by a running gateway. */
 export async function lookAtPorts(
   { proxy, manage }: Pick<StartupConfig, 'proxy' | 'manage'>,
   role: string,
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckResult[]> {
   const isProxy = role !== 'manage'
   const running = await healthOf(manage.listen, manage.certificate !== null)
   const places = [
@@ -20,7 +20,11 @@ export async function lookAtPorts(
   return [...ports, ...(running === null ? [] : [running])]
 }
 
-async function lookAtPort(name: string, { host, port }: ListenPlace, isRunning: boolean): Promise<Finding> {
+async function lookAtPort(
+  name: string,
+  { host, port }: ListenPlace,
+  isRunning: boolean,
+): Promise<CheckResult> {
   const about = `${name} ${host}:${port}`
   const code = await listenFailure({ host, port })
   if (code === null) return good(about, 'is free')
@@ -44,7 +48,7 @@ async function lookAtPort(name: string, { host, port }: ListenPlace, isRunning: 
 }
 
 /** The health report of a running gateway; `null`: no gateway answers. */
-async function healthOf({ host, port }: ListenPlace, hasTls: boolean): Promise<Finding | null> {
+async function healthOf({ host, port }: ListenPlace, hasTls: boolean): Promise<CheckResult | null> {
   // The port's certificate need not be valid for a local address, so a TLS port is not asked.
   if (hasTls || port === 0) return null
   const local = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)

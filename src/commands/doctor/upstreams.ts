@@ -4,10 +4,12 @@ import type { StartupConfig } from '../../config/config.ts'
 import { Dialer, parseUpstreamUrl, type UpstreamAddress } from '../../proxy/upstream/upstream-dial.ts'
 import { upstreamSettings } from '../../runtime/startup.ts'
 import { clockFinding } from './engines.ts'
-import { bad, type Finding, good, warning } from './finding.ts'
+import { bad, type CheckResult, good, warning } from './finding.ts'
 
 /** Checks whether upstreams are reachable, and their clocks. */
-export async function lookAtUpstreams({ proxy }: Pick<StartupConfig, 'proxy'>): Promise<readonly Finding[]> {
+export async function lookAtUpstreams({
+  proxy,
+}: Pick<StartupConfig, 'proxy'>): Promise<readonly CheckResult[]> {
   const looks = proxy.upstreams.map(async (upstream) => {
     const { urls, tls } = await upstreamSettings(upstream)
     const found = await Promise.all(urls.map((url) => lookAt(parseUpstreamUrl(url, tls))))
@@ -16,7 +18,7 @@ export async function lookAtUpstreams({ proxy }: Pick<StartupConfig, 'proxy'>): 
   return (await Promise.all(looks)).flat()
 }
 
-async function lookAt(address: UpstreamAddress): Promise<readonly Finding[]> {
+async function lookAt(address: UpstreamAddress): Promise<readonly CheckResult[]> {
   const about = `upstream ${address.url}`
   const startMs = performance.now()
   let socket: Socket | null = null
@@ -35,7 +37,7 @@ async function lookAt(address: UpstreamAddress): Promise<readonly Finding[]> {
   }
 }
 
-function notReached(about: string, { code = '', message }: NodeJS.ErrnoException): Finding {
+function notReached(about: string, { code = '', message }: NodeJS.ErrnoException): CheckResult {
   if (code === 'ECONNREFUSED')
     return bad(about, 'no server listens there', 'start the app, or correct proxy.upstreams')
   if (code === 'ENOENT')
@@ -58,7 +60,7 @@ async function clockOf(
   about: string,
   { authority }: UpstreamAddress,
   socket: Socket,
-): Promise<readonly Finding[]> {
+): Promise<readonly CheckResult[]> {
   const beforeMs = Date.now()
   socket.write(
     `HEAD / HTTP/1.1\r\nHost: ${authority}\r\nUser-Agent: gatehouse-doctor\r\nConnection: close\r\n\r\n`,

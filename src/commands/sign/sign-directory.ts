@@ -8,11 +8,11 @@ import { Fault } from '../../shared/fault.ts'
 import { directoryHeaders, directoryText } from '../../identity/keys/own-directory.ts'
 import type { SigningKeys } from '../../identity/keys/signing-key.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signingKeysIn } from '../../runtime/signing-key-file.ts'
 
-export const signDirectory: Action = {
+export const signDirectory: CommandAction = {
   name: 'directory',
   summary: 'Print a key directory, or serve it',
   description: [

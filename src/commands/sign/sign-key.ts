@@ -1,10 +1,10 @@
 import { makeSigningKey, SIGNING_ALGORITHMS, type SigningKey } from '../../identity/keys/signing-key.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 import { makeKeyFile, replaceKeyFile, signingKeysIn } from '../../runtime/signing-key-file.ts'
 
-export const signKey: Action = {
+export const signKey: CommandAction = {
   name: 'key',
   summary: 'Make a signing key in a new file',
   description: [

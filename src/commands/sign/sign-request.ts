@@ -8,13 +8,13 @@ import { contentDigestOf, signAsAgent } from '../../identity/keys/request-signer
 import type { SignedRequest } from '../../identity/signature/signature-base.ts'
 import { parseDurationMs } from '../../policy/duration.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signingKeysIn } from '../../runtime/signing-key-file.ts'
 import { visible } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-export const signOne: Action = {
+export const signOne: CommandAction = {
   name: 'request',
   summary: 'Sign a request as an agent does, and print it or send it',
   description: [

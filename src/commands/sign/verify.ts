@@ -19,13 +19,13 @@ import {
 } from '../../identity/verify/signature-steps.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import { type CapturedRequest, capturedRequest } from '../record/captured-request.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import { type Io, paint } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { visible } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-export const verify: Action = {
+export const verify: CommandAction = {
   name: 'verify',
   summary: 'Verify a signed request (Web Bot Auth), and explain each step',
   description: [

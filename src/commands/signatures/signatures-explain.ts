@@ -12,14 +12,14 @@ import type { PurposeSource, Software } from '../../classify/known/software.ts'
 import { type ClaimKind, UserAgentIndex } from '../../classify/known/user-agent.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { Address, AddressRanges, parseAddressRange } from '../../wire/address-ranges.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 import { loadSoftware } from '../../runtime/signatures/signature-files.ts'
 import type { Keeps } from '../../runtime/signatures/signature-lines.ts'
 import { type Column, renderTable, visible } from '../../terminal/table.ts'
 
-export const explainSignatures: Action = {
+export const explainSignatures: CommandAction = {
   name: 'explain',
   summary: 'Show what is known about a software, a fingerprint, an address or a User-Agent',
   description: [

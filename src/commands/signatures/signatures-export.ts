@@ -3,7 +3,7 @@ import type { Software } from '../../classify/known/software.ts'
 import { signatureDocument, softwareDocument } from '../../classify/known/software-document.ts'
 import { Fault } from '../../shared/fault.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { yamlOf } from './signature-edits.ts'
 import { loadSoftware } from '../../runtime/signatures/signature-files.ts'
@@ -12,7 +12,7 @@ import { pathsOf, SIGNATURE_FILES } from '../../runtime/signatures/signature-opt
 
 const FORMATS = ['yaml', 'json', 'jsonl'] as const
 
-export const exportSignatures: Action = {
+export const exportSignatures: CommandAction = {
   name: 'export',
   summary: 'Print all signatures as one document, or as a signed feed',
   description: [

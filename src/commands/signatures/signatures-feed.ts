@@ -15,11 +15,11 @@ import {
 } from '../../plane/feed.ts'
 import { parseDurationMs } from '../../policy/duration.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode, Option } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode, Option } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { many } from '../../runtime/signatures/signature-options.ts'
 
-export const feedKey: Action = {
+export const feedKey: CommandAction = {
   name: 'feed-key',
   summary: 'Make a key to sign feeds, and print its public part',
   description: [
@@ -52,7 +52,7 @@ export const FEED_OPTIONS: readonly Option[] = [
   },
 ]
 
-export const feedVerify: Action = {
+export const feedVerify: CommandAction = {
   name: 'feed-verify',
   summary: 'Show what a feed contains, and verify its signature',
   operands: [{ name: 'FILE', description: 'A feed' }],

@@ -6,7 +6,7 @@ import type { Software } from '../../classify/known/software.ts'
 import { ConfigFault, type Problem } from '../../config/source.ts'
 import { Fault } from '../../shared/fault.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 import { ja4plusFrom } from '../../runtime/ja4plus-setting.ts'
@@ -21,7 +21,7 @@ import { many } from '../../runtime/signatures/signature-options.ts'
 import { visible } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
-export const importSignatures: Action = {
+export const importSignatures: CommandAction = {
   name: 'import',
   summary: 'Add measured signatures to their software',
   description: [

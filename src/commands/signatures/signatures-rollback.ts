@@ -5,13 +5,13 @@ import type { FeedSettings } from '../../manage/publish/feed-puller.ts'
 import { FeedStore, feedFolder } from '../../manage/publish/feed-store.ts'
 import { type FeedFacts, FeedFault } from '../../plane/feed.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import { CONFIG_OPTIONS, configFlags } from '../../terminal/config-options.ts'
 import { feedCalled, feedSettings } from '../../runtime/signatures/feed-settings.ts'
 import type { Io } from '../../terminal/io.ts'
 import { renderTable } from '../../terminal/table.ts'
 
-export const listFeeds: Action = {
+export const listFeeds: CommandAction = {
   name: 'feeds',
   summary: 'Show which versions of feeds are stored, and which are in use',
   description: [
@@ -25,7 +25,7 @@ export const listFeeds: Action = {
   run: runListFeeds,
 }
 
-export const rollback: Action = {
+export const rollback: CommandAction = {
   name: 'rollback',
   summary: 'Go back to an older version of a feed and stay there',
   description: [

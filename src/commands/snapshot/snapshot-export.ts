@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { packedFile, packSnapshotFile, parseSnapshotFile } from '../../plane/snapshot-file.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 import { keptSnapshot, madeSnapshot, publishedSnapshot } from '../../runtime/snapshot-origins.ts'
@@ -16,7 +16,7 @@ import { STORE_OPTIONS } from '../../runtime/store-given.ts'
 const ORIGINS = ['fleet', 'disk', 'store', 'files'] as const
 type Origin = (typeof ORIGINS)[number]
 
-export const exportSnapshot: Action = {
+export const exportSnapshot: CommandAction = {
   name: 'export',
   summary: 'Write a Snapshot to a file, for bus.bootstrap_file',
   description: [

@@ -5,11 +5,11 @@ import { KnowledgeReader, softwareOf } from '../../plane/signature-set.ts'
 import { parseSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
 import { readSnapshotFile } from '../../plane/snapshot-file.ts'
 import { unpackSnapshot } from '../../plane/snapshot-package.ts'
-import type { Action, Arguments, ExitCode } from '../../terminal/command.ts'
+import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION, printJson } from '../../terminal/json-option.ts'
 
-export const showSnapshot: Action = {
+export const showSnapshot: CommandAction = {
   name: 'show',
   summary: 'Check a Snapshot file and show its contents',
   description: [

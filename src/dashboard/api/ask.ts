@@ -4,10 +4,10 @@ import { type ApiProblem, problemOf, unreachable } from './problem.ts'
 import { authorization, signedOut } from './session.ts'
 
 export type OperationId = keyof Operations
-export type Answer<Id extends OperationId> = Operations[Id]['answer']
+export type OperationAnswer<Id extends OperationId> = Operations[Id]['answer']
 
 /** The parameters of an operation; required ones cannot be left out. */
-export type Asked<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
+export type OperationInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>
 
@@ -32,17 +32,17 @@ export interface Tagged<Value> {
 /** Calls the API. Throws an ApiProblem. After a 401, the user has to sign in again. */
 export async function ask<Id extends OperationId>(
   id: Id,
-  asked: Asked<Id>,
+  asked: OperationInput<Id>,
   options: AskOptions = {},
-): Promise<Answer<Id>> {
+): Promise<OperationAnswer<Id>> {
   return (await askTagged(id, asked, options)).value
 }
 
 export async function askTagged<Id extends OperationId>(
   id: Id,
-  asked: Asked<Id>,
+  asked: OperationInput<Id>,
   { signal, ifMatch }: AskOptions = {},
-): Promise<Tagged<Answer<Id>>> {
+): Promise<Tagged<OperationAnswer<Id>>> {
   const [method, template] = OPERATIONS[id]
   const { path, query, body } = asked as { path?: object; query?: object; body?: unknown }
   const response = await send(addressOf(template, { ...path }, { ...query }), {
@@ -56,7 +56,7 @@ export async function askTagged<Id extends OperationId>(
     ...(signal !== undefined && { signal }),
   })
   const value = response.status === 204 ? undefined : await response.json()
-  return { value: value as Answer<Id>, tag: response.headers.get('ETag') }
+  return { value: value as OperationAnswer<Id>, tag: response.headers.get('ETag') }
 }
 
 /** Sends a request with authorization. Resolves only if the answer is a success. */

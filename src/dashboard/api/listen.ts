@@ -7,7 +7,7 @@ import { ApiProblem } from './problem.ts'
 /** Operations that can answer with a stream of events. */
 export type StreamId = 'listEvents' | 'listRequests'
 
-export interface Listener {
+export interface StreamListener {
   event(event: StreamEvent): void
   /** Whether the stream is connected; if not, why. */
   state(isOpen: boolean, problem: ApiProblem | null): void
@@ -21,7 +21,7 @@ export interface Listener {
 export async function listen<Id extends StreamId>(
   id: Id,
   query: Operations[Id]['query'],
-  listener: Listener,
+  listener: StreamListener,
   signal: AbortSignal,
 ): Promise<void> {
   const address = addressOf(OPERATIONS[id][1], {}, query)

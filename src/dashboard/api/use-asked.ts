@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { type Answer, type Asked, askTagged, type OperationId, type Tagged } from './ask.ts'
+import { type OperationAnswer, type OperationInput, askTagged, type OperationId, type Tagged } from './ask.ts'
 import { ApiProblem } from './problem.ts'
 
 export interface UsedAnswer<Value> {
@@ -17,9 +17,9 @@ export interface UsedAnswer<Value> {
  */
 export function useAsked<Id extends OperationId>(
   id: Id,
-  asked: Asked<Id>,
+  asked: OperationInput<Id>,
   options: { readonly everyMs?: number } = {},
-): UsedAnswer<Answer<Id>> {
+): UsedAnswer<OperationAnswer<Id>> {
   return useLoaded(JSON.stringify([id, asked]), (signal) => askTagged(id, asked, { signal }), options)
 }
 

@@ -4,7 +4,7 @@ import { ApiProblem } from '../api/problem.ts'
 import { ProblemNote, Waiting } from './states.tsx'
 import { isScaled, rowWindow, scrollTopBy } from './window.ts'
 
-export interface Column<Row> {
+export interface LongColumn<Row> {
   readonly title: string
   /** A CSS grid size: `minmax(10rem, 2fr)`. */
   readonly width: string
@@ -21,7 +21,7 @@ export interface PartOfRows<Row> {
 
 interface Props<Row> {
   readonly label: string
-  readonly columns: readonly Column<Row>[]
+  readonly columns: readonly LongColumn<Row>[]
   /** A different key means a different list. */
   readonly listKey: string
   keyOf(row: Row): string
@@ -121,7 +121,7 @@ function stepOf({ key, target, currentTarget }: KeyboardEvent, viewHeight: numbe
   return { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, ' ': page }[key] ?? null
 }
 
-function classOf<Row>({ isExtra = false, isNumber = false }: Column<Row>): string {
+function classOf<Row>({ isExtra = false, isNumber = false }: LongColumn<Row>): string {
   return `${isExtra ? 'extra' : ''} ${isNumber ? 'number' : ''}`
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { full, short, whole } from './format.ts'
-import type { Line } from './uplot.ts'
+import type { ChartLine } from './uplot.ts'
 import { useCanvas } from './use-canvas.ts'
 import { Table } from './table.tsx'
 
@@ -9,7 +9,7 @@ interface Props {
   readonly title: string
   /** Seconds since 1970, or any numbers if `words` labels them. */
   readonly at: readonly number[]
-  readonly lines: readonly Line[]
+  readonly lines: readonly ChartLine[]
   /** Labels of the horizontal axis, if it is not time. */
   readonly words?: readonly string[]
   readonly isStacked?: boolean
@@ -57,7 +57,7 @@ export function Plot({ title, at, lines, words, isStacked = false, isBars = fals
 interface NumbersProps {
   readonly title: string
   readonly at: readonly number[]
-  readonly lines: readonly Line[]
+  readonly lines: readonly ChartLine[]
   readonly words: readonly string[] | null
 }
 
@@ -83,7 +83,7 @@ function Numbers({ title, at, lines, words }: NumbersProps) {
 }
 
 /** Stacked lines are drawn as sums, largest first, so that each covers the previous one. */
-function dataOf(at: readonly number[], lines: readonly Line[], isStacked: boolean): uPlot.AlignedData {
+function dataOf(at: readonly number[], lines: readonly ChartLine[], isStacked: boolean): uPlot.AlignedData {
   const below = at.map(() => 0)
   const drawn = lines.map(({ values }) =>
     isStacked
@@ -96,7 +96,7 @@ function dataOf(at: readonly number[], lines: readonly Line[], isStacked: boolea
   return [[...at], ...(isStacked ? drawn.reverse() : drawn)]
 }
 
-function sumsOf(lines: readonly Line[]): string {
+function sumsOf(lines: readonly ChartLine[]): string {
   return lines
     .map(({ label, values }) => `${label} ${short(values.reduce((sum, value) => sum + value, 0))}`)
     .join(', ')

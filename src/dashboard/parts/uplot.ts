@@ -3,7 +3,7 @@ import 'uplot/dist/uPlot.min.css'
 import { painted } from './colours.ts'
 import { short } from './format.ts'
 
-export interface Line {
+export interface ChartLine {
   readonly label: string
   /** Name of a style colour. */
   readonly colour: string
@@ -11,7 +11,7 @@ export interface Line {
 }
 
 export interface PlotShape {
-  readonly lines: readonly Line[]
+  readonly lines: readonly ChartLine[]
   readonly words: readonly string[] | null
   readonly isStacked: boolean
   readonly isBars: boolean

@@ -1,12 +1,12 @@
 import { LateCache } from '../../shared/late-cache.ts'
 import type { PlaceFinding } from '../../classify/verdict/proof.ts'
-import type { Finding } from '../keys/inquiry.ts'
+import type { InquiryResult } from '../keys/inquiry.ts'
 
 /** What a worker knows about addresses. Bounded. */
 export class PlaceBook {
   readonly #known = new LateCache<Known>({ max: PLACES_MAX })
 
-  take({ address, place, untilMs }: Finding & { readonly kind: 'place' }): void {
+  take({ address, place, untilMs }: InquiryResult & { readonly kind: 'place' }): void {
     this.#known.set(address, { place, untilMs })
   }
 

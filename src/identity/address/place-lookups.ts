@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { isIP } from 'node:net'
 import type { PlaceFinding } from '../../classify/verdict/proof.ts'
-import { DurationHistogram, type Metrics, Tally } from '../../shared/metrics.ts'
+import { DurationHistogram, type Metrics, LabelledCounter } from '../../shared/metrics.ts'
 import type { AsnFile } from './asn-file.ts'
 import { FetchPlaces } from '../fetch/fetch-places.ts'
-import type { Finding } from '../keys/inquiry.ts'
+import type { InquiryResult } from '../keys/inquiry.ts'
 import type { PlaceFinder } from '../verify/investigations.ts'
 import { isPublicAddress } from '../fetch/public-address.ts'
 import { HOST_OUTCOMES, type HostFinding, plainAddress, type ReverseDns } from './reverse-dns.ts'
@@ -17,7 +17,7 @@ export interface PlaceParts {
   nowMs(): number
 }
 
-type PlaceFound = Finding & { readonly kind: 'place' }
+type PlaceFound = InquiryResult & { readonly kind: 'place' }
 
 /**
  * Looks up addresses in DNS and in the operator's ASN file, and caches the results. A client that claims to
@@ -31,7 +31,7 @@ export class PlaceLookups implements PlaceFinder {
     maxSize: REMEMBERED_BYTES_MAX,
     sizeCalculation: ({ finding }) => KNOWN_BYTES + 2 * (finding?.hosts.join('').length ?? 0),
   })
-  readonly #lookups = new Tally({ outcome: OUTCOMES })
+  readonly #lookups = new LabelledCounter({ outcome: OUTCOMES })
   readonly #durations = new DurationHistogram()
   readonly #stop = new AbortController()
 

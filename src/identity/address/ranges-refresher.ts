@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { PublishedRanges } from '../../classify/known/published-ranges.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
-import { type Metrics, Tally } from '../../shared/metrics.ts'
+import { type Metrics, LabelledCounter } from '../../shared/metrics.ts'
 import { FetchPlaces } from '../fetch/fetch-places.ts'
 import { FetchFault, type FetchReason, guardedGet } from '../fetch/guarded-get.ts'
 import { documentUrlProblem } from '../fetch/document-fetch.ts'
@@ -43,7 +43,7 @@ export class RangesRefresher {
   readonly #store: RangesStore
   readonly #log: Log
   readonly #changed: () => void
-  readonly #outcomes = new Tally({ outcome: OUTCOMES })
+  readonly #outcomes = new LabelledCounter({ outcome: OUTCOMES })
   readonly #turns = new FetchPlaces(TURNS)
   readonly #stop = new AbortController()
   #lists = new Map<string, List>()

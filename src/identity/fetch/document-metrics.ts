@@ -1,4 +1,4 @@
-import { type Metrics, Tally } from '../../shared/metrics.ts'
+import { type Metrics, LabelledCounter } from '../../shared/metrics.ts'
 import type { FetchReason } from './guarded-get.ts'
 
 /**
@@ -12,8 +12,8 @@ export type DocumentOrigin = (typeof ORIGINS)[number]
 
 /** Metrics about fetched documents. They contain no URLs, because third parties choose those. */
 export class DocumentMetrics {
-  readonly #fetches = new Tally({ document: DOCUMENTS, outcome: OUTCOMES })
-  readonly #uses = new Tally({ document: DOCUMENTS, origin: ORIGINS })
+  readonly #fetches = new LabelledCounter({ document: DOCUMENTS, outcome: OUTCOMES })
+  readonly #uses = new LabelledCounter({ document: DOCUMENTS, origin: ORIGINS })
   readonly #ages = new Map(DOCUMENTS.map((document) => [document, new OldestAge()]))
 
   fetched(document: DocumentName, outcome: FetchOutcome): void {

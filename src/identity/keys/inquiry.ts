@@ -19,7 +19,7 @@ export type Inquiry =
  * The result of an Inquiry, or an unrequested one (keys of known agents). It is sent to every worker,
  * including workers that start later.
  */
-export type Finding =
+export type InquiryResult =
   | {
       readonly kind: 'keys'
       readonly agentId: string
@@ -68,5 +68,5 @@ export interface Investigator {
    */
   claim(use: SignatureUse): Promise<boolean | null>
   /** Called once, before the first inquiry. */
-  onFinding(listener: (finding: Finding) => void): void
+  onFinding(listener: (finding: InquiryResult) => void): void
 }

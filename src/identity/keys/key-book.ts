@@ -1,6 +1,6 @@
 import { LateCache } from '../../shared/late-cache.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
-import type { Finding } from './inquiry.ts'
+import type { InquiryResult } from './inquiry.ts'
 
 /** What a worker knows about an agent's keys. */
 export interface KnownKeys {
@@ -11,7 +11,7 @@ export interface KnownKeys {
   readonly untilMs: number
 }
 
-type KeyFinding = Finding & { readonly kind: 'keys' }
+type KeyFinding = InquiryResult & { readonly kind: 'keys' }
 
 /** Known keys of agents. Bounded; strangers are stored apart, because there can be any number of them. */
 export class KeyBook {

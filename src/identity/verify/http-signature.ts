@@ -77,7 +77,7 @@ export type ReadSignatures =
   | { readonly kind: 'signatures'; readonly signatures: readonly HttpSignature[] }
   | { readonly kind: 'refused'; readonly fault: SignatureFault }
 
-export type Verification =
+export type SignatureOutcome =
   | { readonly kind: 'verified'; readonly signature: HttpSignature }
   | { readonly kind: 'refused'; readonly fault: SignatureFault }
 
@@ -128,7 +128,7 @@ export function verifyRequest(
   policy: SignaturePolicy,
   key: SignatureKey,
   nowMs: number,
-): Verification {
+): SignatureOutcome {
   const read = readSignatures(request, policy, nowMs)
   if (read.kind === 'refused') return read
   let fault: SignatureFault = 'other-key'

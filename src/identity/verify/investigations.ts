@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { type Metrics, Tally } from '../../shared/metrics.ts'
-import type { Finding, Inquiry, Investigator, SignatureUse } from '../keys/inquiry.ts'
+import { type Metrics, LabelledCounter } from '../../shared/metrics.ts'
+import type { InquiryResult, Inquiry, Investigator, SignatureUse } from '../keys/inquiry.ts'
 import type { KeyDirectories } from './key-directories.ts'
 import type { ReplayFloor } from './replay-floor.ts'
 import { ReplayMemory } from './replay-memory.ts'
@@ -8,7 +8,7 @@ import { ReplayMemory } from './replay-memory.ts'
 /** Looks up addresses. */
 export interface PlaceFinder {
   /** Never rejects. `null`: unknown at the moment. */
-  find(address: string): Promise<(Finding & { readonly kind: 'place' }) | null>
+  find(address: string): Promise<(InquiryResult & { readonly kind: 'place' }) | null>
   close(): void
 }
 
@@ -33,19 +33,19 @@ export class Investigations implements Investigator {
   /** Strangers are stored apart, like addresses: a client can name any number of them. */
   readonly #ofStrangers = new Subject()
   readonly #ofPlaces = new Subject()
-  readonly #claims = new Tally({ outcome: CLAIMS })
-  #listener: (finding: Finding) => void = () => undefined
+  readonly #claims = new LabelledCounter({ outcome: CLAIMS })
+  #listener: (finding: InquiryResult) => void = () => undefined
 
   constructor(parts: InvestigationParts) {
     this.#parts = parts
   }
 
-  onFinding(listener: (finding: Finding) => void): void {
+  onFinding(listener: (finding: InquiryResult) => void): void {
     this.#listener = listener
   }
 
   /** Current findings, for workers that start later. */
-  known(): readonly Finding[] {
+  known(): readonly InquiryResult[] {
     const nowMs = this.#parts.nowMs()
     return [this.#ofListed, this.#ofStrangers, this.#ofPlaces].flatMap((subject) => subject.known(nowMs))
   }
@@ -111,7 +111,7 @@ export class Investigations implements Investigator {
     return { floor, replays: this.#replays }
   }
 
-  #find(inquiry: Inquiry): Promise<Finding | null> {
+  #find(inquiry: Inquiry): Promise<InquiryResult | null> {
     const { directories, places } = this.#parts
     return inquiry.kind === 'keys'
       ? directories.find(inquiry)
@@ -137,22 +137,22 @@ interface SignatureUses {
   readonly replays: ReplayMemory
 }
 
-type KeyFinding = Finding & { readonly kind: 'keys' }
+type KeyFinding = InquiryResult & { readonly kind: 'keys' }
 
 /** Inquiries in progress and known findings of one kind. */
 class Subject {
   readonly underWay = new Set<string>()
-  readonly #known = new LRUCache<string, Finding>({
+  readonly #known = new LRUCache<string, InquiryResult>({
     max: KNOWN_MAX,
     maxSize: KNOWN_KEYS_MAX,
     sizeCalculation: (finding) => (finding.kind === 'keys' ? finding.keys.length + 1 : 1),
   })
 
-  take(finding: Finding): void {
+  take(finding: InquiryResult): void {
     this.#known.set(finding.kind === 'keys' ? finding.agentId : finding.address, finding)
   }
 
-  known(nowMs: number): readonly Finding[] {
+  known(nowMs: number): readonly InquiryResult[] {
     return [...this.#known.values()].filter(({ untilMs }) => untilMs > nowMs)
   }
 }

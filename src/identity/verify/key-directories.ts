@@ -17,7 +17,7 @@ import {
   DocumentUnusable,
   type Held,
 } from '../fetch/document-fetch.ts'
-import type { Finding, Inquiry } from '../keys/inquiry.ts'
+import type { InquiryResult, Inquiry } from '../keys/inquiry.ts'
 
 export interface DirectorySettings extends DocumentSettings {
   /** Which directories are fetched: of all signers, of agents in signatures and settings, or none. */
@@ -28,7 +28,7 @@ export interface DirectorySettings extends DocumentSettings {
 }
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
-type KeyFinding = Finding & { readonly kind: 'keys' }
+type KeyFinding = InquiryResult & { readonly kind: 'keys' }
 
 /** Finds the signing keys of agents, in the key directories that the agents publish. */
 export class KeyDirectories {

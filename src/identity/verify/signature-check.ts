@@ -17,7 +17,7 @@ export interface SignatureRules extends DocumentRules {
 export type HostOwner = 'ours' | 'other' | 'unknown'
 
 /** A request and its sender. */
-export interface Asked extends SignedRequest {
+export interface SentRequest extends SignedRequest {
   /** Who owns the requested host: a signature for another host is not for us. */
   readonly host: HostOwner
   readonly address: string
@@ -59,7 +59,7 @@ export class SignatureCheck {
   }
 
   /** `null`: unsigned, or signed for another purpose (another tag) and without a claimed agent. */
-  check(asked: Asked, nowMs: number): Checked | null {
+  check(asked: SentRequest, nowMs: number): Checked | null {
     const { network } = asked
     if (!this.#budget.mayRead(network, nowMs)) return unchecked('too-many', null)
     const named = keyNamed(asked.rawHeaders)
@@ -102,7 +102,7 @@ export class SignatureCheck {
   /** The finding for a valid signature. `isTaken`: whether its use was accepted. */
   settle(
     { finding, use }: Checked & { readonly kind: 'use' },
-    { network }: Asked,
+    { network }: SentRequest,
     isTaken: boolean | null,
     nowMs: number,
   ): SignatureFinding {

@@ -4,7 +4,7 @@ import { invalid } from '../http/refusal.ts'
 import type { ApiContext } from '../api/context.ts'
 import type { Tool, Tools } from '../jobs/tools.ts'
 import { A2AError } from './a2a-error.ts'
-import type { Message, Part } from './requests.ts'
+import type { Message, MessagePart } from './requests.ts'
 
 /** The tool call that a message asks for. */
 interface RequestedTool {
@@ -31,11 +31,11 @@ export function requestedTool({ parts }: Message, tools: Tools<ApiContext>): Req
   return textIn(parts[texts[0]!]!, texts[0]!, tools)
 }
 
-function placesOf(parts: readonly Part[], has: (part: Part) => boolean): readonly number[] {
+function placesOf(parts: readonly MessagePart[], has: (part: MessagePart) => boolean): readonly number[] {
   return parts.flatMap((part, index) => (has(part) ? [index] : []))
 }
 
-function toolIn({ data, mediaType }: Part, index: number, tools: Tools<ApiContext>): RequestedTool {
+function toolIn({ data, mediaType }: MessagePart, index: number, tools: Tools<ApiContext>): RequestedTool {
   checkType(mediaType, JSON_TYPES, index)
   const at = `/message/parts/${index}/data`
   if (typeof data !== 'object' || Array.isArray(data))
@@ -54,7 +54,7 @@ function toolIn({ data, mediaType }: Part, index: number, tools: Tools<ApiContex
   return { tool: toolNamed(name, tools, `${at}/tool`), given, pointer: `${at}/arguments` }
 }
 
-function textIn({ text, mediaType }: Part, index: number, tools: Tools<ApiContext>): RequestedTool {
+function textIn({ text, mediaType }: MessagePart, index: number, tools: Tools<ApiContext>): RequestedTool {
   checkType(mediaType, TEXT_TYPES, index)
   const said = text!.trim()
   const at = `/message/parts/${index}/text`

@@ -116,6 +116,6 @@ export const pushListParams = z.object({ taskId: id })
 export const noParams = z.object({})
 
 export type Message = z.output<typeof message>
-export type Part = z.output<typeof part>
+export type MessagePart = z.output<typeof part>
 export type PushConfig = z.output<z.ZodObject<typeof pushFields>>
 export type SendParams = z.output<typeof sendParams>

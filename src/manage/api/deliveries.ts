@@ -10,7 +10,7 @@ import { findReplayed, replay, sendTest, tryAgain } from '../events/webhooks/by-
 import { actorOf, type Addressed } from '../http/operation.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import { event, type EventType } from './webhook-views.ts'
+import { event, type WebhookEventType } from './webhook-views.ts'
 
 const attempt = z
   .strictObject({
@@ -195,7 +195,7 @@ const replayWebhook = operation({
     const { subject, body } = call
     const { since, until, types } = body
     const wanted = {
-      types: (types ?? subject.events) as EventType[],
+      types: (types ?? subject.events) as WebhookEventType[],
       sinceMs: Date.parse(since),
       untilMs: until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until),
     }

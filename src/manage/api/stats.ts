@@ -10,7 +10,7 @@ import {
   OTHER,
   UNNAMED,
 } from '../../store/traffic/rollup-tally.ts'
-import type { RolledUp, RolledUpBucket, Span } from '../../store/traffic/rollups.ts'
+import type { RolledUp, RolledUpBucket, TimeSpan } from '../../store/traffic/rollups.ts'
 import type { Store } from '../../store/store.ts'
 import { invalid } from '../http/refusal.ts'
 import { type ApiOperation, operation } from './operation.ts'
@@ -225,14 +225,14 @@ export async function statistics(
 }
 
 /** Ends with the current bucket, which is not over. */
-function spanOf(window: Window, bucket: Bucket, nowMs: number): Span {
+function spanOf(window: Window, bucket: Bucket, nowMs: number): TimeSpan {
   const bucketMs = BUCKETS[bucket]
   const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
   return { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
 }
 
 /** The start time of each bucket. */
-function bucketsOf({ fromMs, toMs }: Span, bucketMs: number): readonly number[] {
+function bucketsOf({ fromMs, toMs }: TimeSpan, bucketMs: number): readonly number[] {
   return Array.from({ length: (toMs - fromMs) / bucketMs }, (_, index) => fromMs + index * bucketMs)
 }
 
@@ -283,7 +283,7 @@ async function top(store: Store, agents: readonly (readonly [string, Readonly<Co
   })
 }
 
-function series({ series: found }: RolledUp, span: Span, bucketMs: number) {
+function series({ series: found }: RolledUp, span: TimeSpan, bucketMs: number) {
   return bucketsOf(span, bucketMs).map((atMs) => {
     const { requests, agents, blocked, verdicts, categories, purposes } = found.get(atMs) ?? NOTHING
     const by = {

@@ -8,7 +8,7 @@ import { time, timeOf } from '../http/schemas.ts'
 
 /** All events that webhooks can receive. */
 export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
-export type EventType = (typeof EVENTS)[number]
+export type WebhookEventType = (typeof EVENTS)[number]
 
 export const event = z.enum(EVENTS).meta({ id: 'EventType' })
 
@@ -130,7 +130,7 @@ function shown(record: WebhookRecord, secrets: readonly WebhookSecret[], pending
   return {
     id,
     url,
-    events: events as EventType[],
+    events: events as WebhookEventType[],
     filters: filters as WebhookView['filters'],
     description,
     enabled: record.isEnabled,

@@ -14,7 +14,7 @@ import {
   configuredHalf,
   configuredTag,
   EVENTS,
-  type EventType,
+  type WebhookEventType,
   event,
   shownWebhook,
   shownWebhooks,
@@ -254,7 +254,7 @@ function told({ url, events, filters, description, isEnabled }: WebhookRecord) {
   return { host: new URL(url).host, events, filters, description, enabled: isEnabled }
 }
 
-function inOrder(events: readonly EventType[]): EventType[] {
+function inOrder(events: readonly WebhookEventType[]): WebhookEventType[] {
   return EVENTS.filter((each) => events.includes(each))
 }
 

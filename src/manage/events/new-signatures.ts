@@ -7,7 +7,7 @@ import { shownSignature } from '../judging/signature-schemas.ts'
 import { type EventDraft, eventOf } from './event-draft.ts'
 import type { EventLog } from './event-log.ts'
 import type { EventMetrics } from './event-metrics.ts'
-import type { SoftwareNames } from '../judging/sighting-account.ts'
+import type { SoftwareById } from '../judging/sighting-account.ts'
 import type { AfterCommit } from '../intake/ingest.ts'
 import type { ObservedEvents } from '../intake/sighting-keeper.ts'
 import type { SignatureNews } from '../judging/context.ts'
@@ -58,7 +58,7 @@ export class NewSignatures implements SignatureNews {
     )
 }
 
-function draftOf(signature: KnownSignature, names: SoftwareNames): EventDraft {
+function draftOf(signature: KnownSignature, names: SoftwareById): EventDraft {
   const { type, value, software, confidence } = signature
   return {
     type: 'new_signature',

@@ -17,7 +17,7 @@ import {
   fingerprintsOf,
   nameOf,
   outlineOf,
-  type SoftwareNames,
+  type SoftwareById,
   subjectOf,
 } from '../judging/sighting-account.ts'
 
@@ -69,7 +69,7 @@ async function newAgents(
 const NONE: ThreatOutcome = { events: [], found: new Map(), suppressed: new Map() }
 
 /** The event for the first request of an agent, or of a client that claims to be it. */
-function newAgentDraft(first: Sighting, names: SoftwareNames): EventDraft {
+function newAgentDraft(first: Sighting, names: SoftwareById): EventDraft {
   const id = first.agent!
   const { category, purposes, confidence, verified, seenAtMs } = first
   const data = {

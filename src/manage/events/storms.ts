@@ -19,10 +19,10 @@ export interface Occurrence {
   readonly category: string | null
   readonly confidence: number | null
   /** The entry in the list of examples. */
-  readonly example: Example
+  readonly example: StormExample
 }
 
-export type Example = Readonly<Record<string, string | number | null>>
+export type StormExample = Readonly<Record<string, string | number | null>>
 
 /**
  * Limits the number of separate events per topic and minute. The excess becomes one event at the end of the
@@ -115,7 +115,7 @@ class OpenStorm {
   readonly #minuteMs: number
   readonly #addresses: AddressSketch
   readonly #fingerprints: AddressSketch
-  readonly #examples: Example[]
+  readonly #examples: StormExample[]
   #count = 0
   #sinceMs = 0
   #untilMs = 0
@@ -125,7 +125,13 @@ class OpenStorm {
   /** What all occurrences have in common, kept until a draft can hold it. */
   #common: Common | null = null
 
-  constructor(topic: string, minuteMs: number, addresses = '', fingerprints = '', examples: Example[] = []) {
+  constructor(
+    topic: string,
+    minuteMs: number,
+    addresses = '',
+    fingerprints = '',
+    examples: StormExample[] = [],
+  ) {
     this.topic = topic
     this.#minuteMs = minuteMs
     this.#addresses = addresses === '' ? new AddressSketch() : AddressSketch.parse(addresses)
@@ -134,7 +140,7 @@ class OpenStorm {
   }
 
   static parse({ topic, minuteMs, addresses, fingerprints, ...row }: EventStorm): OpenStorm {
-    const examples = storedJson(row.examples) as Example[]
+    const examples = storedJson(row.examples) as StormExample[]
     const storm = new OpenStorm(topic, minuteMs, addresses, fingerprints, examples)
     storm.told = row.told
     storm.#count = row.count

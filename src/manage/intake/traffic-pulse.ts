@@ -3,7 +3,7 @@ import * as z from 'zod'
 import type { Sighting } from '../../plane/sighting.ts'
 import { storedJson } from '../../store/engine/stored.ts'
 import type { TrafficStore } from '../../store/traffic/traffic.ts'
-import type { Traffic } from './traffic.ts'
+import type { TrafficSample } from './traffic.ts'
 
 /**
  * Reports the traffic once a second. A single process counts only while it has listeners. If there are other
@@ -13,7 +13,7 @@ import type { Traffic } from './traffic.ts'
 export class TrafficPulse {
   readonly #everyMs: number
   readonly #process = randomUUID()
-  readonly #waiting = new Set<(traffic: Traffic | null) => void>()
+  readonly #waiting = new Set<(traffic: TrafficSample | null) => void>()
   #shared: TrafficStore | null = null
   #listeners = 0
   #beat: NodeJS.Timeout | null = null
@@ -38,7 +38,7 @@ export class TrafficPulse {
   }
 
   /** Runs until `stop`. A listener that does not read in time skips to a later second. */
-  async *follow(stop: AbortSignal): AsyncGenerator<Traffic, void, undefined> {
+  async *follow(stop: AbortSignal): AsyncGenerator<TrafficSample, void, undefined> {
     this.#listeners++
     this.#begin()
     try {
@@ -94,10 +94,10 @@ export class TrafficPulse {
     return all
   }
 
-  #next(stop: AbortSignal): Promise<Traffic | null> {
+  #next(stop: AbortSignal): Promise<TrafficSample | null> {
     if (stop.aborted) return Promise.resolve(null)
     return new Promise((resolve) => {
-      const end = (traffic: Traffic | null) => {
+      const end = (traffic: TrafficSample | null) => {
         this.#waiting.delete(end)
         stop.removeEventListener('abort', gone)
         resolve(traffic)
@@ -136,7 +136,7 @@ class Counts {
     if (agent !== null) increase(this.#agents, agent)
   }
 
-  addAll({ requests, by_verdict, by_action, by_category, by_purpose, agents }: Traffic): void {
+  addAll({ requests, by_verdict, by_action, by_category, by_purpose, agents }: TrafficSample): void {
     this.#requests += requests
     for (const [verdict, count] of Object.entries(by_verdict)) increase(this.#verdicts, verdict, count)
     for (const [action, count] of Object.entries(by_action)) increase(this.#actions, action, count)
@@ -145,7 +145,7 @@ class Counts {
     for (const { id, requests: count } of agents) increase(this.#agents, id, count)
   }
 
-  read(agentsMax: number): Traffic {
+  read(agentsMax: number): TrafficSample {
     const most = [...this.#agents].sort(([, one], [, other]) => other - one).slice(0, agentsMax)
     return {
       requests: this.#requests,
@@ -166,7 +166,7 @@ function increase(counts: Map<string, number>, name: string, by = 1): void {
 
 const count = z.int().min(0)
 const counts = z.record(z.string(), count)
-const trafficSchema: z.ZodType<Traffic> = z.object({
+const trafficSchema: z.ZodType<TrafficSample> = z.object({
   requests: count,
   by_verdict: counts,
   by_action: counts,

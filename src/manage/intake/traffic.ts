@@ -1,5 +1,5 @@
 /** The Sightings that all processes took in within about a second. */
-export interface Traffic {
+export interface TrafficSample {
   readonly requests: number
   readonly by_verdict: Readonly<Record<string, number>>
   /** By the action taken. */
@@ -14,7 +14,7 @@ export interface Traffic {
 /** The newest seconds, oldest first, in a fixed number of places. */
 export interface Seconds {
   readonly at: readonly number[]
-  readonly traffic: readonly (Traffic | null)[]
+  readonly traffic: readonly (TrafficSample | null)[]
 }
 
 /** All places are empty, so that a chart has its full width from the start. */
@@ -27,7 +27,7 @@ export function emptySeconds(nowMs: number, places: number): Seconds {
 }
 
 /** Appends a second and drops the oldest one. */
-export function withSecond({ at, traffic }: Seconds, nowMs: number, second: Traffic): Seconds {
+export function withSecond({ at, traffic }: Seconds, nowMs: number, second: TrafficSample): Seconds {
   const last = at.at(-1) ?? 0
   // Two reports within one second get consecutive seconds.
   return {
@@ -37,7 +37,7 @@ export function withSecond({ at, traffic }: Seconds, nowMs: number, second: Traf
 }
 
 /** The sum of the last `length` seconds. */
-export function sumOf({ traffic }: Seconds, length: number): Traffic {
+export function sumOf({ traffic }: Seconds, length: number): TrafficSample {
   const heard = traffic.slice(-length).filter((each) => each !== null)
   const agents = new Map<string, number>()
   for (const { agents: some } of heard)

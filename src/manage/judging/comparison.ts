@@ -1,6 +1,6 @@
 import { type Ja4Type, JA4_TYPES, partsOfFingerprint } from '../../classify/known/fingerprint-form.ts'
 import type { Knowledge } from '../../classify/known/knowledge.ts'
-import { type Share, sharesOf } from '../../classify/known/owners.ts'
+import { type OwnerShare, sharesOf } from '../../classify/known/owners.ts'
 import { isFingerprint } from '../../classify/known/signature.ts'
 import type { Nearest } from '../../classify/known/index/signature-index.ts'
 
@@ -80,7 +80,7 @@ export function withOwners({ list, fingerprints }: Knowledge, given: GivenFinger
   return { ...given, known: nearest.likeness, owners }
 }
 
-function ownerOf({ software: { id, name, kind }, share }: Share): Owner {
+function ownerOf({ software: { id, name, kind }, share }: OwnerShare): Owner {
   return { id, name, kind, share: Math.round(share * 10_000) / 10_000 }
 }
 

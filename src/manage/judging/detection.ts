@@ -9,7 +9,7 @@ import type { Proof } from '../../classify/verdict/proof.ts'
 import type { Category, Purpose } from '../../classify/known/software.ts'
 import type { Evidence, Verdict } from '../../classify/verdict/verdict.ts'
 import type { HttpVersion } from '../../wire/request-head.ts'
-import type { Judged } from './detections.ts'
+import type { JudgedDetection } from './detections.ts'
 import type { JudgingContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
 
@@ -89,7 +89,7 @@ export function detectionOf(
 export function judgedIn(
   { ja4x }: DetectionRequest,
   { verdict, agent_id: agentId, fingerprints }: Detection,
-): Judged {
+): JudgedDetection {
   const { ja4, ja4s, ja4h } = fingerprints
   return { verdict, agentId, ja4: ja4 || null, ja4s: ja4s || null, ja4h: ja4h || null, ja4x: ja4x || null }
 }

@@ -5,7 +5,7 @@ import type { DetectionStore } from '../../store/traffic/detections.ts'
 import { storedJson } from '../../store/engine/stored.ts'
 
 /** The verdict on a request and the fingerprints that are known of it. */
-export interface Judged extends Readonly<Record<Ja4Type, string | null>> {
+export interface JudgedDetection extends Readonly<Record<Ja4Type, string | null>> {
   readonly verdict: string
   readonly agentId: string | null
 }
@@ -18,9 +18,9 @@ export interface Judged extends Readonly<Record<Ja4Type, string | null>> {
 export class RecentDetections {
   readonly #shared: DetectionStore | null
   readonly #nowMs: () => number
-  #newest = new Map<string, Judged>()
-  #older = new Map<string, Judged>()
-  #unwritten = new Map<string, Judged>()
+  #newest = new Map<string, JudgedDetection>()
+  #older = new Map<string, JudgedDetection>()
+  #unwritten = new Map<string, JudgedDetection>()
 
   /** `shared` is `null` if there is only one process. */
   constructor(shared: DetectionStore | null, nowMs: () => number = Date.now) {
@@ -29,7 +29,7 @@ export class RecentDetections {
   }
 
   /** Callers choose their request ids: if two callers choose the same one, the later answer wins. */
-  keep(requestId: string, judged: Judged): void {
+  keep(requestId: string, judged: JudgedDetection): void {
     if (this.#newest.size >= KEPT_MIN) {
       this.#older = this.#newest
       this.#newest = new Map()
@@ -40,7 +40,7 @@ export class RecentDetections {
     this.#unwritten.set(requestId, judged)
   }
 
-  async find(requestId: string): Promise<Judged | null> {
+  async find(requestId: string): Promise<JudgedDetection | null> {
     const known = this.#newest.get(requestId) ?? this.#older.get(requestId)
     if (known !== undefined || this.#shared === null) return known ?? null
     const document = await this.#shared.find(requestId)
@@ -48,7 +48,7 @@ export class RecentDetections {
   }
 
   /** The same for an answer that another process may not have written yet: waits for the next write. */
-  async findLater(requestId: string): Promise<Judged | null> {
+  async findLater(requestId: string): Promise<JudgedDetection | null> {
     if (this.#shared === null) return null
     await wait(WRITTEN_EVERY_MS * 2)
     return this.find(requestId)

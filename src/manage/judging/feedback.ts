@@ -3,7 +3,7 @@ import type { Queries } from '../../store/engine/database.ts'
 import type { Feedback } from '../../store/catalogue/feedback.ts'
 import type { Fingerprint } from '../../store/catalogue/trials.ts'
 import { type Actor, changed } from '../http/audit.ts'
-import type { Judged } from './detections.ts'
+import type { JudgedDetection } from './detections.ts'
 import { newId } from '../http/ids.ts'
 import type { JudgingContext } from './context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
@@ -68,7 +68,7 @@ async function agentIdOf({ agent }: GivenFeedback, { store }: JudgingContext): P
 async function judgedOf(
   { requestId, decisionId }: GivenFeedback,
   management: JudgingContext,
-): Promise<Judged | null> {
+): Promise<JudgedDetection | null> {
   const { detections, store } = management
   const detection = requestId === null ? null : await detections.find(requestId)
   if (detection !== null) return detection
@@ -78,7 +78,7 @@ async function judgedOf(
   return { verdict, agentId: agent, ja4, ja4s, ja4h, ja4x }
 }
 
-function fingerprintsOf(judged: Judged): readonly Fingerprint[] {
+function fingerprintsOf(judged: JudgedDetection): readonly Fingerprint[] {
   return JA4_TYPES.flatMap((type) => {
     const value = judged[type]
     return value === null ? [] : { type, value }

@@ -10,7 +10,7 @@ import type { Detection } from './detection.ts'
 import { signatureText } from '../intake/signature-account.ts'
 
 /** Names of software, by id. */
-export type SoftwareNames = ReadonlyMap<
+export type SoftwareById = ReadonlyMap<
   string,
   {
     readonly name: string
@@ -26,7 +26,7 @@ export type SoftwareNames = ReadonlyMap<
  */
 export function detectionIn(
   sighting: Sighting,
-  names: SoftwareNames,
+  names: SoftwareById,
   knowledge: Knowledge | null,
 ): Detection & { readonly request_id: string } {
   const { agent, software, verified } = sighting
@@ -85,7 +85,7 @@ export function subjectOf({ ja4, agent }: Pick<Sighting, 'ja4' | 'agent'>, other
   return agent === null ? otherwise : `agent ${agent}`
 }
 
-export function nameOf(id: string, names: SoftwareNames): string {
+export function nameOf(id: string, names: SoftwareById): string {
   return names.get(id)?.name ?? id
 }
 

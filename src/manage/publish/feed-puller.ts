@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/log.ts'
 import type { Metrics } from '../../shared/metrics.ts'
-import { Tally } from '../../shared/metrics.ts'
+import { LabelledCounter } from '../../shared/metrics.ts'
 import { FEED_REASONS, FeedFault, type FeedReason, refuseExpired, succession } from '../../plane/feed.ts'
 import { type FeedPlace, fetchFeed } from './feed-fetch.ts'
 import type { FeedStore, FeedTrust } from './feed-store.ts'
@@ -18,7 +18,7 @@ export class FeedPuller {
   readonly #log: Log
   readonly #changed: () => void
   readonly #pulls: readonly FeedPull[]
-  readonly #failures: Tally<'feed' | 'reason'>
+  readonly #failures: LabelledCounter<'feed' | 'reason'>
   readonly #stop = new AbortController()
 
   /** `changed` is called when the store has new files. */
@@ -27,7 +27,7 @@ export class FeedPuller {
     this.#log = log
     this.#changed = changed
     this.#pulls = feeds.map((settings) => new FeedPull(settings))
-    this.#failures = new Tally({ feed: feeds.map(({ name }) => name), reason: FEED_REASONS })
+    this.#failures = new LabelledCounter({ feed: feeds.map(({ name }) => name), reason: FEED_REASONS })
   }
 
   /** Fetches all feeds at once, then each one at its own interval. */

@@ -5,7 +5,7 @@ import type { Items } from '../../config/items.ts'
 import { SETTINGS } from '../../config/schema.ts'
 import { nameOf } from '../../config/source.ts'
 import type { Log } from '../../shared/log.ts'
-import { RESTORED, type Setting } from '../../store/work/settings.ts'
+import { RESTORED, type StoredSetting } from '../../store/work/settings.ts'
 import type { Store } from '../../store/store.ts'
 import { type Actor, changed } from '../http/audit.ts'
 
@@ -56,7 +56,7 @@ export class LiveSettings {
   #restored: () => void = () => undefined
   /** The last restore of the database; `null`: not read yet. */
   #lastRestore: { readonly value: unknown } | null = null
-  #rows: ReadonlyMap<string, Setting> = new Map()
+  #rows: ReadonlyMap<string, StoredSetting> = new Map()
   #values: ReadonlyMap<string, unknown>
   readonly #said = new Map<string, number>()
   #isUnreachable = false
@@ -149,7 +149,7 @@ export class LiveSettings {
     this.#use(await store.settings.all())
   }
 
-  #use(rows: readonly Setting[]): void {
+  #use(rows: readonly StoredSetting[]): void {
     this.#rows = new Map(rows.map((row) => [row.name, row]))
     const values = new Map(this.#values)
     for (const { name, value: configured } of this.#configured) {
@@ -179,7 +179,7 @@ export class LiveSettings {
   }
 
   /** Logged once per version. The previous value stays in force. */
-  #sayBad({ name, version }: Setting): void {
+  #sayBad({ name, version }: StoredSetting): void {
     if (this.#said.get(name) === version) return
     this.#said.set(name, version)
     this.#log.error('a setting in the database cannot be used: the one before stays in force', { name })
@@ -212,7 +212,7 @@ function change<Schema extends z.ZodType>(name: LiveSetting, schema: Schema) {
 }
 
 /** Another program may have written to the database. `null`: use the configured value. */
-function valid(name: LiveSetting, row: Setting | undefined): Setting | null {
+function valid(name: LiveSetting, row: StoredSetting | undefined): StoredSetting | null {
   if (row === undefined || row.value === null) return null
   return LIVE_SETTINGS[name].safeParse(row.value).success ? row : null
 }

@@ -1,15 +1,15 @@
-import type { Finding, Inquiry, Investigator, SignatureUse } from '../../identity/keys/inquiry.ts'
+import type { InquiryResult, Inquiry, Investigator, SignatureUse } from '../../identity/keys/inquiry.ts'
 import type { Channel, ChannelMessage } from '../../plane/local-bus.ts'
 
 type LineMessage =
   | { readonly kind: 'find:ask'; readonly inquiry: Inquiry }
   | { readonly kind: 'find:claim'; readonly number: number; readonly use: SignatureUse }
   | { readonly kind: 'find:answer'; readonly number: number; readonly isTaken: boolean | null }
-  | { readonly kind: 'find:found'; readonly findings: readonly Finding[] }
+  | { readonly kind: 'find:found'; readonly findings: readonly InquiryResult[] }
 
 /** An investigator that also returns its known findings. */
 export interface Finder extends Investigator {
-  known(): readonly Finding[]
+  known(): readonly InquiryResult[]
 }
 
 /** The investigator's end of the line, which serves any number of workers. */
@@ -48,8 +48,8 @@ export class RemoteInvestigator implements Investigator {
   readonly #claims = new Map<number, (isTaken: boolean | null) => void>()
   readonly #answerMs: number
   /** Findings that arrived before there was a listener. */
-  #early: Finding[] = []
-  #listener: ((finding: Finding) => void) | null = null
+  #early: InquiryResult[] = []
+  #listener: ((finding: InquiryResult) => void) | null = null
   #number = 0
   #isClosed = false
 
@@ -60,7 +60,7 @@ export class RemoteInvestigator implements Investigator {
     channel.onClose(() => this.#close())
   }
 
-  onFinding(listener: (finding: Finding) => void): void {
+  onFinding(listener: (finding: InquiryResult) => void): void {
     this.#listener = listener
     for (const finding of this.#early) listener(finding)
     this.#early = []

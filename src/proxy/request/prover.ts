@@ -3,10 +3,15 @@ import type { Knowledge } from '../../classify/known/knowledge.ts'
 import type { PlaceFinding, Places, Proofs, SignatureFinding } from '../../classify/verdict/proof.ts'
 import type { Verification } from '../../classify/known/software.ts'
 import { FailureBudget } from '../../identity/verify/failure-budget.ts'
-import type { Finding, Inquiry, Investigator } from '../../identity/keys/inquiry.ts'
+import type { InquiryResult, Inquiry, Investigator } from '../../identity/keys/inquiry.ts'
 import { KeyBook } from '../../identity/keys/key-book.ts'
 import { PlaceBook } from '../../identity/address/place-book.ts'
-import { type Asked, type Checked, isSigned, SignatureCheck } from '../../identity/verify/signature-check.ts'
+import {
+  type SentRequest,
+  type Checked,
+  isSigned,
+  SignatureCheck,
+} from '../../identity/verify/signature-check.ts'
 import type { Connection } from '../connection/connection.ts'
 import { clientAddress } from '../connection/peer-address.ts'
 import { type AddressSet, clientNetwork } from '../../wire/ip-address.ts'
@@ -130,7 +135,7 @@ export class Prover implements Places {
     if (this.#beginning !== null) clearTimeout(this.#beginning)
   }
 
-  #take(finding: Finding): void {
+  #take(finding: InquiryResult): void {
     if (finding.kind === 'keys') this.#keys.take(finding)
     else this.#known.take(finding)
   }
@@ -146,7 +151,7 @@ export class Prover implements Places {
     }
   }
 
-  #askedBy(connection: Connection, head: ReceivedHead, authority: string | null): Asked {
+  #askedBy(connection: Connection, head: ReceivedHead, authority: string | null): SentRequest {
     const { rules } = this.#parts
     const hop = connection.isTrusted ? receiveHeaders(rules, connection, head, null, false).hop : null
     const address = hop === null ? connection.address : clientAddress(connection, hop, this.#parts.trusted)
@@ -164,7 +169,7 @@ export class Prover implements Places {
     }
   }
 
-  async #claimed(asked: Asked, checked: Checked & { readonly kind: 'use' }): Promise<Proofs> {
+  async #claimed(asked: SentRequest, checked: Checked & { readonly kind: 'use' }): Promise<Proofs> {
     const { use, isStale } = checked
     const { agentId } = checked.finding
     const { isListed } = use
@@ -180,7 +185,7 @@ export class Prover implements Places {
   }
 
   #withoutKey(
-    asked: Asked,
+    asked: SentRequest,
     { agentId, thumbprint, finding }: Checked & { readonly kind: 'no-key' },
     waitMs: number,
   ): Proofs | PendingProofs {
@@ -200,7 +205,7 @@ export class Prover implements Places {
   }
 
   /** Continues when the keys arrive or the time is up. A request waits only once. */
-  #afterKey(asked: Asked, agentId: string, otherwise: SignatureFinding, waitMs: number): PendingProofs {
+  #afterKey(asked: SentRequest, agentId: string, otherwise: SignatureFinding, waitMs: number): PendingProofs {
     const { promise, resolve } = Promise.withResolvers<'come' | 'left'>()
     const timer = setTimeout(resolve, waitMs, 'come')
     const callOff = this.#keys.wait(agentId, () => resolve('come'))

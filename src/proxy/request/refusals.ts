@@ -2,9 +2,9 @@ import type { BlockAction, RedirectAction, TarpitAction } from '../../policy/act
 import type { Bar } from './bar.ts'
 import type { ForwardOutcome } from '../upstream/forward.ts'
 import type { Judged } from './judge.ts'
-import type { Refusal } from './refuse.ts'
+import type { RefusalAnswer } from './refuse.ts'
 
-export function barred({ id }: Judged, bar: Bar): Refusal {
+export function barred({ id }: Judged, bar: Bar): RefusalAnswer {
   switch (bar) {
     case 'no-fingerprint':
       return own(id, 403, 'no_fingerprint', 'This connection could not be recognised.')
@@ -20,7 +20,7 @@ export function barred({ id }: Judged, bar: Bar): Refusal {
 }
 
 /** `retryMs`: how long a client over its limit has to wait. 0 without a limit. */
-export function blocked({ id }: Judged, action: BlockAction | TarpitAction, retryMs: number): Refusal {
+export function blocked({ id }: Judged, action: BlockAction | TarpitAction, retryMs: number): RefusalAnswer {
   const headers = retryMs > 0 ? ['Retry-After', String(Math.ceil(retryMs / 1000))] : []
   if (retryMs > 0 && action.kind === 'tarpit') {
     return { ...own(id, 429, 'rate_limited', 'Too many requests.'), headers }
@@ -32,7 +32,7 @@ export function blocked({ id }: Judged, action: BlockAction | TarpitAction, retr
   return { ...own(id, action.status, code, detail), headers, body: action.body, title: action.title }
 }
 
-export function redirected({ id }: Judged, { status, to }: RedirectAction): Refusal {
+export function redirected({ id }: Judged, { status, to }: RedirectAction): RefusalAnswer {
   return { ...own(id, status, 'redirected', 'Go on there.'), headers: ['Location', to] }
 }
 
@@ -40,7 +40,7 @@ export function redirected({ id }: Judged, { status, to }: RedirectAction): Refu
 export function unserved(
   { id }: Judged,
   { status, reason }: Extract<ForwardOutcome, { kind: 'failed' }>,
-): Refusal {
+): RefusalAnswer {
   const code = `upstream_${reason.replaceAll('-', '_')}`
   if (status === 400) return own(id, status, 'bad_request', 'This request cannot be passed on.')
   if (status === 504) return own(id, status, code, 'The service behind this address did not answer in time.')
@@ -48,6 +48,6 @@ export function unserved(
   return own(id, status, code, 'The service behind this address cannot be reached.')
 }
 
-function own(decisionId: Judged['id'], status: number, code: string, detail: string): Refusal {
+function own(decisionId: Judged['id'], status: number, code: string, detail: string): RefusalAnswer {
   return { status, detail, code, decisionId, headers: [], body: null, title: null }
 }

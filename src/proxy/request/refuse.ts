@@ -3,7 +3,7 @@ import type { Exchange } from '../connection/exchange.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
 /** An answer by the proxy instead of the app. */
-export interface Refusal {
+export interface RefusalAnswer {
   readonly status: number
   /** One short sentence for people. */
   readonly detail: string
@@ -18,7 +18,7 @@ export interface Refusal {
 }
 
 /** Answers a request: with a page for browsers, with problem+json (RFC 9457) for programs. */
-export function refuse(exchange: Exchange, refusal: Refusal): void {
+export function refuse(exchange: Exchange, refusal: RefusalAnswer): void {
   if (exchange.answered) return exchange.abort()
   const { type, body } = refusalBody(acceptOf(exchange.head.rawHeaders), refusal)
   const bytes = Buffer.from(body)
@@ -42,7 +42,7 @@ export function refuse(exchange: Exchange, refusal: Refusal): void {
 }
 
 /** The same for an upgrade request, which has no Exchange. */
-export function refusalText(rawHeaders: readonly string[], refusal: Refusal): string {
+export function refusalText(rawHeaders: readonly string[], refusal: RefusalAnswer): string {
   const { type, body } = refusalBody(acceptOf(rawHeaders), refusal)
   const lines = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? 'Refused'}`,
@@ -58,7 +58,7 @@ export function refusalText(rawHeaders: readonly string[], refusal: Refusal): st
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
-function refusalBody(accept: string, refusal: Refusal): { type: string; body: string } {
+function refusalBody(accept: string, refusal: RefusalAnswer): { type: string; body: string } {
   const { body = null, status, detail, code, decisionId } = refusal
   const title = refusal.title ?? STATUS_CODES[status] ?? 'Refused'
   if (body !== null) return { type: isJson(body) ? 'application/json' : 'text/plain; charset=utf-8', body }

@@ -8,7 +8,7 @@ import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
 import { unserved } from './refusals.ts'
-import { type Refusal, refuse } from './refuse.ts'
+import { type RefusalAnswer, refuse } from './refuse.ts'
 import { suppliedHost } from './supplied-host.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
@@ -62,7 +62,7 @@ export class RequestVisit implements Visit {
     })
   }
 
-  answer(judged: Judged, refusal: Refusal): void {
+  answer(judged: Judged, refusal: RefusalAnswer): void {
     this.#exchange.onGone = null
     this.#done(judged, refusal.status)
     refuse(this.#exchange, refusal)

@@ -12,7 +12,7 @@ export interface SpanExporterSettings {
 }
 
 /** A span in an OTLP message (JSON Protobuf encoding). */
-export interface Span {
+export interface TraceSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string
@@ -55,7 +55,7 @@ export class SpanExporter {
   readonly #settings: SpanExporterSettings
   readonly #log: Log
   readonly #beat: NodeJS.Timeout
-  #waiting: Span[] = []
+  #waiting: TraceSpan[] = []
   #sending: Promise<void> | null = null
   #isAway = false
 
@@ -65,7 +65,7 @@ export class SpanExporter {
     this.#beat = setInterval(() => this.#flush(), settings.everyMs ?? EVERY_MS).unref()
   }
 
-  add(span: Span): void {
+  add(span: TraceSpan): void {
     if (this.#waiting.length >= WAITING_MAX) this.counts.dropped++
     else this.#waiting.push(span)
   }
@@ -99,14 +99,14 @@ export class SpanExporter {
     })
   }
 
-  async #send(batch: readonly Span[]): Promise<void> {
+  async #send(batch: readonly TraceSpan[]): Promise<void> {
     const outcome = await this.#post(batch)
     if (outcome === 'later') return
     this.#waiting.splice(0, batch.length)
     this.counts[outcome] += batch.length
   }
 
-  async #post(batch: readonly Span[]): Promise<'exported' | 'refused' | 'later'> {
+  async #post(batch: readonly TraceSpan[]): Promise<'exported' | 'refused' | 'later'> {
     const { endpoint, token, resource, timeoutMs = TIMEOUT_MS } = this.#settings
     const scopeSpans = [{ scope: { name: 'gatehouse' }, spans: batch }]
     try {

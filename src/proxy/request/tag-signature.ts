@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { type SigningKey, signBase } from '../../identity/keys/signing-key.ts'
 
 /** What a signature covers besides the headers, so that it cannot be reused for another request. */
-export interface SignedRequest {
+export interface TaggedRequest {
   readonly method: string
   /** `null` if the app does not see the client's authority. */
   readonly authority: string | null
@@ -31,7 +31,7 @@ export class TagSigner {
   }
 
   /** The value of X-Agent-Signature. `tags` is the flat list of headers to sign. */
-  sign(request: SignedRequest, tags: readonly string[], nowS: number): string {
+  sign(request: TaggedRequest, tags: readonly string[], nowS: number): string {
     const parts = derivedParts(request)
     for (let i = 0; i < tags.length; i += 2) {
       const name = tags[i]!.toLowerCase()
@@ -49,7 +49,7 @@ export class TagSigner {
 }
 
 /** RFC 9421 §2.2. Field names are in lower case, and none begins with @. */
-function derivedParts({ method, authority, scheme, target }: SignedRequest): Map<string, string> {
+function derivedParts({ method, authority, scheme, target }: TaggedRequest): Map<string, string> {
   const [, path = '', query = ''] = TARGET.exec(target) ?? []
   const parts = new Map([['@method', method]])
   if (authority !== null) parts.set('@authority', normalAuthority(authority, scheme))

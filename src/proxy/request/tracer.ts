@@ -7,7 +7,7 @@ import type { RequestHead } from '../../wire/request-head.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { DecisionId } from '../connection/decision-id.ts'
 import type { ReceivedHeaders } from '../connection/request-headers.ts'
-import type { Attribute, Span } from './span-exporter.ts'
+import type { Attribute, TraceSpan } from './span-exporter.ts'
 import { putTraceContext, type TraceContext, traceContextIn } from './trace-context.ts'
 
 /** The trace of one request. */
@@ -47,12 +47,12 @@ export interface TracedDecision {
  */
 export class Tracer {
   readonly #share: number
-  readonly #exporter: { add(span: Span): void }
+  readonly #exporter: { add(span: TraceSpan): void }
   readonly #spanPrefix = randomBytes(4).toString('hex')
   #spans = 0
 
   /** `share`: the share of requests to record if no trusted hop has decided it. */
-  constructor(share: number, exporter: { add(span: Span): void }) {
+  constructor(share: number, exporter: { add(span: TraceSpan): void }) {
     this.#share = share
     this.#exporter = exporter
   }
@@ -188,5 +188,5 @@ function nanosOf(atMs: number): string {
   return String(Math.round((performance.timeOrigin + atMs) * 1e6))
 }
 
-const NO_LINKS: Span['links'] = []
+const NO_LINKS: TraceSpan['links'] = []
 const TEXT_LENGTH_MAX = 1_024

@@ -9,7 +9,7 @@ import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
 import { unserved } from './refusals.ts'
-import { type Refusal, refusalText } from './refuse.ts'
+import { type RefusalAnswer, refusalText } from './refuse.ts'
 import { suppliedHost } from './supplied-host.ts'
 import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
 import type { Trace } from './tracer.ts'
@@ -66,7 +66,7 @@ export class UpgradeVisit implements Visit {
     this.#ask({ judged, upstream, headers, tried: NONE_TRIED }, upstream.pick(NONE_TRIED)!)
   }
 
-  answer(judged: Judged, refusal: Refusal): void {
+  answer(judged: Judged, refusal: RefusalAnswer): void {
     const { socket } = this.#upgrade
     if (this.#onGone !== null) socket.off('end', this.#onGone).off('close', this.#onGone)
     this.#done(judged, refusal.status)

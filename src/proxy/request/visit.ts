@@ -3,7 +3,7 @@ import type { Connection } from '../connection/connection.ts'
 import type { Judged } from './judge.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
-import type { Refusal } from './refuse.ts'
+import type { RefusalAnswer } from './refuse.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
@@ -23,7 +23,7 @@ export interface Visit {
    * Forwards to the app. `ruleHeaders` are the rule's own headers, sent with all tags. `null`: without tags.
    */
   pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void
-  answer(judged: Judged, refusal: Refusal): void
+  answer(judged: Judged, refusal: RefusalAnswer): void
   /** `answer` follows later. `letGo` is called if the client disconnects before. */
   hold(judged: Judged, letGo: () => void): void
 }

@@ -51,7 +51,7 @@ export interface TlsHandlers {
 }
 
 /** A handshake whose hello has been read. */
-export interface Handshake {
+export interface StartedHandshake {
   readonly connection: ClientConnection
   /** `null` if the hello cannot be parsed. */
   readonly message: Uint8Array | null
@@ -62,7 +62,7 @@ interface Underway {
   readonly connection: ClientConnection
   readonly begunMs: number
   /** `null` after the handshake. The async context of a socket keeps this object while the socket lives. */
-  handshake: Handshake | null
+  handshake: StartedHandshake | null
 }
 
 /**
@@ -92,7 +92,7 @@ export class TlsServer {
     this.#server.on('tlsClientError', (error, socket) => this.#failed(error, socket))
   }
 
-  accept(handshake: Handshake): void {
+  accept(handshake: StartedHandshake): void {
     const { connection } = handshake
     const { raw } = connection
     connection.stage = 'handshake'
@@ -171,7 +171,7 @@ export class TlsServer {
 
 /** Computed once per connection, after the handshake, so that unfinished handshakes cost nothing. */
 function printOf(
-  { message, hello }: Handshake,
+  { message, hello }: StartedHandshake,
   socket: TLSSocket,
   options: TlsServerOptions,
   text: FingerprintText,

@@ -17,7 +17,7 @@ export interface ResponseHead {
 }
 
 /** The properties of the request that determine how the response head is read. */
-export interface Asked {
+export interface ResponseContext {
   readonly method: string
   readonly acceptsTrailers: boolean
 }
@@ -29,7 +29,7 @@ export type HeadFault = 'bad-head' | 'bad-framing' | 'too-many-fields' | 'unaske
  * (a bare line feed, a folded line, a blank before the colon) is rejected, and so are two different lengths,
  * because a client may repair them differently.
  */
-export function readResponseHead(text: string, asked: Asked): ResponseHead | HeadFault {
+export function readResponseHead(text: string, asked: ResponseContext): ResponseHead | HeadFault {
   if (!HEAD.test(text)) return 'bad-head'
   const status = Number(text.slice(STATUS_AT, STATUS_AT + 3))
   const fields: string[] = []
@@ -64,7 +64,7 @@ function framed(
   status: number,
   reason: string,
   fields: string[],
-  asked: Asked,
+  asked: ResponseContext,
 ): ResponseHead | HeadFault {
   const { connection, keepAlive, codings, lengths, hasTrailer, rest } = sorted(fields)
   // A length besides a coding, or a coding in HTTP/1.0: the two ends could disagree on the framing.

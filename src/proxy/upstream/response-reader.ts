@@ -1,6 +1,6 @@
 import { ByteQueue } from '../../wire/byte-queue.ts'
 import {
-  type Asked,
+  type ResponseContext,
   type HeadFault,
   type ResponseHead,
   readResponseHead,
@@ -35,7 +35,7 @@ export class ResponseReader {
   /** The number of chunks read, over all responses. */
   chunks = 0
   readonly #events: ResponseEvents
-  #asked: Asked = NOTHING_ASKED
+  #asked: ResponseContext = NOTHING_ASKED
   #state: State = 'idle'
   /** Remaining bytes of the body or chunk. While a chunk size is read, the size so far. */
   #left = 0
@@ -55,7 +55,7 @@ export class ResponseReader {
     this.#events = events
   }
 
-  begin(asked: Asked): void {
+  begin(asked: ResponseContext): void {
     this.#asked = asked
     this.#state = 'head'
     this.#interim = 0
@@ -347,4 +347,4 @@ const EMPTY_LINE = Buffer.from('\r\n\r\n')
 const VERSION = Buffer.from('HTTP/1.')
 const NO_BYTES = Buffer.alloc(0)
 const NO_TRAILERS: readonly string[] = []
-const NOTHING_ASKED: Asked = { method: 'GET', acceptsTrailers: false }
+const NOTHING_ASKED: ResponseContext = { method: 'GET', acceptsTrailers: false }

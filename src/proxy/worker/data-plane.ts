@@ -3,6 +3,7 @@ import type { MetricsReading } from '../../shared/metrics.ts'
 import type { UnreadyReason } from '../../plane/readiness.ts'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
 import type { KeyPair } from '../tls/key-pair.ts'
+import type { ListenAddress } from '../../shared/listen-address.ts'
 
 /** The workers, whatever their number and process. */
 export interface DataPlane {
@@ -38,11 +39,6 @@ export interface LiveState {
    * The key that signs the headers for the app, in the form of `signingKeysText`. `null`: no key of its own.
    */
   readonly signingKey: string | null
-}
-
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
 }
 
 export interface ListenAddresses {

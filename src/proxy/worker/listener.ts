@@ -15,6 +15,7 @@ import type { ProxySource } from '../../wire/proxy-protocol.ts'
 import type { Tap } from '../connection/tap.ts'
 import { UnreadAnswers } from '../http/unread-answers.ts'
 import { type TlsOptions, TlsServer } from '../tls/tls-server.ts'
+import type { ListenAddress } from '../../shared/listen-address.ts'
 
 export interface ListenerOptions {
   /** `null`: plain text. Everything else is the same. */
@@ -54,15 +55,10 @@ export interface ListenerCounts {
 /** Where to listen: an address, a file system path, or a descriptor or handle opened elsewhere. */
 export type ListenTarget = ListenOptions | { readonly fd: number }
 
-export interface ListenerAddress {
-  readonly host: string
-  readonly port: number
-}
-
 export interface Listener {
   listen(target: ListenTarget): Promise<void>
   /** `null` unless it listens on an address. */
-  readonly address: ListenerAddress | null
+  readonly address: ListenAddress | null
   readonly counts: ListenerCounts
   /** Reloads the certificates, and sets the ticket keys if given. */
   refreshTls(ticketKeys?: Buffer): void
@@ -140,7 +136,7 @@ class ClientListener implements Listener {
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (raw) => this.#accept(raw))
   }
 
-  get address(): ListenerAddress | null {
+  get address(): ListenAddress | null {
     const address = this.#server.address()
     if (address === null || typeof address === 'string') return null
     return { host: address.address, port: address.port }

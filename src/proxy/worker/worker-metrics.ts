@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { CATEGORIES } from '../../classify/known/software.ts'
-import { DurationHistogram, Metrics, type Sample, Tally } from '../../shared/metrics.ts'
+import { DurationHistogram, Metrics, type Sample, LabelledCounter } from '../../shared/metrics.ts'
 import type { SignatureFinding } from '../../classify/verdict/proof.ts'
 import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../../identity/verify/signature-faults.ts'
 import { CLIENT_TIMEOUTS, type ClientTimeout } from '../connection/client-timeouts.ts'
@@ -29,7 +29,7 @@ export interface CountSources {
 
 /** The metrics of one worker. Every label comes from a list here or from the configuration. */
 export class WorkerMetrics {
-  readonly #requests = new Tally({
+  readonly #requests = new LabelledCounter({
     verdict: VERDICTS,
     category: [NO_CATEGORY, ...CATEGORIES],
     action: ACTIONS,
@@ -37,12 +37,16 @@ export class WorkerMetrics {
   })
   readonly #durations = new DurationHistogram()
   readonly #detections = new DurationHistogram(DETECTION_BOUNDS_MS)
-  readonly #failures = new Tally({ reason: FAILURE_REASONS })
-  readonly #timeouts = new Tally({ timeout: CLIENT_TIMEOUTS })
-  readonly #secured = new Tally({ version: TLS_VERSIONS, resumed: ['false', 'true'], protocol: PROTOCOLS })
+  readonly #failures = new LabelledCounter({ reason: FAILURE_REASONS })
+  readonly #timeouts = new LabelledCounter({ timeout: CLIENT_TIMEOUTS })
+  readonly #secured = new LabelledCounter({
+    version: TLS_VERSIONS,
+    resumed: ['false', 'true'],
+    protocol: PROTOCOLS,
+  })
   readonly #handshakeDurations = new DurationHistogram()
-  readonly #handshakes = new Tally({ code: TLS_CODES })
-  readonly #signatures = new Tally({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
+  readonly #handshakes = new LabelledCounter({ code: TLS_CODES })
+  readonly #signatures = new LabelledCounter({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
   readonly #metrics = new Metrics()
   #forgedHeaders = 0
   #unknownHosts = 0

@@ -9,18 +9,19 @@ import { departed, type MetricsReading } from '../../shared/metrics.ts'
 import type { Channel, ChannelMessage, LocalManageBus } from '../../plane/local-bus.ts'
 import { NO_WORKER, type UnreadyReason } from '../../plane/readiness.ts'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
-import type { DataPlane, ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
+import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
 import type { InvestigationDesk } from '../request/investigation-line.ts'
 import { UpstreamLog } from '../upstream/upstream-log.ts'
 import type { WorkerSettings } from './worker.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
+import type { ListenAddress } from '../../shared/listen-address.ts'
 
 export interface PoolTimes {
   readonly beatMs?: number
   readonly backOffMs?: number
 }
 
-export interface PoolCounts {
+export interface WorkerPoolCounts {
   /** The number of workers that accept connections now. */
   readonly listening: number
   /** Workers that died and were replaced. */
@@ -77,7 +78,7 @@ export class WorkerPool implements DataPlane {
     process.on('exit', this.#leave)
   }
 
-  get counts(): PoolCounts {
+  get counts(): WorkerPoolCounts {
     return {
       listening: this.#slots.filter(({ isListening }) => isListening).length,
       restarts: this.#restarts,

@@ -12,7 +12,7 @@ import { SnapshotReader } from '../../plane/snapshot-reader.ts'
 import { AccessLog, type AccessLogSettings } from '../request/access-log.ts'
 import { CertificateStore } from '../tls/certificates.ts'
 import { JudgingScratch, type ProxyContext } from '../request/context.ts'
-import type { ListenAddress, ListenAddresses, LiveState } from './data-plane.ts'
+import type { ListenAddresses, LiveState } from './data-plane.ts'
 import { DecisionIds } from '../connection/decision-id.ts'
 import { createHandler } from '../request/handler.ts'
 import { HostGate, type HostSettings } from '../request/host-gate.ts'
@@ -33,6 +33,7 @@ import { Upgrades } from '../request/upgrade.ts'
 import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../upstream/upstream.ts'
 import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
+import type { ListenAddress } from '../../shared/listen-address.ts'
 
 /**
  * The start settings of a worker: plain data that can be sent to it. Values that may change later are not

@@ -12,7 +12,7 @@ export interface RollupRetention {
 }
 
 /** A time span of whole minutes, hours or days. */
-export interface Span {
+export interface TimeSpan {
   readonly fromMs: number
   /** Exclusive. */
   readonly toMs: number
@@ -65,7 +65,7 @@ export class RollupStore {
    * Reads everything in `span`. Uses one statement, so that the result is consistent. `bucketMs` must divide
    * a day or be one, and both ends of the span must be bucket boundaries.
    */
-  async read(span: Span, bucketMs: number): Promise<RolledUp> {
+  async read(span: TimeSpan, bucketMs: number): Promise<RolledUp> {
     const seriesMs = GRAINS.findLast((grainMs) => bucketMs % grainMs === 0)!
     // As a literal, because one driver sends a parameter as a floating-point number.
     const bucket = sql<number>`at_ms - at_ms % ${sql.lit(bucketMs)}`
@@ -134,7 +134,7 @@ export class RollupStore {
   /** The counts of one agent, by the start of each bucket. */
   async seriesOf(
     agent: string,
-    span: Span,
+    span: TimeSpan,
     bucketMs: number,
   ): Promise<ReadonlyMap<number, Readonly<Counts>>> {
     const grainMs = GRAINS.findLast((each) => bucketMs % each === 0)!
@@ -153,7 +153,7 @@ export class RollupStore {
   }
 
   /** Agents with at least `requestsMin` requests in whole minutes, the most first. */
-  async busiest(span: Span, requestsMin: number, limit: number): Promise<readonly string[]> {
+  async busiest(span: TimeSpan, requestsMin: number, limit: number): Promise<readonly string[]> {
     const rows = await this.#minutes(span)
       .where('key', 'not in', [OTHER, UNNAMED])
       .select('key')
@@ -169,7 +169,7 @@ export class RollupStore {
   /** Requests by agent and by the start of each minute. */
   async minutesOf(
     agents: readonly string[],
-    span: Span,
+    span: TimeSpan,
   ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>> {
     const minutes = new Map(agents.map((agent) => [agent, new Map<number, number>()]))
     if (agents.length === 0) return minutes
@@ -181,7 +181,7 @@ export class RollupStore {
     return minutes
   }
 
-  #minutes({ fromMs, toMs }: Span) {
+  #minutes({ fromMs, toMs }: TimeSpan) {
     return this.#db
       .selectFrom('rollups')
       .where('grain_ms', '=', MINUTE_MS)
@@ -276,12 +276,12 @@ function increase(counts: Counts, { requests, agents, blocked }: Counts): void {
   counts.blocked += Number(blocked)
 }
 
-interface Piece extends Span {
+interface Piece extends TimeSpan {
   readonly grainMs: number
 }
 
 /** Splits the span into as few rows as possible: days in the middle, hours and minutes at the ends. */
-function pieces(span: Span, grainMs: number): readonly Piece[] {
+function pieces(span: TimeSpan, grainMs: number): readonly Piece[] {
   const coarser = GRAINS.find((each) => each > grainMs)
   if (coarser === undefined) return [{ ...span, grainMs }]
   const fromMs = Math.ceil(span.fromMs / coarser) * coarser

@@ -4,7 +4,7 @@ import { storedJson } from '../engine/stored.ts'
 import type { SettingTable } from '../engine/tables/settings.ts'
 import type { Tables } from '../engine/tables.ts'
 
-export interface Setting {
+export interface StoredSetting {
   readonly name: string
   /** Any JSON value. The reader validates it. */
   readonly value: unknown
@@ -30,13 +30,13 @@ export class SettingStore {
     this.#db = db
   }
 
-  async get(name: string, queries: Queries = this.#db): Promise<Setting | null> {
+  async get(name: string, queries: Queries = this.#db): Promise<StoredSetting | null> {
     const row = await queries.selectFrom('settings').selectAll().where('name', '=', name).executeTakeFirst()
     return row === undefined ? null : settingOf(row)
   }
 
   /** There are only a few. */
-  async all(): Promise<readonly Setting[]> {
+  async all(): Promise<readonly StoredSetting[]> {
     return (await this.#db.selectFrom('settings').selectAll().orderBy('name').execute()).map(settingOf)
   }
 
@@ -92,6 +92,6 @@ function upserted(queries: Queries, row: SettingTable) {
     .executeTakeFirst()
 }
 
-function settingOf({ name, value, version, changed_at_ms }: Selectable<SettingTable>): Setting {
+function settingOf({ name, value, version, changed_at_ms }: Selectable<SettingTable>): StoredSetting {
   return { name, value: storedJson(value), version, changedAtMs: changed_at_ms }
 }

@@ -3,7 +3,7 @@ import { ask } from '../../api/ask.ts'
 import type { Agent, AgentCategory } from '../../api/operations.ts'
 import { Download } from '../../parts/download.tsx'
 import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -99,7 +99,7 @@ function queryOf({ q, category, purpose, seen }: Values) {
   }
 }
 
-const COLUMNS: readonly Column<Agent>[] = [
+const COLUMNS: readonly LongColumn<Agent>[] = [
   { title: 'Name', width: 'minmax(8rem, 2fr)', cell: ({ name }) => name },
   { title: 'Category', width: '8rem', isExtra: true, cell: ({ category }) => categoryOf(category) },
   { title: 'Purpose', width: '8rem', isExtra: true, cell: ({ purpose }) => purposesText(purpose) },

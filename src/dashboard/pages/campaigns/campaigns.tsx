@@ -2,7 +2,7 @@ import { ask } from '../../api/ask.ts'
 import type { Campaign } from '../../api/operations.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { whole } from '../../parts/format.ts'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -38,7 +38,7 @@ export function Campaigns() {
   )
 }
 
-const COLUMNS: readonly Column<Campaign>[] = [
+const COLUMNS: readonly LongColumn<Campaign>[] = [
   { title: 'Site', width: 'minmax(8rem, 3fr)', cell: ({ host, id }) => host ?? id },
   {
     title: 'State',

@@ -6,7 +6,7 @@ import { Download } from '../../parts/download.tsx'
 import { Badge } from '../../parts/badge.tsx'
 import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters } from '../../parts/filters.tsx'
 import { counted } from '../../parts/format.ts'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -134,7 +134,7 @@ function useFresh(query: ReturnType<typeof queryOf>, turn: number): number {
   return count
 }
 
-const COLUMNS: readonly Column<Event>[] = [
+const COLUMNS: readonly LongColumn<Event>[] = [
   {
     title: 'Event',
     width: 'minmax(8rem, 3fr)',

@@ -1,11 +1,17 @@
 import { Download } from '../../parts/download.tsx'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
-import type { Analysis, Finding } from './analysis.ts'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import type { ShownAnalysis, ShownFinding } from './analysis.ts'
 
 /** Connections and requests of a capture. */
-export function AnalysisTables({ analysis, name }: { readonly analysis: Analysis; readonly name: string }) {
+export function AnalysisTables({
+  analysis,
+  name,
+}: {
+  readonly analysis: ShownAnalysis
+  readonly name: string
+}) {
   const { findings, owners } = analysis
-  const columns: readonly Column<Finding>[] = [
+  const columns: readonly LongColumn<ShownFinding>[] = [
     {
       title: 'Fingerprint',
       width: 'minmax(9rem, 3fr)',

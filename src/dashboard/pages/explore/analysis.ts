@@ -1,15 +1,15 @@
 /** The shown part of an `analyze_capture` result. */
-export interface Analysis {
+export interface ShownAnalysis {
   readonly format: string | null
   readonly frames: number
   readonly fault: { readonly offset: number; readonly detail: string } | null
   readonly found: number
-  readonly findings: readonly Finding[]
+  readonly findings: readonly ShownFinding[]
   /** Known owner of each fingerprint. */
   readonly owners: ReadonlyMap<string, string>
 }
 
-export interface Finding {
+export interface ShownFinding {
   readonly kind: string
   readonly frame: number
   readonly from: string
@@ -20,7 +20,7 @@ export interface Finding {
   readonly fingerprint: string
 }
 
-export function analysisIn(value: unknown): Analysis {
+export function analysisIn(value: unknown): ShownAnalysis {
   const { format, frames, fault, found, findings, fingerprints } = record(value)
   const broken = fault === null || fault === undefined ? null : record(fault)
   return {
@@ -45,7 +45,7 @@ export function analysisIn(value: unknown): Analysis {
   }
 }
 
-function findingIn(each: Readonly<Record<string, unknown>>): Finding {
+function findingIn(each: Readonly<Record<string, unknown>>): ShownFinding {
   const isRequest = each['kind'] === 'http'
   const type = isRequest ? 'ja4h' : 'ja4'
   const host = textOrNull(each['sni']) ?? ''

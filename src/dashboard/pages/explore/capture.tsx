@@ -4,7 +4,7 @@ import type { TaskPage } from '../../api/operations.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { whole } from '../../parts/format.ts'
 import { Empty, ProblemNote } from '../../parts/states.tsx'
-import { type Analysis, analysisIn } from './analysis.ts'
+import { type ShownAnalysis, analysisIn } from './analysis.ts'
 import { AnalysisTables } from './analysis-tables.tsx'
 
 /** Analyses a packet capture. */
@@ -103,7 +103,7 @@ function Followed({ id, name }: { readonly id: string; readonly name: string }) 
   return <Result name={name} analysis={analysisIn(item.result)} />
 }
 
-function Result({ name, analysis }: { readonly name: string; readonly analysis: Analysis }) {
+function Result({ name, analysis }: { readonly name: string; readonly analysis: ShownAnalysis }) {
   const { format, frames, fault, found, findings } = analysis
   return (
     <>

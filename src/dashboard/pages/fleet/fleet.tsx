@@ -5,7 +5,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { ChoiceFilter, Filters, useFilters } from '../../parts/filters.tsx'
 import { counted, duration } from '../../parts/format.ts'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -211,7 +211,7 @@ function troubleOf({ workers, refused_snapshot: refused, sightings }: FleetProxy
   ].join('; ')
 }
 
-const COLUMNS: readonly Column<FleetProxy>[] = [
+const COLUMNS: readonly LongColumn<FleetProxy>[] = [
   {
     title: 'Proxy',
     width: 'minmax(8rem, 2fr)',

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { guideLink } from '../../../shared/guide-link.ts'
-import { type Block, type Cells, plainText, type Span } from '../../../shared/markdown.ts'
+import { type Block, type Cells, plainText, type TextSpan } from '../../../shared/markdown.ts'
 import { Copy } from '../../parts/copy.tsx'
 import { Preformatted } from '../../parts/preformatted.tsx'
 
@@ -83,11 +83,11 @@ function cells(row: Cells, Cell: 'th' | 'td') {
   return row.map((spans, index) => <Cell key={index}>{inline(spans)}</Cell>)
 }
 
-function inline(spans: readonly Span[]): ComponentChildren {
+function inline(spans: readonly TextSpan[]): ComponentChildren {
   return spans.map((span, index) => <SpanView key={index} span={span} />)
 }
 
-function SpanView({ span }: { readonly span: Span }) {
+function SpanView({ span }: { readonly span: TextSpan }) {
   switch (span.kind) {
     case 'text':
       return <>{span.text}</>

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { listen } from '../../api/listen.ts'
 import type { ApiProblem } from '../../api/problem.ts'
-import { emptySeconds, type Seconds, type Traffic, withSecond } from '../../../manage/intake/traffic.ts'
+import { emptySeconds, type Seconds, type TrafficSample, withSecond } from '../../../manage/intake/traffic.ts'
 
 export interface HeardTraffic {
   readonly seconds: Seconds
@@ -21,7 +21,7 @@ export function useTraffic(): HeardTraffic {
       {
         event: ({ event, data }) => {
           if (event !== 'traffic') return
-          const { data: traffic } = JSON.parse(data) as { data: Traffic }
+          const { data: traffic } = JSON.parse(data) as { data: TrafficSample }
           setSeconds((before) => withSecond(before, Date.now(), traffic))
         },
         state: (isOpen, problem) => setState({ isOpen, problem }),

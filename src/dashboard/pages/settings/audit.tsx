@@ -2,7 +2,7 @@ import { ask } from '../../api/ask.ts'
 import type { AuditEntry } from '../../api/operations.ts'
 import { Download } from '../../parts/download.tsx'
 import { Filters, TextFilter, TimeFilter, useFilters } from '../../parts/filters.tsx'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { FullTime } from '../../parts/time.tsx'
 
@@ -58,7 +58,7 @@ export function Audit() {
   )
 }
 
-const COLUMNS: readonly Column<AuditEntry>[] = [
+const COLUMNS: readonly LongColumn<AuditEntry>[] = [
   {
     title: 'Action',
     width: 'minmax(8rem, 2fr)',

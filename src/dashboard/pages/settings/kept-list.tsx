@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type Column, LongTable, type PartOfRows } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, type PartOfRows } from '../../parts/long-table.tsx'
 
 interface Props<Row> {
   readonly title: string
   readonly about: ComponentChildren
-  readonly columns: (again: () => void) => readonly Column<Row>[]
+  readonly columns: (again: () => void) => readonly LongColumn<Row>[]
   keyOf(row: Row): string
   load(page: number, signal: AbortSignal): Promise<PartOfRows<Row>>
   readonly empty: ComponentChildren

@@ -5,7 +5,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { Download } from '../../parts/download.tsx'
 import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
 import { percent, short } from '../../parts/format.ts'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -132,7 +132,7 @@ export function hrefOf({ type, fingerprint }: Pick<Signature, 'type' | 'fingerpr
   return `/dashboard/signatures/${type}/${encodeURIComponent(fingerprint)}`
 }
 
-const COLUMNS: readonly Column<Signature>[] = [
+const COLUMNS: readonly LongColumn<Signature>[] = [
   { title: 'Fingerprint', width: 'minmax(9rem, 3fr)', cell: ({ fingerprint }) => <code>{fingerprint}</code> },
   { title: 'Type', width: '4rem', isExtra: true, cell: ({ type }) => type },
   {

@@ -2,7 +2,7 @@ import { ask } from '../../api/ask.ts'
 import type { Operations, Submission } from '../../api/operations.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
@@ -56,7 +56,7 @@ export const COLOUR_OF: Readonly<Record<Submission['status'], string>> = {
   ...{ pending: 'warn', accepted: 'good', rejected: 'bad', duplicate: 'plain' },
 }
 
-const COLUMNS: readonly Column<Submission>[] = [
+const COLUMNS: readonly LongColumn<Submission>[] = [
   { title: 'Fingerprint', width: 'minmax(9rem, 3fr)', cell: ({ fingerprint }) => <code>{fingerprint}</code> },
   {
     title: 'Software',

@@ -3,7 +3,7 @@ import { ask } from '../../api/ask.ts'
 import type { Delivery } from '../../api/operations.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { ChoiceFilter, Filters, useFilters } from '../../parts/filters.tsx'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
 
@@ -50,7 +50,7 @@ export function Deliveries({ webhookId, turn }: { readonly webhookId: string; re
 
 export const COLOUR_OF = { delivered: 'good', pending: 'warn', failed: 'bad' } as const
 
-const COLUMNS: readonly Column<Delivery>[] = [
+const COLUMNS: readonly LongColumn<Delivery>[] = [
   { title: 'Event', width: 'minmax(8rem, 2fr)', cell: ({ event_type }) => event_type },
   { title: 'State', width: '7rem', cell: ({ status }) => <Badge of={COLOUR_OF[status]} text={status} /> },
   { title: 'Attempts', width: '6rem', isExtra: true, isNumber: true, cell: ({ attempts }) => attempts },

@@ -4,7 +4,7 @@ import type { Webhook, WebhookWithSecret } from '../../api/operations.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Form } from '../../parts/form.tsx'
-import { type Column, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
+import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Secret } from '../../parts/secret.tsx'
 import { Empty } from '../../parts/states.tsx'
@@ -81,7 +81,7 @@ function NewWebhook({
   )
 }
 
-const COLUMNS: readonly Column<Webhook>[] = [
+const COLUMNS: readonly LongColumn<Webhook>[] = [
   { title: 'URL', width: 'minmax(8rem, 3fr)', cell: ({ url }) => url },
   {
     title: 'State',

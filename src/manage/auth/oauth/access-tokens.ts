@@ -8,7 +8,7 @@ import { scopesOf, scopesWithin, scopesWithPeople } from './clients.ts'
 import type { Denials } from './denials.ts'
 import type { People, Person } from './people.ts'
 import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
-import type { SigningKeys } from './signing-keys.ts'
+import type { TokenSigningKeys } from './signing-keys.ts'
 
 /** The verified claims of one of our access tokens (RFC 9068). */
 export interface AccessToken {
@@ -35,7 +35,7 @@ type CheckedToken =
 
 interface AccessTokenParts {
   readonly publicUrl: string
-  readonly keys: SigningKeys
+  readonly keys: TokenSigningKeys
   readonly denials: Denials
   readonly clients: KnownClients
   readonly people: People | null

@@ -10,7 +10,7 @@ import { DpopNonces } from './dpop-nonces.ts'
 import { Denials } from './denials.ts'
 import { type KnownClients, withDashboard } from './known-clients.ts'
 import type { People } from './people.ts'
-import { SigningKeys } from './signing-keys.ts'
+import { TokenSigningKeys } from './signing-keys.ts'
 
 export interface OAuthSettings {
   readonly accessTokenTtlS: number
@@ -38,7 +38,7 @@ interface OAuthParts {
 export class OAuth {
   readonly settings: OAuthSettings
   readonly people: People | null
-  readonly keys: SigningKeys
+  readonly keys: TokenSigningKeys
   readonly denials: Denials
   readonly clients: KnownClients
   readonly tokens: AccessTokens
@@ -54,7 +54,7 @@ export class OAuth {
     this.#parts = parts
     this.settings = settings
     this.people = people
-    this.keys = new SigningKeys(store, sealer, log, settings.keyRotationMs, nowMs)
+    this.keys = new TokenSigningKeys(store, sealer, log, settings.keyRotationMs, nowMs)
     this.denials = new Denials(store, nowMs)
     this.nonces = settings.needsDpopNonce ? new DpopNonces({ store, sealer, nowMs }) : null
     this.clients = parts.hasDashboard ? withDashboard(store.oauthClients, publicUrl) : store.oauthClients

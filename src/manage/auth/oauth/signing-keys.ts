@@ -21,7 +21,7 @@ export interface KeySet {
  * parts sealed. The first one is created on first use. Each key is published a day before it signs, and until
  * everything it has signed has expired.
  */
-export class SigningKeys {
+export class TokenSigningKeys {
   readonly #store: Store
   readonly #sealer: Sealer
   readonly #log: Log

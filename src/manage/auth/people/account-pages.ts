@@ -22,7 +22,7 @@ import { type FormPages, fromOf } from './form-pages.ts'
 import type { KnownDevices } from './known-devices.ts'
 import { addPasskey, endSessions, removePasskey, setPassword, startCodes, stopCodes } from './make-user.ts'
 import { newCodeSecret, stepOfCode } from './one-time-codes.ts'
-import { leadTo, messagePage, type Page } from './page.ts'
+import { leadTo, messagePage, type SignInPage } from './page.ts'
 import { passwordProblem } from './password-hash.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { SignIn, SignInParts } from './sign-in.ts'
@@ -77,7 +77,7 @@ export class AccountPages {
     return user === null || user.isDisabled || !isSignedIn(signedInAtMs, user) ? null : user
   }
 
-  async #overview({ ctx, user, session, given, form, token }: AccountVisit): Promise<Page | null> {
+  async #overview({ ctx, user, session, given, form, token }: AccountVisit): Promise<SignInPage | null> {
     const { store, nowMs } = this.#parts
     let notice: string | null = null
     switch (form?.get('action')) {
@@ -105,7 +105,7 @@ export class AccountPages {
     })
   }
 
-  async #password({ ctx, user, session, form, token }: AccountVisit): Promise<Page | null> {
+  async #password({ ctx, user, session, form, token }: AccountVisit): Promise<SignInPage | null> {
     // An account without a password has nothing to steal. An administrator can set one.
     if (!user.hasPassword) return NO_PASSWORD
     const page = (problem: string | null, status: number) => passwordPage(user, { token, problem, status })
@@ -132,7 +132,7 @@ export class AccountPages {
     )
   }
 
-  async #codes(visit: AccountVisit): Promise<Page | null> {
+  async #codes(visit: AccountVisit): Promise<SignInPage | null> {
     const { ctx, user, form, token } = visit
     switch (form?.get('action')) {
       case 'begin':
@@ -151,7 +151,7 @@ export class AccountPages {
     }
   }
 
-  async #passkey(visit: AccountVisit): Promise<Page | null> {
+  async #passkey(visit: AccountVisit): Promise<SignInPage | null> {
     const { ctx, user, form, token } = visit
     const { store, nowMs } = this.#parts
     if (!this.#passkeys.isOffered) return NO_PASSKEYS
@@ -175,7 +175,11 @@ export class AccountPages {
     }
   }
 
-  async #passkeyList({ user, token }: AccountVisit, problem: string | null, status = 200): Promise<Page> {
+  async #passkeyList(
+    { user, token }: AccountVisit,
+    problem: string | null,
+    status = 200,
+  ): Promise<SignInPage> {
     const passkeys = await this.#parts.store.passkeys.ofUser(user.id)
     const ceremony = await this.#passkeys.beginMaking(user, passkeys, token)
     const page = passkeysPage(this.#pages.publicUrl, { token, passkeys, ceremony, problem })
@@ -183,14 +187,14 @@ export class AccountPages {
   }
 
   /** Until the person confirms it, the secret is only in the page, sealed so that it cannot be changed. */
-  async #begin({ user, token }: AccountVisit, secret: string, problem: string | null): Promise<Page> {
+  async #begin({ user, token }: AccountVisit, secret: string, problem: string | null): Promise<SignInPage> {
     const { sealer, nowMs } = this.#parts
     const text = JSON.stringify({ secret, expiresAtMs: nowMs() + RECENT_MS })
     const pending = await sealer.seal(text, pendingAs(user, token))
     return confirmCodesPage(user, { token, pending, secret, problem })
   }
 
-  async #confirm(visit: AccountVisit, form: URLSearchParams): Promise<Page> {
+  async #confirm(visit: AccountVisit, form: URLSearchParams): Promise<SignInPage> {
     const { ctx, user, token } = visit
     const { store, sealer, nowMs } = this.#parts
     const secret = await this.#pending(form.get('pending') ?? '', pendingAs(user, token))
@@ -236,7 +240,7 @@ interface AccountVisit {
 interface Work {
   /** The page changes how the person signs in, so it needs a recent sign-in. */
   readonly isSensitive: boolean
-  page(visit: AccountVisit): Promise<Page | null>
+  page(visit: AccountVisit): Promise<SignInPage | null>
 }
 
 function actor({ id }: UserRecord, ctx: BrowserContext) {

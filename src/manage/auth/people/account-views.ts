@@ -4,7 +4,7 @@ import { type Html, html } from '../../http/front/html.ts'
 import type { ProgramAccess } from '../oauth/people.ts'
 import { scopesOf } from './make-user.ts'
 import { codeUri } from './one-time-codes.ts'
-import type { Page } from './page.ts'
+import type { SignInPage } from './page.ts'
 import type { Ceremony } from './passkeys.ts'
 import { hidden, plain, problemBox, WORDS } from './sign-in-pages.ts'
 
@@ -23,7 +23,7 @@ interface Account {
 export function accountPage(
   publicUrl: string,
   { user, token, notice, recoveryCodes, given, passkeys }: Account,
-): Page {
+): SignInPage {
   const { email, hasPassword, hasCodes } = user
   const codes = hasCodes
     ? `Two-factor codes are on. Recovery codes left: ${recoveryCodes}.`
@@ -54,7 +54,7 @@ interface PasswordForm {
   readonly status: number
 }
 
-export function passwordPage({ email }: UserRecord, { token, problem, status }: PasswordForm): Page {
+export function passwordPage({ email }: UserRecord, { token, problem, status }: PasswordForm): SignInPage {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Change your password</h1>
 <p>This signs you out of all other browsers and revokes the access of all programs.</p>
@@ -74,7 +74,7 @@ ${hidden(token)}
   return { title: problem === null ? 'Change your password' : 'Not changed', content, status }
 }
 
-export function codesPage(publicUrl: string, { hasCodes }: UserRecord, token: string): Page {
+export function codesPage(publicUrl: string, { hasCodes }: UserRecord, token: string): SignInPage {
   const now = hasCodes
     ? html`<p>After your password, you enter a code from an app. If you set up another app, the old app and the old recovery codes stop working.</p>`
     : html`<p>An app on your phone shows a code that changes every 30 seconds. With codes on, a stolen password alone is not enough to sign in.</p>`
@@ -99,7 +99,7 @@ interface CodesForm {
 export function confirmCodesPage(
   { email }: UserRecord,
   { token, pending, secret, problem }: CodesForm,
-): Page {
+): SignInPage {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const uri = codeUri(secret, email)
   const content = html`<h1>Set up your app</h1>
@@ -118,7 +118,7 @@ ${hidden(token)}
   return { title, content, status: problem === null ? 200 : 400 }
 }
 
-export function recoveryCodesPage(publicUrl: string, codes: readonly string[]): Page {
+export function recoveryCodesPage(publicUrl: string, codes: readonly string[]): SignInPage {
   const content = html`<h1>One-time codes are on</h1>
 <p role="status">Save these recovery codes in case you lose the app. Each works once. They are not shown again.</p>
 <ul class="secret">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ul>
@@ -134,7 +134,10 @@ interface PasskeyList {
   readonly problem: string | null
 }
 
-export function passkeysPage(publicUrl: string, { token, passkeys, ceremony, problem }: PasskeyList): Page {
+export function passkeysPage(
+  publicUrl: string,
+  { token, passkeys, ceremony, problem }: PasskeyList,
+): SignInPage {
   const { options, sealed } = ceremony
   const content = html`<h1>Passkeys</h1>
 <p>With a passkey, you sign in by unlocking your device. You need no password and no code.</p>
@@ -165,7 +168,7 @@ ${hidden(token)}
 }
 
 /** The page after a completed action. */
-export function donePage(publicUrl: string, title: string, text: string): Page {
+export function donePage(publicUrl: string, title: string, text: string): SignInPage {
   return { title, content: html`<h1>${title}</h1><p role="status">${text}</p>${back(publicUrl)}` }
 }
 

@@ -4,7 +4,7 @@ import { isSignedIn } from '../oauth/people.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import type { Scope } from '../../http/access/principal.ts'
 import { type FormPages, gone } from './form-pages.ts'
-import { leadTo, type Page } from './page.ts'
+import { leadTo, type SignInPage } from './page.ts'
 import type { SignInDesk } from './sign-in-desk.ts'
 import { hidden, hostOf, plain, problemBox, WORDS } from './sign-in-pages.ts'
 
@@ -43,7 +43,7 @@ export class DecisionPages {
     { person, atMs, purpose }: { person: Person; atMs: number; purpose: string },
     asked: AskedAccess,
     form: URLSearchParams | null,
-  ): Promise<Page | null> {
+  ): Promise<SignInPage | null> {
     const action = form?.get('action')
     if (action === 'deny') return gone(asked.deny(person, atMs))
     // As for clients that register themselves, a person cannot give `admin` on a page.
@@ -68,7 +68,7 @@ interface DecisionForm {
   readonly problem: string | null
 }
 
-function decisionPage(asked: AskedAccess, { token, name, scopes, problem }: DecisionForm): Page {
+function decisionPage(asked: AskedAccess, { token, name, scopes, problem }: DecisionForm): SignInPage {
   const { uri, thumbprint, isBearer, finishUri } = asked
   const choices = scopes.map(
     (scope) =>

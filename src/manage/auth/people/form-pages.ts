@@ -2,14 +2,14 @@ import { Fault } from '../../../shared/fault.ts'
 import { Refusal } from '../../http/refusal.ts'
 import type { BrowserContext, From } from '../oauth/people.ts'
 import { FormTokens, readForm } from './form.ts'
-import { messagePage, type Page, sendPage } from './page.ts'
+import { messagePage, type SignInPage, sendPage } from './page.ts'
 import { isBusy } from './sign-in.ts'
 
 /**
  * Handles a page view (`null`) or a submitted form. Returns the page, or `null` if it has redirected the
  * browser.
  */
-type PageWork = (form: URLSearchParams | null) => Promise<Page | null>
+type PageWork = (form: URLSearchParams | null) => Promise<SignInPage | null>
 
 /** Answers browsers with pages, and checks that a submitted form comes from one of those pages. */
 export class FormPages {
@@ -35,7 +35,7 @@ export class FormPages {
     sendPage(ctx, this.publicUrl, messagePage('Request failed', sentence(text), status))
   }
 
-  async #page(ctx: BrowserContext, purpose: string, work: PageWork): Promise<Page | null> {
+  async #page(ctx: BrowserContext, purpose: string, work: PageWork): Promise<SignInPage | null> {
     if (!isPrivate(this.publicUrl)) return UNSAFE
     if (ctx.method !== 'POST') return work(null)
     const form = await readForm(ctx)
@@ -55,7 +55,7 @@ export function fromOf({ state: { address, requestId } }: BrowserContext): From 
 }
 
 /** A page for errors that the person can understand. Rethrows all others. */
-function pageAt(error: unknown): Page {
+function pageAt(error: unknown): SignInPage {
   if (error instanceof Refusal) return messagePage('Request failed', sentence(error.message), error.status)
   if (isBusy(error)) return { ...LATER, retryAfterS: BUSY_S }
   if (error instanceof Fault && error.code.startsWith('STORE_')) return { ...LATER, retryAfterS: BUSY_S }

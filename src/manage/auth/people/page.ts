@@ -5,7 +5,7 @@ import type { BrowserContext } from '../oauth/people.ts'
  * An HTML page of the sign-in flows. It works without scripts; its policy forbids all scripts except the one
  * for passkeys, on pages that have it.
  */
-export interface Page {
+export interface SignInPage {
   readonly title: string
   readonly content: Html
   /** The origin, beside this server, to which the form may lead. Browsers also check redirects against it. */
@@ -19,7 +19,7 @@ export interface Page {
 export function sendPage(
   ctx: BrowserContext,
   publicUrl: string,
-  { title, content, leadsTo, script, status = 200, retryAfterS }: Page,
+  { title, content, leadsTo, script, status = 200, retryAfterS }: SignInPage,
 ): void {
   ctx.state.isSecret = true
   ctx.status = status
@@ -56,7 +56,7 @@ export function leadTo(ctx: BrowserContext, url: string): void {
 }
 
 /** A page with a message only. */
-export function messagePage(title: string, text: string, status: number, retryAfterS?: number): Page {
+export function messagePage(title: string, text: string, status: number, retryAfterS?: number): SignInPage {
   const content = html`<h1>${title}</h1><p role="status">${text}</p>`
   return { title, content, status, ...(retryAfterS === undefined ? {} : { retryAfterS }) }
 }

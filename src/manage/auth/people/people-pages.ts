@@ -18,7 +18,7 @@ import { scopesOf } from './make-user.ts'
 import type { OpenidProvider } from './openid-provider.ts'
 import { OutsideSignIn } from './outside-sign-in.ts'
 import { KnownDevices } from './known-devices.ts'
-import { messagePage, type Page } from './page.ts'
+import { messagePage, type SignInPage } from './page.ts'
 import { Passkeys } from './passkeys.ts'
 import { SignIn, type SignInParts } from './sign-in.ts'
 import { SignInDesk } from './sign-in-desk.ts'
@@ -101,7 +101,11 @@ export class PeoplePages implements People {
     this.#pages.refused(ctx, status, text)
   }
 
-  #login(ctx: BrowserContext, interaction: Interaction, form: URLSearchParams | null): Promise<Page | null> {
+  #login(
+    ctx: BrowserContext,
+    interaction: Interaction,
+    form: URLSearchParams | null,
+  ): Promise<SignInPage | null> {
     const asking = {
       purpose: interaction.uid,
       isAnew: interaction.isAnew,
@@ -117,7 +121,7 @@ export class PeoplePages implements People {
     ctx: BrowserContext,
     interaction: Interaction,
     form: URLSearchParams | null,
-  ): Promise<Page | null> {
+  ): Promise<SignInPage | null> {
     const { personId, uid, scopes: asked } = interaction
     const person = personId === null ? null : await this.find(personId)
     if (person === null) return GONE

@@ -2,7 +2,7 @@ import { PASSKEY_SCRIPT_PATH } from './passkey-script.ts'
 import type { BrowserContext } from '../oauth/people.ts'
 import type { KnownDevices } from './known-devices.ts'
 import { type FormPages, fromOf, gone } from './form-pages.ts'
-import type { Page } from './page.ts'
+import type { SignInPage } from './page.ts'
 import type { OutsideSignIn } from './outside-sign-in.ts'
 import type { Passkeys } from './passkeys.ts'
 import { EMAIL_LENGTH_MAX, emailIn } from './make-user.ts'
@@ -25,7 +25,11 @@ export class SignInDesk {
     this.#devices = devices
   }
 
-  async page(ctx: BrowserContext, asking: AskingWho, form: URLSearchParams | null): Promise<Page | null> {
+  async page(
+    ctx: BrowserContext,
+    asking: AskingWho,
+    form: URLSearchParams | null,
+  ): Promise<SignInPage | null> {
     if (form === null && (await this.#outside?.answer(ctx, asking)) === true) return null
     const token = this.#pages.tokenFor(ctx, asking.purpose)
     const action = form?.get('action')
@@ -55,7 +59,7 @@ export class SignInDesk {
     asking: AskingWho,
     found: SignedIn,
     { stays, wrong, ...typed }: Typed,
-  ): Promise<Page | null> {
+  ): Promise<SignInPage | null> {
     switch (found.kind) {
       case 'signed-in':
         await this.#devices.remember(ctx, found.userId, found.atMs)
@@ -73,7 +77,7 @@ export class SignInDesk {
     ctx: BrowserContext,
     asking: AskingWho,
     form: Omit<SignInForm, 'passkey' | 'outside'>,
-  ): Promise<Page> {
+  ): Promise<SignInPage> {
     const passkey = this.#passkeys.isOffered ? await this.#passkeys.beginUsing(form.token) : null
     const page = signInPage(asking, { ...form, passkey, outside: this.#outside?.offer(ctx) ?? null })
     return passkey === null ? page : { ...page, script: `${this.#pages.publicUrl}${PASSKEY_SCRIPT_PATH}` }

@@ -4,7 +4,7 @@ import type { HowSignedIn, Interaction } from '../oauth/people.ts'
 import type { Scope } from '../../http/access/principal.ts'
 import { TOKEN } from './form.ts'
 import type { OutsideOffer } from './outside-sign-in.ts'
-import type { Page } from './page.ts'
+import type { SignInPage } from './page.ts'
 import type { Ceremony } from './passkeys.ts'
 
 /** Why a page asks for a sign-in, and where it leads. */
@@ -41,7 +41,7 @@ export interface SignInForm {
 export function signInPage(
   { words, leadsTo, denied }: AskingWho,
   { token, email, problem, passkey, outside, status = 200, retryAfterS }: SignInForm,
-): Page {
+): SignInPage {
   const invalid = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
   const content = html`<h1>Sign in</h1>
 <p>${words}</p>
@@ -97,7 +97,7 @@ interface ConsentForm {
 export function consentPage(
   { client, redirectUri, scopes: asked, isOffline }: Interaction,
   { token, name, scopes, problem, signOutUrl }: ConsentForm,
-): Page {
+): SignInPage {
   const choices = scopes.map(
     (scope) =>
       html`<label class="choice"><input type="checkbox" name="scope" value="${scope}" checked> <span>${WORDS[scope]} <small><code>${scope}</code></small></span></label>`,
@@ -119,7 +119,7 @@ ${isOffline && scopes.length > 0 ? html`<p>It keeps access <b>while you are away
 }
 
 /** `name`: the person signed in. `null`: signed out. */
-export function signOutPage(token: string, name: string | null): Page {
+export function signOutPage(token: string, name: string | null): SignInPage {
   if (name === null)
     return {
       title: 'Signed out',

@@ -10,7 +10,7 @@ import { FileSink } from './file-sink.ts'
 import type { LineOf, Sink } from './sink.ts'
 import { type SinkKind, SinkMetrics } from './sink-metrics.ts'
 import { type RunnerSettings, SinkRunner } from './sink-runner.ts'
-import { StreamSink } from './stream-sink.ts'
+import { SyslogStreamSink } from './stream-sink.ts'
 import { syslogPlace } from './syslog-place.ts'
 import { UdpSink } from './udp-sink.ts'
 
@@ -68,7 +68,7 @@ export class Sinks {
     }
     if (syslog !== null) {
       const place = syslogPlace(syslog.url, syslog.ca)
-      const Kind = place.protocol === 'udp' ? UdpSink : StreamSink
+      const Kind = place.protocol === 'udp' ? UdpSink : SyslogStreamSink
       const sink = new Kind(place, lineOf(syslog.format, links.version))
       runners.push(runner('syslog', sink, `syslog ${syslog.url}`, !isAlone))
     }

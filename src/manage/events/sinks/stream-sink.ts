@@ -7,7 +7,7 @@ import { CONFIRM_MS, type SyslogPlace, TIMEOUT_MS } from './syslog-place.ts'
 import { framed, syslogMessage } from './syslog-message.ts'
 
 /** Syslog over TCP (RFC 6587, octet counting) and TLS (RFC 5425) with certificate verification. */
-export class StreamSink implements Sink {
+export class SyslogStreamSink implements Sink {
   readonly confirmMs = CONFIRM_MS
   readonly #place: SyslogPlace
   readonly #lineOf: LineOf

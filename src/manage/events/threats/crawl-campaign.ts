@@ -1,6 +1,6 @@
 import type { Category } from '../../../classify/known/software.ts'
 import type { ActiveCampaign } from '../../intake/campaigns.ts'
-import { type SoftwareNames, nameOf } from '../../judging/sighting-account.ts'
+import { type SoftwareById, nameOf } from '../../judging/sighting-account.ts'
 import type { EventDraft } from '../event-draft.ts'
 import { countOf } from './threat-data.ts'
 import { SEVERITY_OF } from './threat.ts'
@@ -35,7 +35,7 @@ export class CampaignThreat implements Threat {
     return exampleOf(this)
   }
 
-  describe(names: SoftwareNames): EventDraft {
+  describe(names: SoftwareById): EventDraft {
     const { reason } = this
     const { id, host, software, ja4, signs } = this.#campaign
     const severity = SEVERITY_OF[reason]

@@ -1,7 +1,7 @@
 import type { Category } from '../../../classify/known/software.ts'
 import type { Store } from '../../../store/store.ts'
 import type { EventDraft } from '../event-draft.ts'
-import { nameOf, type SoftwareNames } from '../../judging/sighting-account.ts'
+import { nameOf, type SoftwareById } from '../../judging/sighting-account.ts'
 import { countOf } from './threat-data.ts'
 import { SEVERITY_OF } from './threat.ts'
 import { exampleOf, type Threat } from './threat-tally.ts'
@@ -111,7 +111,7 @@ class AgentThreat implements Threat {
     return [this.agent]
   }
 
-  describe(names: SoftwareNames): EventDraft {
+  describe(names: SoftwareById): EventDraft {
     const { agent, reason } = this
     const { requests, usual } = this.#anomaly
     const severity = SEVERITY_OF[reason]
@@ -138,7 +138,7 @@ class AgentThreat implements Threat {
 }
 
 /** The detection of an agent as a whole, not of a single request. */
-function ofAgent(agent: string, category: string | null, purposes: readonly string[], names: SoftwareNames) {
+function ofAgent(agent: string, category: string | null, purposes: readonly string[], names: SoftwareById) {
   const name = nameOf(agent, names)
   return {
     is_agent: true,

@@ -2,7 +2,7 @@ import type { Knowledge } from '../../../classify/known/knowledge.ts'
 import type { Sighting } from '../../../plane/sighting.ts'
 import { timeOf } from '../../http/schemas.ts'
 import type { EventDraft } from '../event-draft.ts'
-import { detectionIn, requestOf, type SoftwareNames, subjectOf } from '../../judging/sighting-account.ts'
+import { detectionIn, requestOf, type SoftwareById, subjectOf } from '../../judging/sighting-account.ts'
 import type { RobotsRules, ThreatRule } from './rule.ts'
 import { SEVERITY_OF } from './threat.ts'
 import type { Threat } from './threat-tally.ts'
@@ -12,7 +12,7 @@ export function threatDraft(
   rule: ThreatRule,
   sighting: Sighting,
   counted: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>,
-  names: SoftwareNames,
+  names: SoftwareById,
   { knowledge, robots }: { readonly knowledge: Knowledge | null; readonly robots: RobotsRules },
 ): EventDraft {
   const { reason } = rule

@@ -1,7 +1,7 @@
 import type { Sighting } from '../../../plane/sighting.ts'
-import type { SoftwareNames } from '../../judging/sighting-account.ts'
+import type { SoftwareById } from '../../judging/sighting-account.ts'
 import type { EventDraft } from '../event-draft.ts'
-import type { Example, Occurrence } from '../storms.ts'
+import type { StormExample, Occurrence } from '../storms.ts'
 import type { RobotsRules, ThreatRule } from './rule.ts'
 import type { ThreatReason } from './threat.ts'
 
@@ -12,7 +12,7 @@ export interface Threat extends Occurrence {
   readonly reason: ThreatReason
   /** The ids of software whose names `describe` needs. */
   readonly software: readonly string[]
-  describe(names: SoftwareNames): EventDraft
+  describe(names: SoftwareById): EventDraft
 }
 
 /** Describes a threat by the first request that showed it. */
@@ -20,7 +20,7 @@ export type Describe = (
   rule: ThreatRule,
   sighting: Sighting,
   counted: Pick<Threat, 'count' | 'sinceMs' | 'untilMs'>,
-  names: SoftwareNames,
+  names: SoftwareById,
 ) => EventDraft
 
 /** Applies each rule to each request and groups the hits by threat, in order of arrival. */
@@ -93,7 +93,7 @@ class SeenThreat implements Threat {
     return this.#first.confidence
   }
 
-  get example(): Example {
+  get example(): StormExample {
     return exampleOf(this)
   }
 
@@ -102,13 +102,13 @@ class SeenThreat implements Threat {
     return [agent, software].filter((id) => id !== null)
   }
 
-  describe(names: SoftwareNames): EventDraft {
+  describe(names: SoftwareById): EventDraft {
     return this.#describe(this.#rule, this.#first, this, names)
   }
 }
 
 /** The entry of a threat in a list of examples. */
-export function exampleOf({ address, fingerprint, agent, count }: Omit<Occurrence, 'example'>): Example {
+export function exampleOf({ address, fingerprint, agent, count }: Omit<Occurrence, 'example'>): StormExample {
   return { address, fingerprint, agent_id: agent, count }
 }
 

@@ -1,11 +1,11 @@
-import { DurationHistogram, type Metrics, Tally } from '../../../shared/metrics.ts'
+import { DurationHistogram, type Metrics, LabelledCounter } from '../../../shared/metrics.ts'
 import type { DeliveryTold } from '../../../store/events/deliveries.ts'
 import { POST_OUTCOMES, type PostOutcome } from './courier.ts'
 
 /** Metrics of webhook deliveries. It exists before the database is open. */
 export class DeliveryMetrics {
-  readonly #attempts = new Tally({ outcome: POST_OUTCOMES })
-  readonly #deliveries = new Tally({ outcome: ['delivered', 'failed'] })
+  readonly #attempts = new LabelledCounter({ outcome: POST_OUTCOMES })
+  readonly #deliveries = new LabelledCounter({ outcome: ['delivered', 'failed'] })
   readonly #latencies = new DurationHistogram(LATENCY_BOUNDS_MS)
   /** As last counted in the database. */
   readonly counted = { pending: 0, oldestMs: null as number | null, disabled: 0 }

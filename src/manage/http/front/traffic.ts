@@ -1,10 +1,10 @@
-import { DurationHistogram, type Metrics, Tally } from '../../../shared/metrics.ts'
+import { DurationHistogram, type Metrics, LabelledCounter } from '../../../shared/metrics.ts'
 import type { Log } from '../../../shared/log.ts'
 import { PROBLEMS } from '../refusal.ts'
 import { PROXY_HEADER_FAULTS, type ProxyHeaderFault } from './proxy-header.ts'
 
 /** A finished request to the management port: it was answered, or the client left. */
-export interface Visit {
+export interface FinishedRequest {
   readonly method: string
   /** Without the query. */
   readonly path: string
@@ -30,19 +30,19 @@ export class ManageTraffic {
   /** Whether visits are logged above the level debug. */
   isLogged: boolean
   readonly #log: Log
-  readonly #answers: Tally<'operation' | 'status'>
-  readonly #problems = new Tally({ code: Object.keys(PROBLEMS) })
-  readonly #refusedHeaders = new Tally({ reason: PROXY_HEADER_FAULTS })
+  readonly #answers: LabelledCounter<'operation' | 'status'>
+  readonly #problems = new LabelledCounter({ code: Object.keys(PROBLEMS) })
+  readonly #refusedHeaders = new LabelledCounter({ reason: PROXY_HEADER_FAULTS })
   readonly #durations = new DurationHistogram()
 
   /** `operations`: all operation ids. */
   constructor(operations: readonly string[], isLogged: boolean, log: Log) {
-    this.#answers = new Tally({ operation: [...operations, ...OTHERS], status: STATUSES })
+    this.#answers = new LabelledCounter({ operation: [...operations, ...OTHERS], status: STATUSES })
     this.isLogged = isLogged
     this.#log = log
   }
 
-  answered(visit: Visit): void {
+  answered(visit: FinishedRequest): void {
     const { operation, status, problem, durationMs } = visit
     this.#answers.add(operation, STATUSES[Math.floor(status / 100) - 2] ?? '')
     if (problem !== null) this.#problems.add(problem)

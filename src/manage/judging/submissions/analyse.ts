@@ -3,7 +3,7 @@ import type { Knowledge } from '../../../classify/known/knowledge.ts'
 import { plainName } from '../../../classify/known/software.ts'
 import type { NamedSoftware, Registered, SubmissionRecord } from '../../../store/catalogue/submissions.ts'
 import type { VerdictCount } from '../../../store/catalogue/trials.ts'
-import type { Finding } from './findings.ts'
+import type { SubmissionFinding } from './findings.ts'
 import type { KnownNames } from './names.ts'
 import { areBrowsers, isWhole, likenessesOf, ownersBy, type KnownOwners } from './owners.ts'
 
@@ -38,7 +38,7 @@ export interface Live {
 }
 
 export interface Analysis {
-  readonly findings: readonly Finding[]
+  readonly findings: readonly SubmissionFinding[]
   /** The known software that the submission is for; `null`: it names none, or an unknown name. */
   readonly software: NamedSoftware | null
   /** The id of the earlier submission that this one repeats. */
@@ -65,7 +65,7 @@ export function analyse(submitted: Submitted, surroundings: Surroundings): Analy
   }
 }
 
-function findingOf({ code, detail }: Doubt): Finding {
+function findingOf({ code, detail }: Doubt): SubmissionFinding {
   return { code, detail }
 }
 
@@ -74,9 +74,9 @@ function ofOwners(
   submitted: Submitted,
   software: NamedSoftware | null,
   { knowledge, registered }: Surroundings,
-): readonly Finding[] {
+): readonly SubmissionFinding[] {
   const { type, value } = submitted
-  const findings: Finding[] = type === 'ja4s' ? [SERVERS_ANSWER] : []
+  const findings: SubmissionFinding[] = type === 'ja4s' ? [SERVERS_ANSWER] : []
   const alike =
     knowledge === null ? [] : likenessesOf(type).flatMap((each) => ownersBy(knowledge, type, value, each))
   const whole = alike.find(({ likeness }) => isWhole(type, likeness))
@@ -94,7 +94,11 @@ function ofOwners(
 }
 
 /** An agent that drives a browser has the browser's fingerprint, which does not identify the agent. */
-function ofBrowser({ category }: Submitted, software: NamedSoftware | null, owners: KnownOwners): Finding {
+function ofBrowser(
+  { category }: Submitted,
+  software: NamedSoftware | null,
+  owners: KnownOwners,
+): SubmissionFinding {
   const names = namesIn(owners)
   return (software === null ? category : software.category) === 'browser-agent'
     ? {
@@ -111,7 +115,7 @@ function knownAlready(
   software: NamedSoftware | null,
   { agentName }: Submitted,
   known: ReadonlyMap<string, string>,
-): Finding {
+): SubmissionFinding {
   const names = listed([...known.values()])
   const isKnown =
     agentName === null ||
@@ -123,7 +127,7 @@ function knownAlready(
     : { code: 'known_of_others', detail: `it is known to be of ${names}` }
 }
 
-function partsKnown(owners: KnownOwners): Finding {
+function partsKnown(owners: KnownOwners): SubmissionFinding {
   const { likeness } = owners
   const parts = likeness.split('_')
   const what = parts.length === 1 ? `part ${parts[0]} is` : `parts ${parts.join(', ')} are`
@@ -135,7 +139,7 @@ function sameOf(
   { agentName }: Submitted,
   software: NamedSoftware | null,
   waiting: readonly WaitingSubmission[],
-): { readonly same: WaitingSubmission | null; readonly findings: readonly Finding[] } {
+): { readonly same: WaitingSubmission | null; readonly findings: readonly SubmissionFinding[] } {
   const isSame = (other: WaitingSubmission) =>
     agentName === null ||
     (software !== null && software.id === other.softwareId) ||
@@ -160,7 +164,7 @@ function ofUserAgent(
   { userAgent, agentName }: Submitted,
   software: NamedSoftware | null,
   { userAgents }: Knowledge,
-): readonly Finding[] {
+): readonly SubmissionFinding[] {
   if (userAgent === null) return []
   const claim = userAgents.claim(userAgent)
   const named = claim.software
@@ -177,11 +181,11 @@ function ofUserAgent(
     : [{ code: 'user_agent_names', detail: `the User-Agent names ${named.name}` }]
 }
 
-function ofTraffic(software: NamedSoftware | null, live: Live | null): readonly Finding[] {
+function ofTraffic(software: NamedSoftware | null, live: Live | null): readonly SubmissionFinding[] {
   if (live === null) return [{ code: 'not_seen', detail: 'it was not seen here yet' }]
   const { requests, addresses, verdicts, firstSeenMs } = live
   const since = new Date(firstSeenMs).toISOString()
-  const findings: Finding[] = [
+  const findings: SubmissionFinding[] = [
     {
       code: 'seen',
       detail: `${counted(requests, 'request')} of ${counted(addresses, 'address')} since ${since}`,
@@ -218,14 +222,20 @@ function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : what.endsWith('s') ? 'es' : 's'}`
 }
 
-const NO_AGENT: Finding = { code: 'no_agent', detail: 'it names no agent: the reviewer must name one' }
-const SERVERS_ANSWER: Finding = {
+const NO_AGENT: SubmissionFinding = {
+  code: 'no_agent',
+  detail: 'it names no agent: the reviewer must name one',
+}
+const SERVERS_ANSWER: SubmissionFinding = {
   code: 'servers_answer',
   detail: 'a JA4S is the answer of this server: it only distinguishes clients that share a JA4',
 }
-const PARTS_OF_BROWSERS: Finding = {
+const PARTS_OF_BROWSERS: SubmissionFinding = {
   code: 'parts_of_browsers',
   detail: 'browsers have parts of it: it may belong to a new version of one',
 }
-const NEW: Finding = { code: 'new', detail: 'no known software has it or an informative part of it' }
+const NEW: SubmissionFinding = {
+  code: 'new',
+  detail: 'no known software has it or an informative part of it',
+}
 const NAMES_SAID_MAX = 3

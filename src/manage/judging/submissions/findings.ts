@@ -1,7 +1,7 @@
 import type { SubmissionReason } from '../../../store/catalogue/submissions.ts'
 
 /** What a finding does to a submission. */
-export type Effect =
+export type FindingEffect =
   /** The submission is rejected for good. */
   | 'rejects'
   /** The fingerprint is already registered or submitted. */
@@ -13,12 +13,12 @@ export type Effect =
 
 export type FindingCode = keyof typeof EFFECTS
 
-export interface Finding extends SubmissionReason {
+export interface SubmissionFinding extends SubmissionReason {
   readonly code: FindingCode
 }
 
 /** The strongest effect of the findings; `notes` if the list is empty. */
-export function effectOf(findings: readonly Finding[]): Effect {
+export function effectOf(findings: readonly SubmissionFinding[]): FindingEffect {
   return STRONGEST_FIRST.find((effect) => findings.some(({ code }) => EFFECTS[code] === effect)) ?? 'notes'
 }
 
@@ -60,6 +60,6 @@ export const EFFECTS = {
   seen_agrees: 'notes',
   seen_of_people: 'waits',
   seen_of_others: 'waits',
-} as const satisfies Record<string, Effect>
+} as const satisfies Record<string, FindingEffect>
 
-const STRONGEST_FIRST: readonly Effect[] = ['rejects', 'repeats', 'waits', 'notes']
+const STRONGEST_FIRST: readonly FindingEffect[] = ['rejects', 'repeats', 'waits', 'notes']

@@ -3,7 +3,7 @@ import { looksOf, mixesScripts } from '../../../classify/known/name-likeness.ts'
 import { plainName } from '../../../classify/known/software.ts'
 import type { Store } from '../../../store/store.ts'
 import type { NamedSoftware } from '../../../store/catalogue/submissions.ts'
-import type { Finding } from './findings.ts'
+import type { SubmissionFinding } from './findings.ts'
 
 /** All known names, with a check for names that look like one of them. */
 export class KnownNames {
@@ -29,7 +29,7 @@ export class KnownNames {
   }
 
   /** The findings about a name that was submitted for an agent. */
-  findingsOf(name: string): readonly Finding[] {
+  findingsOf(name: string): readonly SubmissionFinding[] {
     const found = this.find(name)
     if (found !== null) return [knownFinding(found)]
     if (mixesScripts(name)) return [lookAlike('mixes letters of several scripts that look alike')]
@@ -70,7 +70,7 @@ export function idFor(name: string, digest: string): string {
   return /[a-z]/.test(plain) ? plain : `agent-${digest.slice(0, 12)}`
 }
 
-function knownFinding({ id, name, kind }: NamedSoftware): Finding {
+function knownFinding({ id, name, kind }: NamedSoftware): SubmissionFinding {
   switch (kind) {
     case 'agent':
       return { code: 'known_agent', detail: `${name} (${id}) is known and would get one more fingerprint` }
@@ -84,7 +84,7 @@ function knownFinding({ id, name, kind }: NamedSoftware): Finding {
   }
 }
 
-function lookAlike(detail: string): Finding {
+function lookAlike(detail: string): SubmissionFinding {
   return { code: 'look_alike_name', detail: `the name ${detail}` }
 }
 

@@ -1,13 +1,13 @@
 import type { Ja4Type } from '../../../classify/known/fingerprint-form.ts'
 import type { Knowledge } from '../../../classify/known/knowledge.ts'
-import { MOST, type Share, sharesOf } from '../../../classify/known/owners.ts'
+import { MOST, type OwnerShare, sharesOf } from '../../../classify/known/owners.ts'
 import type { Likeness } from '../../../classify/known/index/signature-index.ts'
 
 /** The known owners of a fingerprint, or of the largest part of it that is known. */
 export interface KnownOwners {
   readonly likeness: Likeness
   /** Most observed first. */
-  readonly shares: readonly Share[]
+  readonly shares: readonly OwnerShare[]
 }
 
 /** The ways in which a fingerprint of this type can match others, most significant first. */
@@ -43,7 +43,7 @@ export function areBrowsers({ shares }: KnownOwners): boolean {
   return sumOf(ofBrowsers) > (1 - MOST) * sumOf(telling)
 }
 
-function sumOf(shares: readonly Share[]): number {
+function sumOf(shares: readonly OwnerShare[]): number {
   return shares.reduce((sum, { share }) => sum + share, 0)
 }
 

@@ -4,7 +4,7 @@ import { newId } from '../../http/ids.ts'
 import type { JudgingContext } from '../context.ts'
 import { Refusal } from '../../http/refusal.ts'
 import { type Analysis, analyse, type Live, type Submitted, type Surroundings } from './analyse.ts'
-import { type Effect, effectOf } from './findings.ts'
+import { type FindingEffect, effectOf } from './findings.ts'
 import { acceptClean } from './review.ts'
 import { keyOf, surroundingsOf } from './surroundings.ts'
 
@@ -114,7 +114,7 @@ function tooMany(whose: string, count: number, max: number): Refusal {
  * `submissions.auto_accept`: accepting one changes which clients are let in, and a key that may submit must
  * not decide that.
  */
-const STATUSES: Readonly<Record<Effect, SubmissionRecord['status']>> = {
+const STATUSES: Readonly<Record<FindingEffect, SubmissionRecord['status']>> = {
   rejects: 'rejected',
   repeats: 'duplicate',
   waits: 'pending',
