@@ -66,7 +66,7 @@ test('in plain text there is no hello, and that is said', async () => {
     { ...print },
     {
       ...{ ja4: null, unresumed: null, stable: null, traits: null, ja4s: null, ja4x: null, http2: null },
-      ...{ noHello: 'not-tls', ja4Source: null },
+      ...{ pageWeight: null, noHello: 'not-tls', ja4Source: null },
     },
   )
   assert.deepEqual(
