@@ -217,7 +217,7 @@ for (const kind of KINDS)
       items.map(({ id }) => id),
       ['cli_new', 'cli_used', 'cli_made'],
     )
-    const counted = store.transaction((queries) => store.oauthClients.count('registration', queries))
+    const counted = store.transaction((queries) => store.oauthClients.countOf('registration', queries))
     assert.equal(await counted, 2)
   })
 

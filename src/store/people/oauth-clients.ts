@@ -66,7 +66,7 @@ export class OAuthClientStore {
   }
 
   /** For a limit: others that count wait until this transaction has added its own. */
-  async count(origin: string, queries: Queries): Promise<number> {
+  async countOf(origin: string, queries: Queries): Promise<number> {
     await lockUntilCommit(queries, this.#kind, 'oauthClients')
     const { total } = await queries
       .selectFrom('oauth_clients')

@@ -43,7 +43,7 @@ export async function register(
   } as const
   const actor = { id: 'anonymous', address, requestId }
   const makeRoom = async (queries: Queries) => {
-    if ((await store.oauthClients.count('registration', queries)) >= CLIENTS_MAX)
+    if ((await store.oauthClients.countOf('registration', queries)) >= CLIENTS_MAX)
       throw new OAuthError(403, 'access_denied', 'too many self-registered clients')
   }
   const { client, secret } = await makeClient(store, wanted, actor, nowMs, makeRoom).catch(
