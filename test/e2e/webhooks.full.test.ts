@@ -32,7 +32,12 @@ test('what happens at the gate reaches receivers that others have written, also 
   await visit(gate, { 'user-agent': 'curl/8.0' }, '/no-entry?token=secret')
   for (const each of [standard, svix]) {
     const agent = await each.has(({ type, data }) => type === 'new_agent' && data.agent.id === 'gptbot')
-    assert.deepEqual(agent.data.agent, { id: 'gptbot', name: 'GPTBot', category: 'crawler' })
+    assert.deepEqual(agent.data.agent, {
+      id: 'gptbot',
+      name: 'GPTBot',
+      category: 'crawler',
+      purpose: ['training'],
+    })
     assert.match(agent.data.fingerprints.ja4, /^t13/)
     const forged = await each.has(({ data }) => data.reason === 'forged_headers')
     assert.deepEqual([forged.type, forged.data.count], ['threat_detected', 1])
