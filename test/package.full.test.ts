@@ -123,6 +123,7 @@ function run(program: string, argv: readonly string[], folder: string): string {
   const settings = kept.map(([name, value]) => `${name}=${value}`)
   const { status, stdout, stderr } = spawnSync('env', ['-i', ...settings, program, ...argv], {
     cwd: folder,
+    maxBuffer: 64 * 1_048_576,
     encoding: 'utf8',
   })
   assert.equal(status, 0, `${program} ${argv.join(' ')}: ${stdout}${stderr}`)
