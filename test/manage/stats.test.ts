@@ -20,7 +20,7 @@ test('GET /stats says what was seen', async (t) => {
     seen(2, { ...agent, done: 'block' }),
     seen(3, {
       ...agent,
-      agent: 'nobody-knows',
+      agent: 'unknown-agent',
       category: 'custom',
       purposes: ['training', 'x'],
       confidence: 1,
@@ -43,8 +43,8 @@ test('GET /stats says what was seen', async (t) => {
   assert.deepEqual(by_agent, [
     { agent_id: 'gptbot', agent_name: 'gptbot', agent_category: null, ...NOTHING, requests: 2, blocked: 1 },
     {
-      agent_id: 'nobody-knows',
-      agent_name: 'nobody-knows',
+      agent_id: 'unknown-agent',
+      agent_name: 'unknown-agent',
       agent_category: null,
       ...NOTHING,
       requests: 1,

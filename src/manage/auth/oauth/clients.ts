@@ -37,8 +37,8 @@ export async function makeClient(
   wanted: WantedClient,
   actor: Actor,
   nowMs: number,
-  /** Throws if there is no room for the client. */
-  makeRoom: (queries: Queries) => Promise<void> = async () => undefined,
+  /** Throws if no more clients are allowed. */
+  checkLimit: (queries: Queries) => Promise<void> = async () => undefined,
 ): Promise<{ client: OAuthClient; secret: string | null }> {
   checkClient(wanted)
   const secret = wanted.authMethod.startsWith('client_secret') ? newSecret(SECRET_PREFIX) : null
@@ -51,7 +51,7 @@ export async function makeClient(
   const { id: subject, name, scopes, plan, grantTypes, authMethod, redirectUris, origin } = client
   const detail = { name, scopes, plan, grantTypes, authMethod, redirectUris, origin }
   await changed(store, actor, { action: 'createClient', subject, detail }, nowMs, async (queries) => {
-    await makeRoom(queries)
+    await checkLimit(queries)
     await store.oauthClients.add(client, queries)
   })
   return { client, secret }

@@ -42,11 +42,11 @@ export async function register(
     origin: 'registration',
   } as const
   const actor = { id: 'anonymous', address, requestId }
-  const makeRoom = async (queries: Queries) => {
+  const checkLimit = async (queries: Queries) => {
     if ((await store.oauthClients.countOf('registration', queries)) >= CLIENTS_MAX)
       throw new OAuthError(403, 'access_denied', 'too many self-registered clients')
   }
-  const { client, secret } = await makeClient(store, wanted, actor, nowMs, makeRoom).catch(
+  const { client, secret } = await makeClient(store, wanted, actor, nowMs, checkLimit).catch(
     (error: unknown) => {
       if (!(error instanceof Refusal)) throw error
       const [first] = error.errors
