@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { type Test, test } from 'tap'
+import { FLEET_FOLDER } from '../../src/plane/fleet-proxy.ts'
+import { NEWEST_FILE } from '../../src/plane/snapshot-follower.ts'
+import { documentIn } from '../../src/plane/snapshot-package.ts'
 import { freshUrl } from '../store/databases.ts'
 import { type App, startApp } from './app.ts'
 import { folderFor, freshBusName, startNats, startPostgres } from './engines.ts'
@@ -129,6 +134,9 @@ test("the disk of a fleet's proxy is full when it starts again: it serves by wha
   const first = await startFleetProxy(t, place, app.url, disk.folder)
   await asked(manager, 'PUT', '/v1/policy', { rules: [CLOSED] }, { 'if-match': '*' })
   await eventually(async () => (await statusOf(first, '/closed')) === 403)
+  // A policy is in force before its copy is on disk.
+  const copy = join(disk.folder, FLEET_FOLDER, NEWEST_FILE)
+  await eventually(async () => JSON.stringify(documentIn(await readFile(copy)).policy).includes(CLOSED.name))
   await first.kill()
   disk.fill()
   const again = await startFleetProxy(t, { ...place, nats: NOWHERE }, app.url, disk.folder)
