@@ -1,8 +1,8 @@
 import { HTTP2_PREFACE } from '../wire/http2-preface.ts'
 import { ByteQueue } from '../wire/byte-queue.ts'
 import { blockFragment, END_HEADERS } from '../wire/field-block.ts'
+import { HpackDecoder } from '../wire/h2/hpack-decoder.ts'
 import type { RequestHead } from '../wire/request-head.ts'
-import { HpackDecoder } from './hpack.ts'
 
 export type Http2State =
   | 'reading'
@@ -124,10 +124,11 @@ export class Http2Requests {
   }
 
   #endBlock(stream: number, frame: number): boolean {
-    const rawHeaders = this.#hpack.decode(this.#block.rest())
+    const rawHeaders: string[] = []
+    const decoded = this.#hpack.decode(this.#block.rest(), rawHeaders)
     this.#block.clear()
     this.#blockStream = 0
-    if (rawHeaders === null || !this.#pays(rawHeaders)) return this.#giveUp()
+    if (decoded !== 'whole' || !this.#pays(rawHeaders)) return this.#giveUp()
     // §5.1.1: client streams are odd and ascending, so a block on an older stream is trailers.
     if (stream % 2 === 0 || stream <= this.#lastStream) return true
     this.#lastStream = stream

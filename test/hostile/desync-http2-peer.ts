@@ -1,4 +1,4 @@
-import { HpackDecoder } from '../../src/capture/hpack.ts'
+import { HpackDecoder } from '../../src/wire/h2/hpack-decoder.ts'
 import type { Peer } from '../proxy/front.ts'
 import { type Frame, framesOf, PREFACE, settings } from '../proxy/http2-frames.ts'
 import { type Door, type Gate, inTime } from './desync-gate.ts'
@@ -60,10 +60,11 @@ function endIn(frames: readonly Frame[], wanted: number, isClosed: boolean): Str
   let status: number | null = null
   let body = ''
   for (const { type, flags, stream, payload } of frames) {
-    const fields = type === HEADERS ? decoder.decode(payload) : null
+    const fields: string[] = []
+    if (type === HEADERS) decoder.decode(payload, fields)
     if (type === GOAWAY && payload.readUInt32BE(4) !== 0) return { status, body, end: 'gone' }
     if (stream !== wanted) continue
-    if (fields !== null && fields[0] === ':status') status = Number(fields[1])
+    if (fields[0] === ':status') status = Number(fields[1])
     if (type === DATA) body += payload.toString('latin1')
     if (type === RST_STREAM) return { status, body, end: 'reset' }
     if ((type === HEADERS || type === DATA) && (flags & END_STREAM) !== 0)

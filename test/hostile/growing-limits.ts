@@ -8,7 +8,6 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['capture/dtls-session.ts', 'MESSAGES_MAX', 'MessageJoiner.#given'],
   ['capture/flow-table.ts', 'capture/analyzer.ts FLOWS_MAX', 'FlowTable.#flows'],
   ['capture/handshake.ts', 'LATER_MAX', 'Handshake.#later', 'Handshake.#ja4sLater'],
-  ['capture/hpack.ts', 'TABLE_BYTES_MAX', 'DynamicTable.#fields'],
   ['capture/ip-fragments.ts', 'DATAGRAMS_MAX', 'IpFragments.#datagrams'],
   ['capture/key-log.ts', 'GENERATION_CONNECTIONS_MAX', 'KeyLog.#recent', 'KeyLog.#older'],
   ['capture/pieces.ts', 'PIECES_MAX', 'Pieces.#pieces'],
