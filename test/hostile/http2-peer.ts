@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import tls from 'node:tls'
+import { HpackDecoder } from '../../src/wire/h2/hpack-decoder.ts'
 import type { Frame } from '../proxy/http2-frames.ts'
 
 /** A client of HTTP/2 that sends whatever bytes it is told to, and takes apart what it hears. */
@@ -23,8 +24,12 @@ export interface Http2Peer {
   gone(): Promise<void>
   /** The code that a stream was reset with; `null` where it was not. */
   resetOf(stream: number): number | null
-  /** The status that a stream was answered with; `null` where it was not. */
+  /** The status that a stream was answered with; `null` where it was not. Not that of an interim answer. */
   statusOf(stream: number): number | null
+  /** The heads and trailers that came for a stream, each a list of name, value, … */
+  headsOf(stream: number): readonly (readonly string[])[]
+  /** The DATA of a stream, without padding. */
+  bodyOf(stream: number): Buffer
   /** The answer has come to its end. */
   isAnswered(stream: number): boolean
 }
@@ -46,6 +51,9 @@ class Peer implements Http2Peer {
   isClosed = false
   #rest: Buffer = Buffer.alloc(0)
   #pings = 0
+  readonly #decoder = new HpackDecoder(DECODER_LIMITS)
+  readonly #heads: { readonly stream: number; readonly fields: readonly string[] }[] = []
+  #block: Buffer[] = []
 
   constructor(socket: net.Socket) {
     this.socket = socket
@@ -106,8 +114,18 @@ class Peer implements Http2Peer {
   }
 
   statusOf(stream: number): number | null {
-    const frame = this.frames.find((frame) => frame.type === HEADERS && frame.stream === stream)
-    return frame === undefined ? null : statusIn(frame.payload)
+    for (const [name, status] of this.headsOf(stream))
+      if (name === ':status' && !status!.startsWith('1')) return Number(status)
+    return null
+  }
+
+  headsOf(stream: number): readonly (readonly string[])[] {
+    return this.#heads.filter((head) => head.stream === stream).map(({ fields }) => fields)
+  }
+
+  bodyOf(stream: number): Buffer {
+    const frames = this.frames.filter((frame) => frame.type === DATA && frame.stream === stream)
+    return Buffer.concat(frames.map(({ payload }) => payload))
   }
 
   isAnswered(stream: number): boolean {
@@ -125,10 +143,23 @@ class Peer implements Http2Peer {
       if (end > bytes.length) break
       const payload = Buffer.from(bytes.subarray(at + 9, end))
       const stream = bytes.readUInt32BE(at + 5)
-      this.frames.push({ type: bytes[at + 3]!, flags: bytes[at + 4]!, stream, payload })
+      const frame = { type: bytes[at + 3]!, flags: bytes[at + 4]!, stream, payload }
+      this.frames.push(frame)
+      if (frame.type === HEADERS || frame.type === CONTINUATION) this.#takeBlock(frame)
       at = end
     }
     this.#rest = Buffer.from(bytes.subarray(at))
+  }
+
+  /** We send no padding and no priority. */
+  #takeBlock({ stream, flags, payload }: Frame): void {
+    this.#block.push(payload)
+    if ((flags & END_HEADERS) === 0) return
+    const fields: string[] = []
+    const decoded = this.#decoder.decode(Buffer.concat(this.#block), fields)
+    if (decoded !== 'whole') throw new Error(`a header block that is ${decoded}`)
+    this.#block = []
+    this.#heads.push({ stream, fields })
   }
 
   #heard(): string {
@@ -142,37 +173,6 @@ class Peer implements Http2Peer {
   }
 }
 
-/** Of a head whose first field is one of the static table (RFC 7541 §6.1), or a literal with an index for its name. */
-function statusIn(block: Buffer): number {
-  // A change of the table's size may come first (RFC 7541 §4.2).
-  let at = 0
-  while ((block[at]! & 0xe0) === 0x20) at++
-  const indexed = INDEXED_STATUS[block[at]! - 0x88]
-  if (indexed !== undefined) return indexed
-  const isHuffman = (block[at + 1]! & 0x80) !== 0
-  const digits = block.subarray(at + 2, at + 2 + (block[at + 1]! & 0x7f))
-  return Number(isHuffman ? huffmanDigits(digits) : digits.toString('latin1'))
-}
-
-/** RFC 7541, Appendix B: 0, 1 and 2 have five bits, the other digits six. */
-function huffmanDigits(bytes: Buffer): string {
-  const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('')
-  let text = ''
-  for (let at = 0; at + 5 <= bits.length; ) {
-    const short = Number.parseInt(bits.slice(at, at + 5), 2)
-    if (short <= 2) {
-      text += short
-      at += 5
-      continue
-    }
-    const digit = Number.parseInt(bits.slice(at, at + 6), 2) - 0x16
-    if (digit < 3 || digit > 9) break
-    text += digit
-    at += 6
-  }
-  return text
-}
-
 export const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE] = [
   0, 1, 2, 3, 4, 5, 6, 7, 8,
 ] as const
@@ -181,6 +181,8 @@ export const CONTINUATION = 9
 export const [NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR] = [0, 1, 2, 3] as const
 export const [STREAM_CLOSED, FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL] = [5, 6, 7, 8] as const
 export const [COMPRESSION_ERROR, ENHANCE_YOUR_CALM] = [9, 11] as const
-const INDEXED_STATUS = [200, 204, 206, 304, 400, 404, 500]
+const END_HEADERS = 4
+/** What we send is not limited here. */
+const DECODER_LIMITS = { tableBytesMax: 0xffff_ffff, listBytesMax: 1e9, fieldsMax: 1e6 }
 /** Nothing takes so long: beyond it, it hangs. */
 const PATIENCE_MS = 15_000
