@@ -20,7 +20,9 @@ import {
   INTERNAL_ERROR,
   NO_ERROR,
   PING,
+  PRIORITY,
   RST_STREAM,
+  SETTINGS,
   STREAM_CLOSED,
 } from './http2-peer.ts'
 
@@ -53,6 +55,20 @@ const id = (index: number) => 2 * index + 1
 const hold = (stream: number) => headers(stream, getRequest({ ':path': '/hold' }))
 const holdPost = (stream: number, ...more: string[]) =>
   headers(stream, getRequest({ ':method': 'POST', ':path': '/hold' }, ...more), { hasEnded: false })
+const get = (stream: number) => headers(stream, getRequest())
+const reset = (stream: number) => frame(RST_STREAM, 0, stream, Buffer.of(0, 0, 0, CANCEL))
+/** RFC 9218 §7.1. */
+const priorityUpdate = (stream: number, value: string) => {
+  const payload = Buffer.alloc(4)
+  payload.writeUInt32BE(stream)
+  return frame(16, 0, 0, Buffer.concat([payload, Buffer.from(value)]))
+}
+/** Of 1,000 bytes each, to be added to the table. */
+const entries = (index: number) =>
+  Array.from({ length: 8 }, (_, entry) => {
+    const name = `a${String(index * 8 + entry).padStart(5, '0')}`
+    return all(Buffer.of(0x40), fieldBlock([name, 'b'.repeat(1000)]).subarray(1))
+  })
 const large = (stream: number) => headers(stream, getRequest({ ':path': '/large' }))
 const goaway = frame(GOAWAY, 0, 0, Buffer.alloc(1000))
 const all = (...frames: readonly Buffer[]) => Buffer.concat(frames)
@@ -325,6 +341,173 @@ export const ABUSES: readonly Abuse[] = [
     each: () => frame(CONTINUATION, 0, 3, Buffer.of(0)),
     outcome: 'either',
     askedMax: 1,
+  },
+  {
+    name: 'PRIORITY_UPDATE of one stream',
+    first: [hold(1)],
+    count: 100_000,
+    each: (index) => priorityUpdate(1, `u=${index % 8}`),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'PRIORITY_UPDATE of streams that are still to come',
+    count: 100_000,
+    each: (index) => priorityUpdate(id(index), 'u=1'),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'PRIORITY of streams that are still to come',
+    count: 100_000,
+    each: (index) => priority(id(index), 0, 10),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'WINDOW_UPDATE of one byte, of the connection',
+    count: 100_000,
+    each: () => windowUpdate(1),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'WINDOW_UPDATE of one byte, of a stream that has nothing to send',
+    first: [hold(1)],
+    count: 100_000,
+    each: () => windowUpdate(1, 1),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'WINDOW_UPDATE of a stream that is over',
+    first: [hold(1), reset(1)],
+    count: 100_000,
+    each: () => windowUpdate(1, 1),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'RST_STREAM of a stream that is over',
+    first: [hold(1)],
+    count: 100_000,
+    each: () => reset(1),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'DATA of a stream that is over',
+    first: [holdPost(1), reset(1)],
+    count: 100_000,
+    each: () => data(1, 'x', false),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'empty DATA of a stream that is over',
+    first: [holdPost(1), reset(1)],
+    count: 100_000,
+    each: () => data(1, '', false),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'HEADERS of a stream that is over',
+    first: [hold(1), reset(1)],
+    count: 10_000,
+    each: () => hold(1),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'acknowledgements of SETTINGS that were not sent',
+    count: 100_000,
+    each: () => frame(SETTINGS, 1, 0),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'acknowledgements of a PING that was not sent',
+    count: 100_000,
+    each: () => frame(PING, 1, 0, Buffer.alloc(8)),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'unknown frames of 16,384 bytes',
+    count: 5000,
+    each: () => frame(0x42, 0, 0, Buffer.alloc(16_384)),
+    outcome: 'either',
+    askedMax: 0,
+  },
+  {
+    name: 'SETTINGS that change the table of every answer',
+    count: STREAMS_MAX,
+    each: (index) => all(settings([1, index % 2 === 0 ? 0 : 0xffff_ffff]), get(id(index))),
+    outcome: 'goes on',
+    askedMax: STREAMS_MAX,
+  },
+  {
+    name: 'HPACK: a table that is filled anew by each request',
+    count: STREAMS_MAX,
+    each: (index) => frame(HEADERS, 5, id(index), all(block, ...entries(index))),
+    outcome: 'either',
+    askedMax: STREAMS_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: PRIORITY of another length',
+    count: 1000,
+    each: (index) => all(hold(id(index)), frame(PRIORITY, 0, id(index), Buffer.alloc(4))),
+    outcome: 'either',
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: HEADERS that depend on themselves',
+    count: 1000,
+    each: (index) => {
+      const depends = Buffer.alloc(5)
+      depends.writeUInt32BE(id(index))
+      return frame(HEADERS, 0x25, id(index), all(depends, block))
+    },
+    outcome: 'either',
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: more DATA than was said',
+    count: 1000,
+    each: (index) => all(holdPost(id(index), 'content-length', '1'), data(id(index), 'xx')),
+    outcome: 'either',
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: malformed trailers',
+    count: 1000,
+    each: (index) => all(holdPost(id(index)), headers(id(index), ['A', 'b'])),
+    outcome: 'either',
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'CVE-2025-8671, MadeYouReset: a trailer with a blank at its end',
+    count: 1000,
+    each: (index) => all(holdPost(id(index)), headers(id(index), ['a', 'b '])),
+    outcome: 'either',
+    askedMax: ASKED_MAX,
+  },
+  {
+    name: 'windows below 0: every answer begun, and every window taken back',
+    first: Array.from({ length: STREAMS_MAX }, (_, index) => large(id(index))),
+    count: 5000,
+    each: (index) => all(settings([4, 0]), windowUpdate(1, id(index % STREAMS_MAX)), settings([4, 1])),
+    outcome: 'either',
+    askedMax: STREAMS_MAX,
+  },
+  {
+    name: 'bodies that are never ended, as many as are allowed, byte by byte',
+    first: Array.from({ length: STREAMS_MAX }, (_, index) => holdPost(id(index))),
+    count: 100_000,
+    each: (index) => data(id(index % STREAMS_MAX), 'x', false),
+    outcome: 'either',
+    askedMax: STREAMS_MAX,
   },
 ]
 
