@@ -2,7 +2,6 @@
 export class DynamicTable {
   #names: string[] = new Array<string>(ROOM_MIN).fill('')
   #values: string[] = new Array<string>(ROOM_MIN).fill('')
-  /** How many fields were ever added. The newest is in the place before it. */
   #added = 0
   #length = 0
   #bytes = 0
@@ -10,6 +9,11 @@ export class DynamicTable {
 
   get length(): number {
     return this.#length
+  }
+
+  /** How many fields were ever added: one less is the number of the newest. */
+  get added(): number {
+    return this.#added
   }
 
   get bytes(): number {
@@ -39,7 +43,7 @@ export class DynamicTable {
     const at = this.#added & (this.#names.length - 1)
     this.#names[at] = name
     this.#values[at] = value
-    this.#added = (this.#added + 1) >>> 0
+    this.#added++
     this.#length++
     this.#bytes += bytes
     return true

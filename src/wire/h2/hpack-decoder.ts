@@ -59,30 +59,36 @@ export class HpackDecoder {
     let listBytes = 0
     while (this.#at < block.length) {
       const first = block[this.#at++]!
-      if (first >= SIZE_UPDATE && first < LITERAL_WITH_INDEXING) {
-        if (fields > 0 || !this.#resize(first)) return 'malformed'
-        continue
-      }
-      const isIndexing = first >= LITERAL_WITH_INDEXING
-      const index = this.#integer(first, first >= INDEXED ? 0x7f : isIndexing ? 0x3f : 0x0f)
-      if (index > STATIC_MAX + table.length) return 'malformed'
-      let name = index <= STATIC_MAX ? STATIC_NAMES[index]! : table.nameAt(index - STATIC_MAX - 1)
+      let name: string | null
       let value: string | null
       if (first >= INDEXED) {
-        if (index === 0) return 'malformed'
-        value = index <= STATIC_MAX ? STATIC_VALUES[index]! : table.valueAt(index - STATIC_MAX - 1)
-      } else {
-        const literalName = index === 0 ? this.#string() : name
+        const index = first < 0xff ? first & 0x7f : this.#integer(first, 0x7f)
+        const later = index - STATIC_MAX - 1
+        if (index === 0 || later >= table.length) return 'malformed'
+        name = later < 0 ? STATIC_NAMES[index]! : table.nameAt(later)
+        value = later < 0 ? STATIC_VALUES[index]! : table.valueAt(later)
+      } else if (first < SIZE_UPDATE || first >= LITERAL_WITH_INDEXING) {
+        name = this.#literalName(first)
         value = this.#string()
-        if (literalName === null || value === null) return 'malformed'
-        name = literalName
-        if (isIndexing) table.add(name, value)
+        if (name === null || value === null) return 'malformed'
+        if (first >= LITERAL_WITH_INDEXING) table.add(name, value)
+      } else {
+        if (fields > 0 || !this.#resize(first)) return 'malformed'
+        continue
       }
       fields++
       listBytes += fieldBytes(name, value)
       if (listBytes <= listBytesMax && fields <= fieldsMax) list.push(name, value)
     }
     return listBytes <= listBytesMax && fields <= fieldsMax ? 'whole' : 'too-large'
+  }
+
+  /** §6.2. */
+  #literalName(first: number): string | null {
+    const index = this.#integer(first, first >= LITERAL_WITH_INDEXING ? 0x3f : 0x0f)
+    if (index === 0) return this.#string()
+    if (index <= STATIC_MAX) return STATIC_NAMES[index]!
+    return index <= STATIC_MAX + this.#table.length ? this.#table.nameAt(index - STATIC_MAX - 1) : null
   }
 
   #resize(first: number): boolean {

@@ -1,11 +1,16 @@
 import { INDEXED, LITERAL_WITH_INDEXING, SIZE_UPDATE } from '../field-block.ts'
 import { DynamicTable, fieldBytes, TABLE_BYTES_DEFAULT } from './dynamic-table.ts'
-import { huffmanBytes, writeHuffman } from './huffman.ts'
+import { writeHuffman } from './huffman.ts'
 import { STATIC_INDEXES, STATIC_MAX, STATIC_NAMES, STATIC_VALUES } from './static-table.ts'
 
 /** HPACK, RFC 7541: encodes the header blocks of one direction of an HTTP/2 connection, in order. */
 export class HpackEncoder {
   readonly #table = new DynamicTable()
+  /** Whether a field of the table was sent again, by its number: no two of them have the same one here. */
+  readonly #isRepeated = new Uint8Array(TABLE_FIELDS_MAX)
+  /** The number after the last field found. A response mostly repeats the fields of an earlier one in their order. */
+  #expected = 0
+  /** The block, from the free bytes before it to `#at`. */
   #out: Buffer = Buffer.allocUnsafeSlow(OUT_BYTES_MIN)
   #at = 0
   /** The smallest size that `allow` set since the last block, and whether the next block announces sizes. */
@@ -43,30 +48,28 @@ export class HpackEncoder {
 
   /** The first field of a response. */
   status(code: number): void {
-    this.field(':status', String(code))
+    const index = STATUS_INDEXES.get(code)
+    if (index === undefined) return this.field(':status', String(code))
+    this.#ensure(0)
+    this.#out[this.#at++] = INDEXED | index
   }
 
   /** `name` is in lower case. Each character is a byte. */
   field(name: string, value: string): void {
     this.#ensure(name.length + value.length)
-    const fixed = STATIC_INDEXES.get(name) ?? 0
-    if (isSecret(name, value)) {
-      this.#literal(NEVER_INDEXED, 0x0f, fixed === 0 ? this.#indexOf(name) : fixed, name, value)
-      return
-    }
-    for (let index = fixed; index > 0 && STATIC_NAMES[index] === name; index++)
-      if (STATIC_VALUES[index] === value) return this.#integer(INDEXED, 0x7f, index)
-    let named = fixed
     const table = this.#table
-    for (let i = 0; i < table.length; i++) {
-      if (table.nameAt(i) !== name) continue
-      if (table.valueAt(i) === value) return this.#integer(INDEXED, 0x7f, STATIC_MAX + 1 + i)
-      if (named === 0) named = STATIC_MAX + 1 + i
-    }
-    const fits = fieldBytes(name, value) <= table.bytesMax * 0.75
-    if (!fits || UNREPEATED.has(name)) return this.#literal(NOT_INDEXED, 0x0f, named, name, value)
-    this.#literal(LITERAL_WITH_INDEXING, 0x3f, named, name, value)
-    table.add(copied(name), copied(value))
+    const next = table.added - 1 - this.#expected
+    if (next >= 0 && next < table.length && table.valueAt(next) === value && table.nameAt(next) === name)
+      return this.#found(next)
+    const known = KNOWN_NAMES.get(name)
+    if (known === undefined) return this.#search(0, name, value)
+    const { index, kind } = known
+    for (let i = index; i > 0 && STATIC_NAMES[i] === name; i++)
+      if (STATIC_VALUES[i] === value) return this.#integer(INDEXED, 0x7f, i)
+    const isShortCookie = index === COOKIE_INDEX && value.length < SHORT_COOKIE
+    if (isShortCookie) return this.#literal(NEVER_INDEXED, index, name, value)
+    if (kind !== LITERAL_WITH_INDEXING) return this.#literal(kind, index, name, value)
+    this.#search(index, name, value)
   }
 
   /** All bytes from the front, the free ones included. Valid until the next `begin`. */
@@ -74,28 +77,63 @@ export class HpackEncoder {
     return this.#out.subarray(0, this.#at)
   }
 
-  #indexOf(name: string): number {
-    for (let i = 0; i < this.#table.length; i++) if (this.#table.nameAt(i) === name) return STATIC_MAX + 1 + i
-    return 0
+  /** `named` is the index of the name in the static table, or 0. Adds the field if it may come again. */
+  #search(named: number, name: string, value: string): void {
+    const table = this.#table
+    let unrepeatedBytes = 0
+    for (let index = 0; index < table.length; index++) {
+      if (table.nameAt(index) !== name) continue
+      const earlier = table.valueAt(index)
+      if (earlier === value) return this.#found(index)
+      if (named === 0) named = STATIC_MAX + 1 + index
+      if (!this.#isRepeated[(table.added - 1 - index) & FIELD_NUMBER_MASK])
+        unrepeatedBytes += fieldBytes(name, earlier)
+    }
+    const bytes = fieldBytes(name, value)
+    const isUnlikely = unrepeatedBytes > 0 && unrepeatedBytes + bytes > UNREPEATED_BYTES_MAX
+    if (isUnlikely || bytes > table.bytesMax * FIELD_SHARE_MAX)
+      return this.#literal(NOT_INDEXED, named, name, value)
+    this.#literal(LITERAL_WITH_INDEXING, named, name, value)
+    this.#isRepeated[table.added & FIELD_NUMBER_MASK] = 0
+    table.add(this.#nameOf(named) ?? copied(name), copied(value))
+    this.#expected = table.added
+  }
+
+  /** The name at an index of both tables, null at 0. */
+  #nameOf(index: number): string | null {
+    if (index <= STATIC_MAX) return index === 0 ? null : STATIC_NAMES[index]!
+    return this.#table.nameAt(index - STATIC_MAX - 1)
+  }
+
+  #found(index: number): void {
+    const number = this.#table.added - 1 - index
+    this.#isRepeated[number & FIELD_NUMBER_MASK] = 1
+    this.#expected = number + 1
+    this.#integer(INDEXED, 0x7f, STATIC_MAX + 1 + index)
   }
 
   /** §6.2. */
-  #literal(kind: number, prefixMax: number, named: number, name: string, value: string): void {
-    this.#integer(kind, prefixMax, named)
+  #literal(kind: number, named: number, name: string, value: string): void {
+    this.#integer(kind, kind === LITERAL_WITH_INDEXING ? 0x3f : 0x0f, named)
     if (named === 0) this.#string(name)
     this.#string(value)
   }
 
-  /** §5.2. */
+  /** §5.2. In Huffman code where that is shorter. */
   #string(text: string): void {
-    const bytes = huffmanBytes(text)
+    const out = this.#out
+    const at = this.#at
+    // Written behind a length of one byte, which is nearly always enough.
+    const end = writeHuffman(text, out, at + 1)
+    const bytes = end - at - 1
     if (bytes < text.length) {
+      if (bytes >= 0x7f) out.copyWithin(at + lengthBytes(bytes), at + 1, end)
       this.#integer(HUFFMAN_CODED, 0x7f, bytes)
-      this.#at = writeHuffman(text, this.#out, this.#at)
+      this.#at += bytes
       return
     }
     this.#integer(0, 0x7f, text.length)
-    for (let i = 0; i < text.length; i++) this.#out[this.#at++] = text.charCodeAt(i)
+    for (let i = 0; i < text.length; i++) out[this.#at++] = text.charCodeAt(i)
   }
 
   /** §5.1. */
@@ -106,9 +144,9 @@ export class HpackEncoder {
       return
     }
     out[this.#at++] = kind | prefixMax
-    value -= prefixMax
-    for (; value > 0x7f; value >>>= 7) out[this.#at++] = 0x80 | (value & 0x7f)
-    out[this.#at++] = value
+    let left = value - prefixMax
+    for (; left > 0x7f; left >>>= 7) out[this.#at++] = 0x80 | (left & 0x7f)
+    out[this.#at++] = left
   }
 
   /** Room for a field with so many characters, or for `length` bytes and the size updates. */
@@ -121,33 +159,33 @@ export class HpackEncoder {
   }
 }
 
-/** §7.1.3. A short cookie could be guessed. */
-function isSecret(name: string, value: string): boolean {
-  return SECRETS.has(name) || (name === 'cookie' && value.length < SHORT_COOKIE)
+/** The bytes of the length `value` of a string, at least 0x7f (§5.1). */
+function lengthBytes(value: number): number {
+  let bytes = 2
+  for (let left = value - 0x7f; left > 0x7f; left >>>= 7) bytes++
+  return bytes
 }
 
-/** A part of a longer string keeps all of that in memory. */
+/** A slice of a longer string keeps all of that in memory. V8 has no slices shorter than this. */
 function copied(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
+  return text.length < SLICE_LENGTH_MIN ? text : Buffer.from(text, 'latin1').toString('latin1')
 }
 
-const SECRETS: ReadonlySet<string> = new Set([
-  ...[
-    'set-cookie',
-    'authorization',
-    'proxy-authorization',
-    'authentication-info',
-    'proxy-authentication-info',
-  ],
-  ...['www-authenticate', 'proxy-authenticate', 'x-api-key', 'x-auth-token', 'x-csrf-token', 'x-xsrf-token'],
-])
-const SHORT_COOKIE = 20
+interface KnownName {
+  /** In the static table, or 0. */
+  readonly index: number
+  /** How its literals are written. */
+  readonly kind: number
+}
 
-/** Their values differ from response to response. */
-const UNREPEATED: ReadonlySet<string> = new Set([
-  ...['etag', 'content-length', 'content-range', 'content-location', 'content-disposition', 'last-modified'],
-  ...['location', 'age', ':path'],
-])
+function knownNames(): ReadonlyMap<string, KnownName> {
+  const names = new Map<string, KnownName>()
+  const add = (name: string, kind: number) => names.set(name, { index: STATIC_INDEXES.get(name) ?? 0, kind })
+  for (const name of STATIC_INDEXES.keys()) add(name, LITERAL_WITH_INDEXING)
+  for (const name of UNREPEATED) add(name, NOT_INDEXED)
+  for (const name of SECRETS) add(name, NEVER_INDEXED)
+  return names
+}
 
 // The first byte of a field (RFC 7541 §6.2).
 const NOT_INDEXED = 0x00
@@ -155,6 +193,38 @@ const NEVER_INDEXED = 0x10
 
 /** A bit in the first byte of a string, §5.2. */
 const HUFFMAN_CODED = 0x80
+
+/** §7.1.3: no one on the way may write them in another way. */
+const SECRETS: readonly string[] = [
+  ...['set-cookie', 'authorization', 'proxy-authorization', 'www-authenticate', 'proxy-authenticate'],
+  ...['authentication-info', 'proxy-authentication-info'],
+  ...['x-api-key', 'x-auth-token', 'x-csrf-token', 'x-xsrf-token'],
+]
+/** §7.1.3: a short cookie could be guessed. */
+const SHORT_COOKIE = 20
+const COOKIE_INDEX = STATIC_INDEXES.get('cookie')!
+
+/** Their values differ from one resource to the next. */
+const UNREPEATED: readonly string[] = [
+  ...['etag', 'content-length', 'content-range', 'content-location', 'content-disposition', 'last-modified'],
+  ...['location', 'age', 'if-none-match', 'if-modified-since', ':path'],
+]
+
+const KNOWN_NAMES: ReadonlyMap<string, KnownName> = knownNames()
+const STATUS_INDEXES: ReadonlyMap<number, number> = new Map(
+  STATIC_NAMES.flatMap((name, index) => (name === ':status' ? [[Number(STATIC_VALUES[index]), index]] : [])),
+)
+
+/** A field larger than this share of the table would evict too many others. */
+const FIELD_SHARE_MAX = 0.75
+/** Fields of one name that were not sent again take no more of the table than this, or are one. */
+const UNREPEATED_BYTES_MAX = 512
+
+/** A field takes at least 32 bytes of the table (§4.1). */
+const TABLE_FIELDS_MAX = TABLE_BYTES_DEFAULT / 32
+const FIELD_NUMBER_MASK = TABLE_FIELDS_MAX - 1
+
+const SLICE_LENGTH_MIN = 13
 
 /** A kind and two lengths. */
 const INTEGERS_BYTES_MAX = 18

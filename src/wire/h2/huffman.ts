@@ -1,32 +1,41 @@
 /** The Huffman code of HPACK (RFC 7541 §5.2 and Appendix B). One character is one byte. */
 
-/** The bytes that `text` takes in Huffman code. */
-export function huffmanBytes(text: string): number {
-  let bits = 0
-  for (let i = 0; i < text.length; i++) bits += CODE_BITS[text.charCodeAt(i) & 0xff]!
-  return (bits + 7) >> 3
-}
-
-/** Writes `text` at `at` and returns the position after it. */
+/**
+ * Writes `text` at `at` and returns the position after it. Bytes past the end of `out` are lost, and the position
+ * then says how many there are.
+ */
 export function writeHuffman(text: string, out: Uint8Array, at: number): number {
   let pending = 0
   let count = 0
   for (let i = 0; i < text.length; i++) {
     const symbol = text.charCodeAt(i) & 0xff
-    const code = CODES[symbol]!
-    let bits = CODE_BITS[symbol]!
-    if (bits > WRITE_BITS_MAX) {
-      // With up to seven pending bits, all of a long code does not fit in 32 bits.
-      bits -= 8
-      pending = (pending << 8) | (code >>> bits)
-      out[at++] = pending >>> count
+    const short = SHORT_CODES[symbol]!
+    let bits = short & SHORT_BITS
+    let code = short >>> SHORT_SHIFT
+    if (short === 0) {
+      // In two parts, so that at most 15 pending bits and a part fit in 32 bits.
+      const high = CODE_BITS[symbol]! - SHORT_BITS_MAX
+      pending = (pending << high) | (CODES[symbol]! >>> SHORT_BITS_MAX)
+      count += high
+      if (count >= 16) {
+        count -= 16
+        out[at++] = pending >>> (count + 8)
+        out[at++] = pending >>> count
+      }
+      bits = SHORT_BITS_MAX
+      code = CODES[symbol]! & SHORT_CODE_MASK
     }
-    pending = (pending << bits) | (code & ((1 << bits) - 1))
+    pending = (pending << bits) | code
     count += bits
-    while (count >= 8) {
-      count -= 8
+    if (count >= 16) {
+      count -= 16
+      out[at++] = pending >>> (count + 8)
       out[at++] = pending >>> count
     }
+  }
+  if (count >= 8) {
+    count -= 8
+    out[at++] = pending >>> count
   }
   if (count > 0) out[at++] = (pending << (8 - count)) | (0xff >>> count)
   return at
@@ -56,8 +65,9 @@ export function readHuffman(bytes: Uint8Array, at: number, end: number, out: Uin
     }
     const step = STEPS[(pending >>> (count - STEP_BITS)) & STEP_MASK]!
     if (step !== 0) {
-      out[length++] = step
-      if (step & TWO_SYMBOLS) out[length++] = step >>> 8
+      out[length] = step
+      out[length + 1] = step >>> 8
+      length += (step >>> 16) & 3
       count -= step >>> 24
       continue
     }
@@ -114,6 +124,13 @@ function canonicalCodes(): Uint32Array {
   return codes
 }
 
+/** Of each symbol, 0 if its code is longer than SHORT_BITS_MAX. */
+function shortCodes(): Uint32Array {
+  return Uint32Array.from(CODES, (code, symbol) =>
+    CODE_BITS[symbol]! <= SHORT_BITS_MAX ? (code << SHORT_SHIFT) | CODE_BITS[symbol]! : 0,
+  )
+}
+
 /**
  * For each STEP_BITS bits: the first symbol in the low byte, a second in the next byte if it fits, TWO_SYMBOLS,
  * the bits of the first code (at bit 20) and of all (at bit 24). 0 if the first code is longer.
@@ -125,7 +142,7 @@ function stepTable(): Uint32Array {
     const firstBits = CODE_BITS[first]!
     const left = STEP_BITS - firstBits
     const from = CODES[first]! << left
-    steps.fill(first | (firstBits << 20) | (firstBits << 24), from, from + (1 << left))
+    steps.fill(first | ONE_SYMBOL | (firstBits << 20) | (firstBits << 24), from, from + (1 << left))
     for (const second of short) {
       const rest = left - CODE_BITS[second]!
       if (rest < 0) continue
@@ -161,7 +178,6 @@ const CODE_BITS: readonly number[] = [
 const EOS = 256
 const SHORTEST_CODE_BITS = 5
 const LONGEST_CODE_BITS = 30
-const WRITE_BITS_MAX = 24
 
 /** A binary tree with 257 leaves has 256 inner nodes. */
 const INNER_NODES = 256
@@ -170,8 +186,16 @@ const ROOT = 0
 /** Two letters or digits, mostly. */
 const STEP_BITS = 12
 const STEP_MASK = (1 << STEP_BITS) - 1
-const TWO_SYMBOLS = 1 << 16
+const ONE_SYMBOL = 1 << 16
+const TWO_SYMBOLS = 2 << 16
+
+// A short code and, in the low five bits, its length.
+const SHORT_BITS_MAX = 15
+const SHORT_CODE_MASK = (1 << SHORT_BITS_MAX) - 1
+const SHORT_SHIFT = 5
+const SHORT_BITS = (1 << SHORT_SHIFT) - 1
 
 const CODES = canonicalCodes()
 const TREE = codeTree()
 const STEPS = stepTable()
+const SHORT_CODES = shortCodes()
