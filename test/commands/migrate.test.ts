@@ -8,7 +8,7 @@ import { Store } from '../../src/store/store.ts'
 import { sighting } from '../contract/bus.ts'
 import { TestManagement } from '../manage/management.ts'
 import { until } from '../manage/event-reader.ts'
-import { freshUrl, KINDS, openAt } from '../store/databases.ts'
+import { freshUrl, KINDS, openAt, urlWithoutTables } from '../store/databases.ts'
 import { inDatabase, roles } from '../store/roles.ts'
 import { memoryIo } from './memory-io.ts'
 
@@ -16,7 +16,7 @@ const LAST = [...MIGRATIONS.keys()].at(-1)!
 
 for (const kind of KINDS)
   test(`${kind}: the tables are brought up to date, once, and it says from where to where`, async (t) => {
-    const url = await freshUrl(kind, t)
+    const url = await urlWithoutTables(kind, t)
     assert.deepEqual(await migrated(url), {
       ...{ code: 0, err: '' },
       out: `The tables are brought from an empty database to ${LAST}, in one step.\n`,
@@ -28,7 +28,7 @@ for (const kind of KINDS)
   })
 
 test('several at once bring them up to date once, while a manager runs', async (t) => {
-  const url = await freshUrl('postgres', t)
+  const url = await urlWithoutTables('postgres', t)
   const runs = await Promise.all([migrated(url), migrated(url), migrated(url)])
   assert.deepEqual(
     runs.map(({ code }) => code),

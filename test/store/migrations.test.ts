@@ -10,7 +10,7 @@ import type { Migration } from '../../src/store/engine/migration.ts'
 import { MIGRATIONS, migrate } from '../../src/store/engine/migrations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Tables } from '../../src/store/engine/tables.ts'
-import { freshUrl, KINDS, openAt } from './databases.ts'
+import { KINDS, openAt, urlWithoutTables } from './databases.ts'
 import { fileOf, migrationText } from './migration-text.ts'
 import { openRecorded, readBack, recordedCounts, recordedReads } from './recorded.ts'
 
@@ -21,7 +21,7 @@ for (const kind of KINDS) {
   })
 
   test(`${kind}: processes that start at once make the tables once`, async (t) => {
-    const url = await freshUrl(kind, t)
+    const url = await urlWithoutTables(kind, t)
     const answers = await Promise.all(Array.from({ length: 5 }, () => openInProcess(url)))
     assert.deepEqual(new Set(answers), new Set(['open']))
     const database = await opened(t, kind, url)
@@ -29,7 +29,7 @@ for (const kind of KINDS) {
   })
 
   test(`${kind}: a step that fails leaves nothing of those before it`, async (t) => {
-    const url = await freshUrl(kind, t)
+    const url = await urlWithoutTables(kind, t)
     const failing = new Map<string, Migration>([
       ['1', (db) => makeTable(db, 'one')],
       ['2', (db) => makeTable(db, 'two')],
@@ -55,7 +55,7 @@ for (const kind of KINDS) {
       }
       assert.deepEqual(
         await schemaOf(database),
-        await schemaOf(await opened(t, kind, await freshUrl(kind, t))),
+        await schemaOf(await opened(t, kind, await urlWithoutTables(kind, t))),
       )
       // What is added now gets the next number.
       const { rows } = await sql<{
@@ -67,7 +67,7 @@ for (const kind of KINDS) {
     })
 
   test(`${kind}: a database from before the first release is refused, and stays as it was`, async (t) => {
-    const url = await freshUrl(kind, t)
+    const url = await urlWithoutTables(kind, t)
     const old = await openDatabase(url, null, (db) =>
       migrate(db, kind, new Map([['0001-keys', (each: Kysely<Tables>) => makeTable(each, 'api_keys')]])),
     )
@@ -82,7 +82,7 @@ for (const kind of KINDS) {
   })
 
   test(`${kind}: what a later version has written is left alone`, async (t) => {
-    const url = await freshUrl(kind, t)
+    const url = await urlWithoutTables(kind, t)
     const database = await opened(t, kind, url)
     await sql`insert into migrations (name, at_ms) values ('9999-later', 0)`.execute(database.db)
     const before = await schemaOf(database)

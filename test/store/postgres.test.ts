@@ -19,7 +19,8 @@ import { passkeysContract } from '../contract/passkeys.ts'
 import { usersContract } from '../contract/users.ts'
 import { webhooksContract } from '../contract/webhooks.ts'
 import { storeContract } from '../contract/store.ts'
-import { freshUrl, inServer, openAt } from './databases.ts'
+import { freshUrl, openAt, urlWithoutTables } from './databases.ts'
+import { inServer } from './postgres-databases.ts'
 import { newKey } from './samples.ts'
 import { Relay } from './relay.ts'
 
@@ -140,7 +141,7 @@ test('a transaction that stays open is ended, and no query waits for it forever'
 })
 
 test('at the start: no server, no such database, no such user, no permission, not PostgreSQL', async (t) => {
-  const url = new URL(await freshUrl('postgres', t))
+  const url = new URL(await urlWithoutTables('postgres', t))
   const refused = async (change: (url: URL) => void, message: RegExp, code = 'STORE_UNAVAILABLE') => {
     const changed = new URL(url)
     changed.password = 'hunter2'

@@ -12,7 +12,7 @@ import { sealed } from '../../src/store/engine/sealed.ts'
 import { Store } from '../../src/store/store.ts'
 import { signatureOf, softwareOf } from '../contract/catalogue.ts'
 import { ingestInto, seen } from '../contract/seen.ts'
-import { freshUrl, type Owner } from './databases.ts'
+import { type Owner, urlWithoutTables } from './databases.ts'
 import { fileOf } from './migration-text.ts'
 import { entry, newKey } from './samples.ts'
 
@@ -22,7 +22,7 @@ import { entry, newKey } from './samples.ts'
  * once, when it is released. A record never changes after that.
  */
 export async function openRecorded(name: string, kind: DatabaseKind, t: Owner): Promise<string> {
-  const url = await freshUrl(kind, t)
+  const url = await urlWithoutTables(kind, t)
   const { db, close } = await openDatabase(url, null, async () => undefined)
   await sql
     .raw(
@@ -219,7 +219,7 @@ function tablesUntil(name: string, kind: DatabaseKind): readonly string[] {
 
 async function record(): Promise<void> {
   const teardowns: (() => unknown)[] = []
-  const url = await freshUrl('sqlite', { teardown: (work) => teardowns.unshift(work) })
+  const url = await urlWithoutTables('sqlite', { teardown: (work) => teardowns.unshift(work) })
   const store = await Store.open(url)
   await fill(store)
   const name = [...MIGRATIONS.keys()].at(-1)!

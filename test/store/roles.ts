@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { freshUrl, inServer } from './databases.ts'
+import { urlWithoutTables } from './databases.ts'
+import { inServer } from './postgres-databases.ts'
 
 /** A database with the users of config/postgres-roles.sql, whose names are unique: users belong to the whole server. */
 export async function roles(t: Test) {
-  const admin = await freshUrl('postgres', t)
+  const admin = await urlWithoutTables('postgres', t)
   const mark = randomBytes(6).toString('hex')
   const names = { owner: `gatehouse_owner_${mark}`, runtime: `gatehouse_runtime_${mark}` }
   const text = readFileSync(new URL('../../config/postgres-roles.sql', import.meta.url), 'utf8')
