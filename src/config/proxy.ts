@@ -137,6 +137,11 @@ export const PROXY = section('The data plane.', {
     ),
   }),
   fast_lane: setting(boolean, true, 'Whether HTTP/1.1 requests in the usual form use a faster parser.'),
+  http2: setting(
+    choice('own', 'node'),
+    'own',
+    'Who reads and writes HTTP/2 for clients. `own`: Gatehouse, which refuses every malformed request and costs less. `node`: Node itself, as in earlier releases; this choice will go in the release after next.',
+  ),
   access_log: setting(
     choice('off', 'common', 'json'),
     'off',
@@ -201,6 +206,7 @@ export interface ProxyConfig {
   readonly fail: 'open' | 'closed'
   readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
+  readonly http2: 'own' | 'node'
   /** `null`: no access log. */
   readonly accessLog: {
     readonly format: 'common' | 'json'
@@ -250,6 +256,7 @@ export function proxyConfig(proxy: ValueOf<typeof PROXY>, workersDefault: number
     fail: proxy.fail,
     ready: proxy.ready,
     fastLane: proxy.fast_lane,
+    http2: proxy.http2,
     accessLog:
       proxy.access_log === 'off'
         ? null

@@ -293,6 +293,7 @@ async function workerSettings({
     fail: proxy.fail,
     ready: proxy.ready,
     fastLane: proxy.fastLane,
+    http2: proxy.http2,
     accessLog: proxy.accessLog,
     ja4plus: fingerprints.ja4plus,
     tracing:

@@ -3,17 +3,18 @@ import { once } from 'node:events'
 import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import { test } from 'tap'
 import type { Exchange } from '../../src/proxy/connection/exchange.ts'
-import { answerText, dialTls, type Front, type FrontPlan, startFront } from './front.ts'
+import { answerText, dialTls, type Front, type FrontPlan, HTTP2_SERVER, startFront } from './front.ts'
 import { data, type Frame, frame, framesOf, getRequest, headers, PREFACE, settings } from './http2-frames.ts'
 
+const IS_OWN = HTTP2_SERVER === 'own'
 const TOTAL = 12_000_000
 const SMALL = { headerCountMax: 20, headerBytesMax: 8192, requestLineBytesMax: 1024 }
 const [PROTOCOL_ERROR, CANCEL, ENHANCE_YOUR_CALM] = [1, 8, 11]
 const RST_STREAM = 3
 const INITIAL_WINDOW_SIZE = 4
 
-/** Reset by nghttp2, before our code sees it. */
-const RESET: readonly [title: string, code: number, request: Buffer][] = [
+/** Reset before the request goes on. */
+const RESET: [title: string, code: number, request: Buffer][] = [
   ['a name in upper case', PROTOCOL_ERROR, headers(1, getRequest({}, 'A', 'b'))],
   ['connection', PROTOCOL_ERROR, headers(1, getRequest({}, 'connection', 'close'))],
   ['keep-alive', PROTOCOL_ERROR, headers(1, getRequest({}, 'keep-alive', 'timeout=5'))],
@@ -49,7 +50,6 @@ const RESET: readonly [title: string, code: number, request: Buffer][] = [
   ['two lengths', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '0', 'content-length', '0'))],
   ['an invalid length', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '+1'))],
   ['a length and no body', PROTOCOL_ERROR, headers(1, getRequest({}, 'content-length', '5'))],
-  ['far too many fields', ENHANCE_YOUR_CALM, headers(1, getRequest({}, ...new Array(800).fill('a')))],
   [
     'trailers with a pseudo-header',
     PROTOCOL_ERROR,
@@ -57,7 +57,15 @@ const RESET: readonly [title: string, code: number, request: Buffer][] = [
   ],
 ]
 
-test('nghttp2 resets invalid requests, and continues with the next', async () => {
+// Our own server answers such a request with 431.
+if (!IS_OWN)
+  RESET.push([
+    'far too many fields',
+    ENHANCE_YOUR_CALM,
+    headers(1, getRequest({}, ...new Array(800).fill('a'))),
+  ])
+
+test('malformed requests are reset, and the session goes on with the next', async () => {
   const front = await startFront({ limits: SMALL })
   for (const [title, code, request] of RESET) {
     const said = await speak(front, request, headers(3, getRequest()))
@@ -86,7 +94,7 @@ const REFUSED: readonly [title: string, status: number, code: string, fields: re
   ['a long path', 414, 'long-target', getRequest({ ':path': `/${'b'.repeat(1024)}` })],
 ]
 
-test('what nghttp2 lets pass and cannot be forwarded is answered, and reported', async () => {
+test('what is well formed and cannot be forwarded is answered, and reported', async () => {
   const front = await startFront({ limits: SMALL })
   for (const [index, [title, status, code, fields]] of REFUSED.entries()) {
     for (const hasEnded of [true, false]) {
@@ -150,7 +158,7 @@ test('a request that is reset at once is not served, and leaves nothing', async 
 })
 
 test('what breaks the session is reported once', async () => {
-  const breaks: readonly Buffer[] = [
+  const breaks = [
     headers(2, getRequest()),
     data(0, 'x'),
     frame(0, 0, 1, Buffer.alloc(20_000)),
@@ -162,6 +170,8 @@ test('what breaks the session is reported once', async () => {
     frame(8, 0, 0, Buffer.alloc(4)),
     settings([4, 0xffff_ffff]),
   ]
+  // A body of another length is the fault of its stream (RFC 9113 §8.1.1), not of the session.
+  if (IS_OWN) breaks.splice(3, 1)
   for (const bytes of breaks) {
     const front = await startFront()
     const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })
@@ -515,7 +525,8 @@ test('a client that turns away from answer after answer is served for ever, on a
     assert.equal(stream.rstCode, http2.constants.NGHTTP2_CANCEL, `after ${answers}`)
     answers++
   }
-  assert.ok(sessions > 1 && sessions < 30, `${sessions} sessions`)
+  // Node counts the unsent bytes of such streams for ever, and has to be given new sessions.
+  assert.ok(IS_OWN ? sessions === 1 : sessions > 1 && sessions < 30, `${sessions} sessions`)
   assert.deepEqual(front.failures, [])
   await leave(front, session)
 })

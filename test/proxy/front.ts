@@ -17,6 +17,9 @@ import { CertificateStore } from '../../src/proxy/tls/certificates.ts'
 import type { TlsOptions } from '../../src/proxy/tls/tls-server.ts'
 import { testCa, testLeaf, testPair, testRsa } from './test-certificates.ts'
 
+/** `TEST_HTTP2=node` runs the tests with node:http2. */
+export const HTTP2_SERVER = process.env['TEST_HTTP2'] === 'node' ? 'node' : 'own'
+
 /** A listener with everything it was told, and clients that say byte for byte what they are told to. */
 export interface Front {
   readonly listener: Listener
@@ -71,6 +74,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
     ja4Hops: NO_ADDRESSES,
     ja4plus: true,
     fastLane: true,
+    http2: HTTP2_SERVER,
     ...plan.options,
     tls: plan.tls === null ? null : { ...(await plainTls()), ...plan.tls },
     limits: { ...LIMITS, ...plan.limits },

@@ -6,7 +6,7 @@ import net, { type AddressInfo } from 'node:net'
 import { test } from 'tap'
 import { Http2Opening } from '../../src/proxy/http/http2-opening.ts'
 import { ByteQueue } from '../../src/wire/byte-queue.ts'
-import { answerText, dialPlain, dialTls, type Peer, startFront } from './front.ts'
+import { answerText, dialPlain, dialTls, HTTP2_SERVER, type Peer, startFront } from './front.ts'
 import {
   fieldBlock,
   frame,
@@ -226,14 +226,17 @@ test('curl over HTTP/2 in the clear is read as its bytes say', { skip: skipped('
   await front.close()
 })
 
-test('a client that waits for our settings gets them, and loses only what it sends later', async () => {
+test('a client that waits for our settings gets them', async () => {
   const front = await startFront()
   const peer = await dialTls(front.port, { ALPNProtocols: ['h2'] })
   peer.write(Buffer.concat([PREFACE, CHROME]))
   await peer.hears(() => framesOf(peer.bytes).some(({ type }) => type === 4))
   peer.write(Buffer.concat([windowUpdate(15_663_105), headers(1, getRequest())]))
   await peer.hears(() => framesOf(peer.bytes).some(({ type }) => type === 1))
-  assert.equal(front.exchanges[0]!.connection.print.http2, '1:65536;2:0;4:6291456;6:262144|00|0|m,s,a,p')
+  // With node:http2 the opening is read only for a moment, and what comes later is lost.
+  const update = HTTP2_SERVER === 'own' ? '15663105' : '00'
+  const print = `1:65536;2:0;4:6291456;6:262144|${update}|0|m,s,a,p`
+  assert.equal(front.exchanges[0]!.connection.print.http2, print)
   peer.socket.destroy()
   await front.close()
 })

@@ -381,6 +381,7 @@ test('says why a port cannot be opened', async () => {
     ja4Hops: NO_ADDRESSES,
     ja4plus: true,
     fastLane: true,
+    http2: 'own',
     limits: LIMITS,
   } as const
   const handlers = { request() {}, upgrade() {}, failed() {}, timedOut() {}, secured() {} }

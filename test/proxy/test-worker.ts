@@ -1,3 +1,4 @@
+import { HTTP2_SERVER } from './front.ts'
 import { HEADER_SETTINGS } from './test-headers.ts'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -72,6 +73,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     fail: 'open',
     ready: 'always',
     fastLane: true,
+    http2: HTTP2_SERVER,
     accessLog: null,
     ja4plus: true,
     identity: {

@@ -182,7 +182,7 @@ export function checkHttp2(
   const expectsContinue = expect !== null && expect.toLowerCase() === '100-continue'
   if (expect !== null && !expectsContinue) return BAD.expectation
   const announced = contentLength === null && !hasEnded ? null : lengthOf(contentLength)
-  if (announced === -1) return BAD.contentLength
+  if (announced === -1 || (hasEnded && announced !== null && announced > 0)) return BAD.contentLength
   const facts = withTarget(method, {
     isGood: true,
     authority: named,
@@ -265,8 +265,15 @@ function bad(status: BadRequest['status'], code: string): BadRequest {
   return { isGood: false, status, code }
 }
 
+/** A request that is malformed in HTTP/2 (RFC 9113 §8.1.1). */
+export function malformed(code: string): BadRequest {
+  return bad(400, code)
+}
+
 /** A field that HTTP/2 forbids (RFC 9113 §8.2.1). */
 export const MALFORMED_FIELD: BadRequest = bad(400, 'malformed-field')
+/** A header list above the limit. */
+export const LARGE_HEADERS: BadRequest = bad(431, 'large-headers')
 /** The code for a registered method in another case. */
 export const METHOD_CASE = 'method-case'
 
@@ -274,7 +281,7 @@ const BAD = {
   version: bad(505, 'version'),
   longTarget: bad(414, 'long-target'),
   manyHeaders: bad(431, 'many-headers'),
-  largeHeaders: bad(431, 'large-headers'),
+  largeHeaders: LARGE_HEADERS,
   connect: bad(501, 'connect'),
   method: bad(400, 'method'),
   methodCase: bad(400, METHOD_CASE),

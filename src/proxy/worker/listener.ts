@@ -8,6 +8,7 @@ import { type Opening, readOpening } from '../connection/hello.ts'
 import type { RequestHandlers } from '../request/handler.ts'
 import type { Http1Limits } from '../http/http1-connection.ts'
 import { Http1Server } from '../http/http1-server.ts'
+import { OwnHttp2Server } from '../http/h2/server.ts'
 import { readHttp2Opening } from '../http/http2-opening.ts'
 import { type Http2Limits, Http2Server } from '../http/http2-server.ts'
 import { type AddressSet, clientNetwork, normalAddress } from '../../wire/ip-address.ts'
@@ -29,6 +30,8 @@ export interface ListenerOptions {
   readonly ja4plus: boolean
   /** Whether common HTTP/1.1 requests bypass node:http. */
   readonly fastLane: boolean
+  /** Who reads and writes HTTP/2: our own code, or node:http2. */
+  readonly http2: 'own' | 'node'
   readonly limits: ListenerLimits
 }
 
@@ -104,6 +107,8 @@ class ClientListener implements Listener {
   /** `null`: all HTTP/1 requests take the robust lane. */
   readonly #fastLane: FastLane | null
   readonly #http2: Http2Server
+  /** `null`: HTTP/2 is served with node:http2. */
+  readonly #ownHttp2: OwnHttp2Server | null
   readonly #open = new Set<ClientConnection>()
   readonly #openByAddress = new Map<string, number>()
   readonly #unread: UnreadAnswers
@@ -125,6 +130,12 @@ class ClientListener implements Listener {
     this.#http1 = new Http1Server(limits, http1Handlers)
     this.#fastLane = options.fastLane ? new FastLane(limits, http1Handlers, this.#http1) : null
     this.#http2 = new Http2Server(limits, { request, failed, timedOut })
+    this.#ownHttp2 =
+      options.http2 === 'node'
+        ? null
+        : new OwnHttp2Server(limits, { request, failed, timedOut }, (connection, said) =>
+            tap?.http2(connection, said),
+          )
     const { handshakeTimeoutMs } = limits
     const secured = (connection: ClientConnection, socket: TLSSocket, durationMs: number) =>
       this.#secured(connection, socket, durationMs)
@@ -146,7 +157,7 @@ class ClientListener implements Listener {
     const stages = { opening: 0, handshake: 0, h1: 0, h2: 0, upgraded: 0 }
     for (const { stage } of this.#open) stages[stage]++
     const { opening, handshake: handshakes, h1, h2, upgraded } = stages
-    const streams = this.#http2.streamCount
+    const streams = this.#http2.streamCount + (this.#ownHttp2?.streamCount ?? 0)
     return { connections: this.#open.size, opening, handshakes, h1, h2, upgraded, streams }
   }
 
@@ -260,6 +271,7 @@ class ClientListener implements Listener {
   }
 
   #startHttp2(connection: ClientConnection): void {
+    if (this.#ownHttp2 !== null) return this.#ownHttp2.accept(connection)
     connection.stage = 'h2'
     readHttp2Opening(connection.stream, this.#options.limits.headerTimeoutMs, (opening, end) => {
       if (end !== 'gone') this.#tap?.http2(connection, opening.said)
@@ -310,6 +322,7 @@ class ClientListener implements Listener {
     this.#http1.drain()
     this.#fastLane?.drain()
     this.#http2.drain()
+    this.#ownHttp2?.drain()
     const graceTimer = setTimeout(() => this.#destroy('upgraded'), Math.min(upgradeGraceMs, deadlineMs))
     const deadlineTimer = setTimeout(() => this.#destroy(null), deadlineMs)
     const empty = new Promise<void>((resolve) => {

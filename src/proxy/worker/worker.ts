@@ -58,6 +58,7 @@ export interface WorkerSettings {
   /** Whether an upstream without a healthy target makes the proxy unready. */
   readonly ready: 'always' | 'upstream'
   readonly fastLane: boolean
+  readonly http2: 'own' | 'node'
   readonly accessLog: AccessLogSettings | null
   readonly ja4plus: boolean
   /** `null`: requests are not traced. */
@@ -342,6 +343,7 @@ function listenerOptions(settings: WorkerSettings, trusted: AddressSet): Omit<Li
     ja4Hops: addressSet(settings.ja4Hops.addresses),
     ja4plus: settings.ja4plus,
     fastLane: settings.fastLane,
+    http2: settings.http2,
     limits: settings.limits,
   }
 }

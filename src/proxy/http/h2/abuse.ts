@@ -1,0 +1,52 @@
+/**
+ * What a client may do without asking for anything. A budget grows with time and with useful work, and each
+ * frame of no use takes from it (RFC 9113 §10.5).
+ */
+export class Budget {
+  readonly #max: number
+  readonly #perMs: number
+  #left: number
+  #atMs: number
+
+  constructor(max: number, perSecond: number, nowMs: number) {
+    this.#max = max
+    this.#perMs = perSecond / 1000
+    this.#left = max
+    this.#atMs = nowMs
+  }
+
+  /** Whether there was enough. */
+  spend(nowMs: number): boolean {
+    this.earn((nowMs - this.#atMs) * this.#perMs)
+    this.#atMs = nowMs
+    return --this.#left >= 0
+  }
+
+  earn(amount: number): void {
+    this.#left = Math.min(this.#max, this.#left + amount)
+  }
+}
+
+/** The names under which failures of HTTP/2 connections are counted. */
+export const ABUSE = {
+  preface: 'preface',
+  frameSize: 'frame-size',
+  frameOrder: 'frame-order',
+  streamNumber: 'stream-number',
+  closedStream: 'closed-stream',
+  padding: 'padding',
+  settings: 'settings-value',
+  flowControl: 'flow-control',
+  compression: 'compression',
+  longBlock: 'long-header-block',
+  manyContinuations: 'many-continuations',
+  manyResets: 'many-resets',
+  manyFrames: 'many-idle-frames',
+} as const
+
+/** Frames that carry nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA and those of unknown types. */
+export const IDLE_FRAMES = { max: 1_000, perSecond: 200 } as const
+/** How many of them a request allows. Clients that follow RFC 7540 send a PRIORITY or two. */
+export const IDLE_FRAMES_PER_REQUEST = 8
+/** A client may send a WINDOW_UPDATE for so many bytes of DATA from us, on its stream and its connection. */
+export const SENT_BYTES_PER_IDLE_FRAME = 512

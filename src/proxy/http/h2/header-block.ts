@@ -1,0 +1,60 @@
+import { ByteQueue } from '../../../wire/byte-queue.ts'
+import { blockFragment } from '../../../wire/field-block.ts'
+import { HAS_PRIORITY, PADDED, u31At } from '../../../wire/h2/frame.ts'
+
+/** One header block in the making: HEADERS and its CONTINUATION frames. */
+export class HeaderBlock {
+  /** 0 while there is no block. */
+  stream = 0
+  /** The flags of its HEADERS. */
+  flags = 0
+  /** The stream on which its stream depends by its HEADERS (RFC 7540 §5.3.1). -1 without a priority. */
+  dependsOn = -1
+  /** The payload of its HEADERS, if that is all of it. */
+  #whole: Uint8Array | null = null
+  readonly #joined = new ByteQueue()
+  #continuations = 0
+
+  get length(): number {
+    return this.#joined.length
+  }
+
+  get continuations(): number {
+    return this.#continuations
+  }
+
+  /** Begins with the payload of HEADERS. `false`: its padding or priority is longer than the payload. */
+  begin(stream: number, flags: number, payload: Uint8Array, isWhole: boolean): boolean {
+    const fragment = blockFragment(payload, flags)
+    if (fragment === null) return false
+    this.stream = stream
+    this.flags = flags
+    this.#continuations = 0
+    this.dependsOn = flags & HAS_PRIORITY ? u31At(payload, flags & PADDED ? 1 : 0) : -1
+    if (isWhole) this.#whole = fragment
+    else this.#add(fragment)
+    return true
+  }
+
+  /** Adds the payload of a CONTINUATION. */
+  add(payload: Uint8Array): void {
+    this.#continuations++
+    this.#add(payload)
+  }
+
+  /** Ends the block. The bytes are valid until the next one begins. */
+  end(): Uint8Array {
+    this.stream = 0
+    const whole = this.#whole
+    this.#whole = null
+    if (whole !== null) return whole
+    const bytes = this.#joined.rest()
+    this.#joined.clear()
+    return bytes
+  }
+
+  #add(bytes: Uint8Array): void {
+    this.#joined.push(bytes)
+    this.#joined.keep()
+  }
+}

@@ -1,0 +1,376 @@
+import * as h2 from '../../../wire/h2/frame.ts'
+import { FrameReader, Step } from '../../../wire/h2/frame-reader.ts'
+import { frameError } from '../../../wire/h2/frame-rules.ts'
+import { HTTP2_PREFACE } from '../../../wire/http2-preface.ts'
+import type { Swept } from '../../connection/beat.ts'
+import type { ClientConnection } from '../../connection/connection.ts'
+import { closeSoftly } from '../../connection/farewell.ts'
+import { Intake } from '../intake.ts'
+import { startReading, stopReading } from '../socket-reading.ts'
+import { ABUSE, Budget, IDLE_FRAMES, IDLE_FRAMES_PER_REQUEST, SENT_BYTES_PER_IDLE_FRAME } from './abuse.ts'
+import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './body.ts'
+import type { Http2Context } from './context.ts'
+import { Outflow } from './outflow.ts'
+import { Streams, type StreamsOwner } from './streams.ts'
+
+/** One HTTP/2 connection: reads its frames straight from the socket. */
+export class Http2Session implements Swept, StreamsOwner {
+  readonly connection: ClientConnection
+  readonly server: Http2Context
+  readonly outflow: Outflow
+  readonly #streams: Streams
+  readonly #reader = new FrameReader()
+  readonly #intake: Intake
+  readonly #idleFrames: Budget
+  /** DATA bytes sent when idle frames were last paid with them. */
+  #paidBytes = 0
+  #prefaceLeft = HTTP2_PREFACE.length
+  #hasSettings = false
+  #isSettled = false
+  #requests = 0
+  #phase: Phase = 'open'
+  #isOver = false
+  /** The client does not read: nothing is read from it either. */
+  #isCongested = false
+  /** The time at which the opening is late, or the connection has been idle for long. */
+  #idleMs: number
+  #leavingMs = Number.POSITIVE_INFINITY
+  #lookMs = 0
+  /** The bytes sent at the last look, and since when that number is unchanged. */
+  #sentBytes = -1
+  #sentMs = 0
+
+  constructor(connection: ClientConnection, server: Http2Context) {
+    this.connection = connection
+    this.server = server
+    const { limits, beat } = server
+    const { stream, isTls } = connection
+    this.outflow = new Outflow(stream, isTls)
+    this.#streams = new Streams(this)
+    this.#idleFrames = new Budget(IDLE_FRAMES.max, IDLE_FRAMES.perSecond, beat.nowMs)
+    this.#intake = new Intake(this.#stop, this.#goOn)
+    this.#idleMs = beat.after(limits.headerTimeoutMs)
+    stream.on('data', this.#came).on('end', this.#ended).on('close', this.#closed)
+    stream.on('drain', this.#drained)
+    this.outflow.settings([
+      [h2.MAX_CONCURRENT_STREAMS, limits.streamsPerConnectionMax],
+      [h2.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
+      [h2.MAX_HEADER_LIST_SIZE, limits.headerBytesMax],
+    ])
+    this.outflow.windowUpdate(0, CONNECTION_WINDOW_BYTES - h2.WINDOW_BYTES_DEFAULT)
+  }
+
+  get streamCount(): number {
+    return this.#streams.open.size
+  }
+
+  /**
+   * Tells the client to begin no more streams, and serves those on their way until it has heard that (RFC 9113
+   * §6.8).
+   */
+  drain(): void {
+    if (this.#phase !== 'open' || this.#isOver) return
+    this.#phase = 'leaving'
+    this.#leavingMs = this.server.beat.after(LEAVING_MS)
+    this.outflow.goAway(h2.U31_MAX, h2.NO_ERROR)
+    this.outflow.ping(LEAVING_PING, false)
+  }
+
+  fail(code: number, name: string): void {
+    if (this.#isOver) return
+    this.server.handlers.failed(this.connection, 'h2-protocol', name)
+    this.outflow.goAway(this.#streams.last, code)
+    this.#end()
+  }
+
+  asked(): void {
+    this.#requests++
+    this.#idleFrames.earn(IDLE_FRAMES_PER_REQUEST)
+    this.#expectRequest()
+    if (this.#requests === this.server.limits.requestsPerConnectionMax) this.drain()
+  }
+
+  emptied(): void {
+    this.#expectRequest()
+    if (this.#phase === 'left' && this.#streams.open.size === 0) this.#end()
+  }
+
+  sweep(nowMs: number): void {
+    if (nowMs >= this.#lookMs) this.#lookForUnread(nowMs)
+    if (nowMs >= this.#leavingMs) this.#leave()
+    this.#streams.sweepBodies(nowMs)
+    if (nowMs < this.#idleMs || this.#streams.open.size > 0) return
+    this.#idleMs = Number.POSITIVE_INFINITY
+    if (!this.#hasSettings) this.#lateOpening()
+    else {
+      this.server.handlers.timedOut('keep_alive_timeout')
+      this.#leave()
+    }
+  }
+
+  readonly #came = (chunk: Buffer): void => {
+    this.#reader.push(this.#prefaceLeft === 0 ? chunk : this.#readPreface(chunk))
+    this.#read()
+  }
+
+  readonly #drained = (): void => {
+    if (!this.#isCongested || this.outflow.unsentBytes > UNSENT_BYTES_MAX) return
+    this.#isCongested = false
+    this.#goOn()
+  }
+
+  readonly #ended = (): void => {
+    if (!this.#isOver) this.#end()
+  }
+
+  readonly #closed = (): void => {
+    this.#isOver = true
+    this.#intake.close()
+    this.#streams.loseAll()
+    this.outflow.close()
+    this.server.left(this)
+  }
+
+  #readPreface(chunk: Buffer): Buffer {
+    const from = HTTP2_PREFACE.length - this.#prefaceLeft
+    const length = Math.min(chunk.length, this.#prefaceLeft)
+    this.#prefaceLeft -= length
+    if (HTTP2_PREFACE.compare(chunk, 0, length, from, from + length) !== 0)
+      this.fail(h2.PROTOCOL_ERROR, ABUSE.preface)
+    return chunk.subarray(length)
+  }
+
+  #read(): void {
+    const reader = this.#reader
+    while (!this.#isOver && !this.#isStopped) {
+      switch (reader.next()) {
+        case Step.more:
+          return
+        case Step.head:
+          this.#head(reader)
+          break
+        case Step.payload:
+          this.#payload(reader)
+          break
+        case Step.piece:
+          this.#streams.piece(reader.bytes)
+          break
+        case Step.dataEnd:
+          this.#streams.endData(reader.flags)
+          break
+        case Step.malformed:
+          this.fail(h2.PROTOCOL_ERROR, ABUSE.padding)
+      }
+    }
+  }
+
+  /** Checks a frame before its payload has come. */
+  #head(head: FrameReader): void {
+    const { type, flags, stream, length } = head
+    this.#intake.count(1, length)
+    const code = frameError(head)
+    if (code !== 0)
+      return this.fail(code, code === h2.FRAME_SIZE_ERROR ? ABUSE.frameSize : ABUSE.streamNumber)
+    const { blockStream } = this.#streams
+    // §6.10: only CONTINUATION follows an open block, and nothing else.
+    if (blockStream !== 0 ? type !== h2.CONTINUATION || stream !== blockStream : type === h2.CONTINUATION)
+      return this.fail(h2.PROTOCOL_ERROR, ABUSE.frameOrder)
+    // §3.4: SETTINGS come first.
+    if (!this.#hasSettings && (type !== h2.SETTINGS || flags & h2.ACK))
+      return this.fail(h2.PROTOCOL_ERROR, ABUSE.preface)
+    if (type === h2.HEADERS || type === h2.CONTINUATION) return this.#streams.beginBlock(head)
+    if (type !== h2.DATA || (length === 0 && (flags & h2.END_STREAM) === 0)) this.#spend()
+    if (this.#isOver) return
+    if (type === h2.DATA) return this.#streams.beginData(head)
+    const needsStream = type === h2.RST_STREAM || (type === h2.WINDOW_UPDATE && stream !== 0)
+    if (needsStream && this.#streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
+  }
+
+  #payload(frame: FrameReader): void {
+    const { type, flags, stream, bytes } = frame
+    switch (type) {
+      case h2.HEADERS:
+        return this.#streams.headers(frame, bytes)
+      case h2.CONTINUATION:
+        return this.#streams.continuation(frame, bytes)
+      case h2.PRIORITY:
+        this.#streams.notes?.priority(stream, bytes)
+        if (h2.u31At(bytes, 0) === stream) this.#dependsOnItself(stream)
+        return
+      case h2.RST_STREAM:
+        return this.#streams.resetByClient(stream)
+      case h2.SETTINGS:
+        return flags & h2.ACK ? this.#settled() : this.#settings(bytes)
+      case h2.PING:
+        return flags & h2.ACK ? this.#pinged(bytes) : this.outflow.ping(bytes, true)
+      case h2.WINDOW_UPDATE:
+        return this.#windowUpdate(stream, h2.u31At(bytes, 0))
+      // GOAWAY says which of our streams the client takes, and we begin no streams.
+    }
+  }
+
+  /** RFC 7540 §5.3.1. */
+  #dependsOnItself(stream: number): void {
+    if (this.#streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
+    else this.#streams.faulty(stream, h2.PROTOCOL_ERROR)
+  }
+
+  #settings(payload: Uint8Array): void {
+    if (!this.#hasSettings) {
+      this.#hasSettings = true
+      this.#streams.notes?.settings(payload)
+      this.#expectRequest()
+    }
+    if (payload.length > SETTINGS_BYTES_MAX) return this.fail(h2.ENHANCE_YOUR_CALM, ABUSE.settings)
+    for (let at = 0; at < payload.length; at += 6) {
+      const code = this.#setting((payload[at]! << 8) | payload[at + 1]!, h2.u32At(payload, at + 2))
+      if (code !== 0) return this.fail(code, ABUSE.settings)
+    }
+    this.outflow.settingsAck()
+  }
+
+  /** Returns the error that it is, or 0 (§6.5.2). */
+  #setting(id: number, value: number): number {
+    switch (id) {
+      case h2.HEADER_TABLE_SIZE:
+        this.outflow.encoder.allow(value)
+        return 0
+      case h2.ENABLE_PUSH:
+        return value > 1 ? h2.PROTOCOL_ERROR : 0
+      case h2.INITIAL_WINDOW_SIZE:
+        return value <= h2.U31_MAX && this.#streams.setAnswerWindow(value) ? 0 : h2.FLOW_CONTROL_ERROR
+      case h2.MAX_FRAME_SIZE:
+        return value < h2.FRAME_BYTES_MAX || value > FRAME_SIZE_MAX ? h2.PROTOCOL_ERROR : 0
+      default:
+        return 0
+    }
+  }
+
+  #settled(): void {
+    // We send SETTINGS once.
+    if (this.#isSettled) this.fail(h2.PROTOCOL_ERROR, ABUSE.settings)
+    this.#isSettled = true
+  }
+
+  #pinged(payload: Uint8Array): void {
+    if (this.#phase === 'leaving' && LEAVING_PING.equals(payload)) this.#leave()
+  }
+
+  #windowUpdate(stream: number, bytes: number): void {
+    if (stream !== 0) return this.#streams.windowUpdate(stream, bytes)
+    this.#streams.notes?.windowUpdate(bytes)
+    if (bytes === 0) return this.fail(h2.PROTOCOL_ERROR, ABUSE.flowControl)
+    this.outflow.window += bytes
+    if (this.outflow.window > h2.U31_MAX) return this.fail(h2.FLOW_CONTROL_ERROR, ABUSE.flowControl)
+    this.outflow.pump()
+  }
+
+  /** Counts a frame that carries nothing. */
+  #spend(): void {
+    const { dataBytes } = this.outflow
+    this.#idleFrames.earn((dataBytes - this.#paidBytes) / SENT_BYTES_PER_IDLE_FRAME)
+    this.#paidBytes = dataBytes
+    if (!this.#idleFrames.spend(this.server.beat.nowMs)) this.fail(h2.ENHANCE_YOUR_CALM, ABUSE.manyFrames)
+    else if (this.outflow.unsentBytes > UNSENT_BYTES_MAX) this.#congest()
+  }
+
+  /** The client has heard that it should go, or had the time to. */
+  #leave(): void {
+    if (this.#isOver || this.#phase === 'left') return
+    this.#phase = 'left'
+    this.#leavingMs = Number.POSITIVE_INFINITY
+    this.#streams.lastServed = this.#streams.last
+    this.outflow.goAway(this.#streams.last, h2.NO_ERROR)
+    if (this.#streams.open.size === 0) this.#end()
+  }
+
+  /** Sends what is left, and reads on for a moment: a reset would overtake it. */
+  #end(): void {
+    this.#isOver = true
+    const { stream } = this.connection
+    this.#streams.loseAll()
+    this.outflow.flush()
+    stream.off('data', this.#came)
+    this.#intake.close()
+    startReading(stream)
+    closeSoftly(stream)
+  }
+
+  #lateOpening(): void {
+    const { connection, server } = this
+    const isSilent = this.#prefaceLeft === HTTP2_PREFACE.length
+    server.handlers.failed(connection, 'header-timeout', isSilent ? 'silent' : 'cut')
+    connection.stream.destroy()
+  }
+
+  /**
+   * A client that does not read an answer ties up our memory and an app connection. Node (24.21) also loses
+   * track of connections that were reset while TLS had data to write: it neither reads nor writes there again
+   * and reports no error.
+   */
+  #lookForUnread(nowMs: number): void {
+    const { answerUnreadTimeoutMs } = this.server.limits
+    this.#lookMs = nowMs + answerUnreadTimeoutMs / LOOKS
+    const { bytesWritten } = this.connection.raw
+    if (bytesWritten !== this.#sentBytes || this.connection.stream.writableLength === 0) {
+      this.#sentBytes = bytesWritten
+      this.#sentMs = nowMs
+    } else if (nowMs - this.#sentMs >= answerUnreadTimeoutMs) {
+      this.server.handlers.timedOut('answer_unread_timeout')
+      return void this.connection.raw.destroy()
+    }
+    for (const exchange of this.#streams.open.values()) {
+      if (exchange.unreadSince(nowMs) > nowMs - answerUnreadTimeoutMs) continue
+      this.server.handlers.timedOut('answer_unread_timeout')
+      this.#streams.reset(exchange, h2.CANCEL)
+    }
+  }
+
+  #expectRequest(): void {
+    this.#idleMs = this.server.beat.after(this.server.limits.keepAliveTimeoutMs)
+    if (this.outflow.unsentBytes > UNSENT_BYTES_MAX) this.#congest()
+  }
+
+  get #isStopped(): boolean {
+    return this.#isCongested || this.#intake.isStopped
+  }
+
+  #congest(): void {
+    if (this.#isCongested || this.connection.stream.writableLength === 0) return
+    this.#isCongested = true
+    this.#stop()
+  }
+
+  readonly #stop = (): void => {
+    this.connection.stream.pause()
+    stopReading(this.connection.stream)
+  }
+
+  readonly #goOn = (): void => {
+    if (this.#isStopped || this.#isOver) return
+    this.#read()
+    if (this.#isStopped || this.#isOver) return
+    const { stream } = this.connection
+    // After it is stopped, TLS still delivers the records it has already read, one by one. This read delivers
+    // them as `data` in one piece.
+    if (stream.readableLength > 0) stream.read(stream.readableLength)
+    if (this.#isStopped || this.#isOver) return
+    startReading(stream)
+    stream.resume()
+  }
+}
+
+/** `leaving`: told to begin no more streams. `left`: later streams are not served. */
+type Phase = 'open' | 'leaving' | 'left'
+
+/** How long a client may take to hear that it should go. */
+const LEAVING_MS = 1_000
+const LEAVING_PING = Buffer.from('leaving.', 'latin1')
+/** Above this, a client that does not read is not read from. */
+const UNSENT_BYTES_MAX = 1_048_576
+/** §6.5.2: 2^24 - 1. */
+const FRAME_SIZE_MAX = 16_777_215
+/** 32 settings. Browsers send up to 7. */
+const SETTINGS_BYTES_MAX = 192
+/** Number of checks per timeout. */
+const LOOKS = 4
