@@ -19,6 +19,8 @@ export interface Engine {
   readonly folder: string
   /** As by SIGKILL, or the loss of its machine; resolves when it is gone. */
   kill(): Promise<void>
+  /** As its operator stops it: it writes what it holds in memory. */
+  stop(): Promise<void>
   /** Resolves when it answers. */
   start(): Promise<void>
 }
@@ -68,13 +70,14 @@ async function started(
   run: () => ChildProcess,
 ): Promise<Engine> {
   let child: ChildProcess | null = null
-  const kill = async () => {
+  const end = async (signal: NodeJS.Signals) => {
     const dying = child
     child = null
     if (dying === null || dying.exitCode !== null || dying.signalCode !== null) return
-    dying.kill('SIGKILL')
+    dying.kill(signal)
     await once(dying, 'exit')
   }
+  const kill = () => end('SIGKILL')
   const start = async () => {
     // What the one before has left may still be going: PostgreSQL waits for its children.
     while (child === null || child.exitCode !== null) {
@@ -86,7 +89,7 @@ async function started(
   }
   t.teardown(kill)
   await start()
-  return { ...place, kill, start }
+  return { ...place, kill, stop: () => end('SIGINT'), start }
 }
 
 async function answers({ url }: Pick<Engine, 'url'>): Promise<void> {

@@ -52,6 +52,9 @@ test('the disk of NATS is full: no request fails, and each is counted once when 
   await wait(3_000) // a full disk for this long
   assert.equal(await counted(manager), before, 'NATS takes nothing')
   disk.free()
+  // NATS 2.9 may hang after it has written a part of a record: start it again.
+  await nats.kill()
+  await nats.start()
   await eventually(async () => (await counted(manager)) > before + 50)
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)

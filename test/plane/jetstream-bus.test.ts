@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { globSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
@@ -12,6 +13,8 @@ import type { BusSettings } from '../../src/plane/jetstream/jetstream-connection
 import { writeAnnouncement } from '../../src/plane/announcement.ts'
 import type { SnapshotDocument } from '../../src/plane/snapshot.ts'
 import { type BusUnderTest, busContract, document, sighting, until } from '../contract/bus.ts'
+import { startNats } from '../e2e/engines.ts'
+import { skipped } from '../e2e/programs.ts'
 import { services, USUAL, withoutNats } from '../services/services.ts'
 import { Relay } from '../store/relay.ts'
 
@@ -216,6 +219,29 @@ test(
   },
 )
 
+test('Sightings arrive after NATS has lost the numbers of a stream', {
+  skip: skipped('nats-server'),
+}, async (t) => {
+  const nats = await startNats(t)
+  const fleet = await newFleet(nats.url)
+  const taken: number[] = []
+  fleet.manage.onSightings((batch) => void taken.push(...batch.map(({ snapshot }) => snapshot)))
+  const { bus } = await fleet.proxy()
+  for (const number of [1, 2, 3]) await bus.sendSightings([sighting(number)])
+  await until(() => fleet.manage.counts.taken === 3)
+  await nats.stop()
+  // As after a full disk: NATS removes the file that it could not write, and the last number with it.
+  const files = globSync(joinPath(nats.folder, 'store/**/*_sightings/msgs/*'))
+  assert.ok(files.length > 0)
+  for (const file of files) rmSync(file)
+  await nats.start()
+  await until(() => bus.connection.isUp)
+  for (const number of [4, 5]) await bus.sendSightings([sighting(number)])
+  await until(() => taken.length === 5)
+  assert.deepEqual(taken, [1, 2, 3, 4, 5])
+  await fleet.close()
+})
+
 test('who publishes hears that it is nudged', needsNats, async () => {
   const fleet = await newFleet()
   const other = await fleet.manager()
@@ -244,7 +270,7 @@ function large(number: number, letter: string): SnapshotDocument {
 
 const FILLING = Array.from({ length: 1_000 }, () => randomBytes(24).toString('hex'))
 
-async function newFleet() {
+async function newFleet(nats = NATS) {
   const name = `test-${randomBytes(6).toString('hex')}`
   names.push(name)
   const settings = (url: string): BusSettings => ({
@@ -256,7 +282,7 @@ async function newFleet() {
   const open: { closed(): Promise<void> }[] = []
   const manager = async (mayPublish = async () => true) => {
     const bus = new JetStreamManageBus(
-      settings(NATS),
+      settings(nats),
       { ...limits, folder: await newFolder(), mayPublish },
       log,
     )
@@ -265,12 +291,12 @@ async function newFleet() {
   }
   const manage = await manager()
   await until(() => manage.connection.isUp)
-  await streamsOf(name)
+  await streamsOf(name, nats)
   return {
     manage,
     manager,
     async proxy() {
-      const relay = await Relay.before(NATS)
+      const relay = await Relay.before(nats)
       const folder = await newFolder()
       const id = randomBytes(4).toString('hex')
       const bus = new JetStreamProxyBus(settings(relay.url), id, { folder, spreadMs: 20, askMs: 500 }, log)
@@ -279,7 +305,7 @@ async function newFleet() {
       return { bus, relay, folder }
     },
     async announce(message: Buffer) {
-      const client = await connect({ servers: NATS })
+      const client = await connect({ servers: nats })
       await jetstream(client).publish(`${name}.snapshot`, message)
       await client.close()
     },
@@ -290,8 +316,8 @@ async function newFleet() {
 }
 
 /** The first manager makes the streams: until it has, nothing is taken. */
-async function streamsOf(name: string): Promise<void> {
-  const client = await connect({ servers: NATS })
+async function streamsOf(name: string, nats: string): Promise<void> {
+  const client = await connect({ servers: nats })
   const { consumers } = await jetstreamManager(client, { checkAPI: false })
   for (;;) {
     const found = await consumers.info(`${name}_sightings`, 'ingest').catch(() => null)

@@ -1,11 +1,13 @@
 import {
   AckPolicy,
+  type ConsumerInfo,
   DiscardPolicy,
   JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
   RetentionPolicy,
   type StreamConfig,
+  type StreamState,
   StorageType,
 } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -124,18 +126,32 @@ async function make(
   }
 }
 
-async function makeConsumer({ consumers }: JetStreamManager, names: StreamNames): Promise<void> {
+async function makeConsumer({ consumers, streams }: JetStreamManager, names: StreamNames): Promise<void> {
+  const stream = names.sightingsStream
   try {
-    await consumers.info(names.sightingsStream, CONSUMER)
+    const consumer = await consumers.info(stream, CONSUMER)
+    const { state } = await streams.info(stream)
+    if (!hasLostNumbers(state, consumer)) return
+    // It would skip all batches up to the number it knows. Those that it gets twice are counted once.
+    await consumers.delete(stream, CONSUMER)
   } catch (error) {
     if (!(error instanceof JetStreamApiError)) throw error
-    await consumers.add(names.sightingsStream, {
-      durable_name: CONSUMER,
-      ack_policy: AckPolicy.Explicit,
-      ack_wait: ACK_WAIT_NS,
-      max_ack_pending: ACKS_PENDING,
-    })
   }
+  await consumers.add(stream, {
+    durable_name: CONSUMER,
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: ACK_WAIT_NS,
+    max_ack_pending: ACKS_PENDING,
+  })
+}
+
+/**
+ * Whether the stream counts from 1 again and its consumer does not. NATS 2.9 does so when it starts again after its disk
+ * was full. Otherwise, a work queue holds no batch that is acknowledged.
+ */
+function hasLostNumbers(state: StreamState, { delivered, ack_floor: acknowledged }: ConsumerInfo): boolean {
+  const { first_seq, last_seq, messages } = state
+  return delivered.stream_seq > last_seq || (messages > 0 && acknowledged.stream_seq >= first_seq)
 }
 
 /** The one consumer that all managers share. */
