@@ -40,6 +40,8 @@ export const MAX_FRAME_SIZE = 5
 export const MAX_HEADER_LIST_SIZE = 6
 /** RFC 8441 §3. */
 export const ENABLE_CONNECT_PROTOCOL = 8
+/** RFC 9218 §2.1. */
+export const NO_RFC7540_PRIORITIES = 9
 
 export const FRAME_HEADER_BYTES = 9
 /** The largest payload without the other side's permission for more (§4.2). */

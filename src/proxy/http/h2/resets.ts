@@ -1,5 +1,11 @@
 import { Budget } from './abuse.ts'
 
+export interface ResetLimits {
+  readonly h2ResetBurst: number
+  readonly h2ResetRate: number
+  readonly streamsPerConnectionMax: number
+}
+
 /** The resets of one connection. */
 export class Resets {
   /** Those by the client, and those that it makes us send (CVE-2023-44487, CVE-2025-8671). */
@@ -7,8 +13,12 @@ export class Resets {
   /** Streams that we have reset, which the client may not know yet. */
   readonly #ours = new Set<number>()
 
-  constructor(burst: number, perSecond: number, nowMs: number) {
-    this.#budget = new Budget(burst, perSecond, nowMs)
+  readonly #keptMax: number
+
+  constructor({ h2ResetBurst, h2ResetRate, streamsPerConnectionMax }: ResetLimits, nowMs: number) {
+    this.#budget = new Budget(h2ResetBurst, h2ResetRate, nowMs)
+    // All streams that the client had open, and as many that it opened instead.
+    this.#keptMax = 2 * streamsPerConnectionMax
   }
 
   /** Counts one that the client has caused. `false`: there were too many. */
@@ -18,13 +28,10 @@ export class Resets {
 
   note(stream: number): void {
     this.#ours.add(stream)
-    if (this.#ours.size > KEPT_MAX) this.#ours.delete(this.#ours.values().next().value!)
+    if (this.#ours.size > this.#keptMax) this.#ours.delete(this.#ours.values().next().value!)
   }
 
   isOurs(stream: number): boolean {
     return this.#ours.has(stream)
   }
 }
-
-/** More streams than a client may have open at once. */
-const KEPT_MAX = 256

@@ -79,7 +79,8 @@ export class Http2Session implements Swept, StreamsOwner {
   fail(code: number, name: string): void {
     if (this.#isOver) return
     this.server.handlers.failed(this.connection, 'h2-protocol', name)
-    this.outflow.goAway(this.#streams.last, code)
+    const { last, lastServed } = this.#streams
+    this.outflow.goAway(Math.min(last, lastServed), code)
     this.#end()
   }
 
@@ -205,6 +206,8 @@ export class Http2Session implements Swept, StreamsOwner {
         return flags & h2.ACK ? this.#pinged(bytes) : this.outflow.ping(bytes, true)
       case h2.WINDOW_UPDATE:
         return this.#windowUpdate(stream, h2.u31At(bytes, 0))
+      case h2.PRIORITY_UPDATE:
+        return this.#priorityUpdate(h2.u31At(bytes, 0))
       // GOAWAY says which of our streams the client takes, and we begin no streams.
     }
   }
@@ -213,6 +216,11 @@ export class Http2Session implements Swept, StreamsOwner {
   #dependsOnItself(stream: number): void {
     if (this.#streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
     else this.#streams.faulty(stream, h2.PROTOCOL_ERROR)
+  }
+
+  /** RFC 9218 §7.1: only a stream of the client can be meant, as we push nothing. */
+  #priorityUpdate(stream: number): void {
+    if ((stream & 1) === 0) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
   }
 
   #settings(payload: Uint8Array): void {
@@ -236,6 +244,8 @@ export class Http2Session implements Swept, StreamsOwner {
         this.outflow.encoder.allow(value)
         return 0
       case h2.ENABLE_PUSH:
+      case h2.ENABLE_CONNECT_PROTOCOL:
+      case h2.NO_RFC7540_PRIORITIES:
         return value > 1 ? h2.PROTOCOL_ERROR : 0
       case h2.INITIAL_WINDOW_SIZE:
         return value <= h2.U31_MAX && this.#streams.setAnswerWindow(value) ? 0 : h2.FLOW_CONTROL_ERROR

@@ -8,10 +8,11 @@ import { OUTBOX } from '../outbox.ts'
 import { ABUSE } from './abuse.ts'
 import { encodeHead } from './answer-fields.ts'
 import { type Asked, BlockReader } from './block-reader.ts'
-import { CONNECTION_WINDOW_BYTES, Http2Body, STREAM_WINDOW_BYTES } from './body.ts'
+import { Http2Body } from './body.ts'
 import type { Http2Context } from './context.ts'
 import { OwnHttp2Exchange, type Turns } from './exchange.ts'
 import { HeaderBlock } from './header-block.ts'
+import { Inflow } from './inflow.ts'
 import { OpeningNotes } from './opening-notes.ts'
 import type { Outflow } from './outflow.ts'
 import { Resets } from './resets.ts'
@@ -43,20 +44,21 @@ export class Streams implements Turns {
   readonly #blocks: BlockReader
   readonly #block = new HeaderBlock()
   readonly #resets: Resets
-  /** What the client may send on all streams together, and what was taken of it that it does not know of. */
-  #window: number = CONNECTION_WINDOW_BYTES
-  #owed = 0
+  readonly #inflow: Inflow
   /** The window of a new answer. */
   #answerWindow: number = h2.WINDOW_BYTES_DEFAULT
   /** The upload that receives the current DATA frame. `null`: it is dropped. */
   #incoming: OwnHttp2Exchange | null = null
+  /** Bytes of that frame still to come, padding included. */
+  #frameLeft = 0
 
   constructor(owner: StreamsOwner) {
     this.#owner = owner
     this.outflow = owner.outflow
+    this.#inflow = new Inflow(owner.outflow)
     const { limits, beat } = owner.server
     this.#blocks = new BlockReader(limits)
-    this.#resets = new Resets(limits.h2ResetBurst, limits.h2ResetRate, beat.nowMs)
+    this.#resets = new Resets(limits, beat.nowMs)
   }
 
   /** The stream whose header block has begun, or 0. */
@@ -69,6 +71,11 @@ export class Streams implements Turns {
     return stream > this.last || (stream & 1) === 0
   }
 
+  /** The client may send on a closed stream until it hears of our reset or GOAWAY (§5.1, §6.8). */
+  #isStillSent(stream: number): boolean {
+    return stream > this.lastServed || this.#resets.isOurs(stream)
+  }
+
   // Header blocks
 
   /** HEADERS or CONTINUATION, before the payload is there. */
@@ -79,7 +86,7 @@ export class Streams implements Turns {
     if (type === h2.CONTINUATION) {
       if (this.#block.continuations === CONTINUATIONS_MAX)
         this.#owner.fail(h2.ENHANCE_YOUR_CALM, ABUSE.manyContinuations)
-    } else if (!this.isIdle(stream) && !this.open.has(stream) && !this.#resets.isOurs(stream))
+    } else if (!this.isIdle(stream) && !this.open.has(stream) && !this.#isStillSent(stream))
       this.#owner.fail(h2.STREAM_CLOSED, ABUSE.closedStream)
   }
 
@@ -180,35 +187,35 @@ export class Streams implements Turns {
   // Bodies
 
   /** DATA, before its payload is there. */
-  beginData({ stream, length, flags }: FrameHead): void {
+  beginData({ stream, length }: FrameHead): void {
     if (this.isIdle(stream)) return this.#owner.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
-    this.#window -= length
-    if (this.#window < 0) return this.#owner.fail(h2.FLOW_CONTROL_ERROR, ABUSE.flowControl)
+    if (!this.#inflow.came(length)) return this.#owner.fail(h2.FLOW_CONTROL_ERROR, ABUSE.flowControl)
     const exchange = this.open.get(stream)
     this.#incoming = null
     if (exchange === undefined) {
-      if (!this.#resets.isOurs(stream)) return this.#owner.fail(h2.STREAM_CLOSED, ABUSE.closedStream)
-      return this.#consumed(length)
+      if (!this.#isStillSent(stream)) return this.#owner.fail(h2.STREAM_CLOSED, ABUSE.closedStream)
+      return this.#inflow.free(length)
     }
     const body = exchange.incoming
     if (body === null || body.isWhole) {
-      this.#consumed(length)
+      this.#inflow.free(length)
       return this.faulty(stream, h2.STREAM_CLOSED)
     }
     body.window -= length
     if (body.window < 0) {
-      this.#consumed(length)
+      this.#inflow.free(length)
       return this.faulty(stream, h2.FLOW_CONTROL_ERROR)
     }
     this.#incoming = exchange
-    body.held += length
-    if (length === 0 || flags & h2.PADDED) this.#took(exchange)
+    this.#frameLeft = length
   }
 
   piece(bytes: Uint8Array): void {
     const exchange = this.#incoming
     if (exchange === null) return
     const body = exchange.incoming!
+    this.#frameLeft -= bytes.length
+    body.held += bytes.length
     body.received += bytes.length
     const { bodyLength } = exchange
     if (bodyLength !== null && body.received > bodyLength) return this.#malformed(exchange, 'content-length')
@@ -216,15 +223,17 @@ export class Streams implements Turns {
       exchange.discarded += bytes.length
       if (exchange.discarded > DISCARDED_BYTES_MAX) return this.reset(exchange, h2.NO_ERROR)
     }
-    if (exchange.isOver || body.feed(bytes)) this.#took(exchange)
+    if (exchange.isOver || body.feed(bytes)) this.#inflow.took(exchange.stream, body)
     this.#expectBody(exchange)
   }
 
   endData(flags: number): void {
     const exchange = this.#incoming
+    if (exchange === null) return
     this.#incoming = null
-    if (exchange === null || (flags & h2.END_STREAM) === 0) return
-    this.#bodyEnded(exchange)
+    // Only its padding is left of the frame, which no reader waits for.
+    this.#inflow.grant(exchange.stream, exchange.incoming!, this.#frameLeft)
+    if (flags & h2.END_STREAM) this.#bodyEnded(exchange)
   }
 
   #bodyEnded(exchange: OwnHttp2Exchange): void {
@@ -237,30 +246,8 @@ export class Streams implements Turns {
   }
 
   #bodyWanted(exchange: OwnHttp2Exchange): void {
-    this.#took(exchange)
+    this.#inflow.took(exchange.stream, exchange.incoming!)
     this.#expectBody(exchange)
-  }
-
-  /** Its reader has taken all it got: the client may send as much again. */
-  #took(exchange: OwnHttp2Exchange): void {
-    const body = exchange.incoming!
-    const bytes = body.held
-    if (bytes === 0) return
-    body.held = 0
-    this.#consumed(bytes)
-    body.owed += bytes
-    if (body.isWhole || body.owed < STREAM_WINDOW_BYTES / 2) return
-    this.outflow.windowUpdate(exchange.stream, body.owed)
-    body.window += body.owed
-    body.owed = 0
-  }
-
-  #consumed(bytes: number): void {
-    this.#owed += bytes
-    if (this.#owed < CONNECTION_WINDOW_BYTES / 2) return
-    this.outflow.windowUpdate(0, this.#owed)
-    this.#window += this.#owed
-    this.#owed = 0
   }
 
   #expectBody(exchange: OwnHttp2Exchange): void {
@@ -300,7 +287,7 @@ export class Streams implements Turns {
     const { incoming, bodyLength } = exchange
     const left = bodyLength === null ? 0 : bodyLength - incoming!.received
     if (left > DISCARDED_BYTES_MAX) return this.reset(exchange, h2.NO_ERROR)
-    this.#took(exchange)
+    this.#inflow.took(exchange.stream, incoming!)
     this.#expectBody(exchange)
   }
 
@@ -378,8 +365,12 @@ export class Streams implements Turns {
   #forget(exchange: OwnHttp2Exchange): void {
     this.open.delete(exchange.stream)
     this.outflow.forget(exchange)
+    const { incoming } = exchange
+    if (incoming !== null) {
+      this.#inflow.free(incoming.held + (this.#incoming === exchange ? this.#frameLeft : 0))
+      incoming.held = 0
+    }
     if (this.#incoming === exchange) this.#incoming = null
-    if (exchange.incoming !== null) this.#took(exchange)
     this.#owner.emptied()
   }
 }
