@@ -41,6 +41,7 @@ import {
   WINDOW_UPDATE,
 } from './http2-peer.ts'
 
+const ENDS_TOO = 'GOAWAY forbids requests only to the receiver (RFC 9113 §6.8). Node ends the session'
 const IN_THE_MIDDLE = [open(1, block.subarray(0, half))]
 const PRIORITY_UPDATE = 16
 const update = (stream: number, value: string, on = 0) =>
@@ -61,8 +62,8 @@ export const CONTROL_RULES: Table = {
     [
       'an acknowledgement of nothing',
       [frame(SETTINGS, ACK, 0), frame(SETTINGS, ACK, 0), get(1)],
-      served(1),
-      node('Node ends the session: an answer to SETTINGS that were never sent', ended()),
+      ended(PROTOCOL_ERROR),
+      node('the same, with a code of its own', ended()),
     ],
     ['SETTINGS of a stream', [frame(SETTINGS, 0, 1, Buffer.alloc(6))], ended(PROTOCOL_ERROR)],
     ['an acknowledgement of a stream', [frame(SETTINGS, ACK, 1)], ended(PROTOCOL_ERROR)],
@@ -115,8 +116,8 @@ export const CONTROL_RULES: Table = {
     ['an acknowledgement of 7 bytes', [ping(ACK, 0, 7)], ended(FRAME_SIZE_ERROR)],
   ],
   'RFC 9113 §6.8': [
-    ['GOAWAY', [get(1), 1, goaway(NO_ERROR)], ended(NO_ERROR)],
-    ['GOAWAY before the answer', [get(1), goaway(NO_ERROR)], ended(NO_ERROR)],
+    ['GOAWAY', [get(1), 1, goaway(NO_ERROR), get(3)], served(1, 3), node(ENDS_TOO, ended(NO_ERROR))],
+    ['GOAWAY before the answer', [get(1), goaway(NO_ERROR)], served(1), node(ENDS_TOO, ended(NO_ERROR))],
     ['GOAWAY of a stream', [goaway(NO_ERROR, 1)], ended(PROTOCOL_ERROR)],
     ['GOAWAY of 7 bytes', [frame(GOAWAY, 0, 0, Buffer.alloc(7))], ended(FRAME_SIZE_ERROR)],
   ],
@@ -239,7 +240,12 @@ export const CONTROL_RULES: Table = {
     ],
   ],
   'RFC 9113 §7': [
-    ['GOAWAY of an unknown code', [get(1), 1, goaway(0xff)], ended(NO_ERROR)],
+    [
+      'GOAWAY of an unknown code',
+      [get(1), 1, goaway(0xff), get(3)],
+      served(1, 3),
+      node(ENDS_TOO, ended(NO_ERROR)),
+    ],
     ['RST_STREAM of an unknown code', [hold(1), rst(1, 0xff), get(3)], served(3)],
   ],
   'RFC 9218 §2.1': [

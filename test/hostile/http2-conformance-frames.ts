@@ -191,13 +191,14 @@ export const FRAME_RULES: Table = {
     [
       'a lower stream than the one before',
       [get(5), get(3)],
-      ended(PROTOCOL_ERROR),
+      // It is closed, too: "the first use of a new stream identifier implicitly closes all streams" below it.
+      ended(PROTOCOL_ERROR, STREAM_CLOSED),
       node('nghttp2 takes 3 for a stream that is closed, as one below 5 is, and leaves it', served(5)),
     ],
     [
       'a lower stream than one that was answered',
       [get(5), 5, get(3)],
-      ended(PROTOCOL_ERROR),
+      ended(PROTOCOL_ERROR, STREAM_CLOSED),
       node('the same', served(5)),
     ],
     ['the last stream there is', [get(MAX_WINDOW)], served(MAX_WINDOW)],

@@ -26,30 +26,33 @@ class App {
   }
 }
 
-test('HTTP/2: what each client that breaks a rule gets, and each that keeps it, over TLS and in the clear', async (t) => {
-  for (const isTls of [true, false]) {
-    const app = new App()
-    const port = await serving(t, isTls, app)
-    const witness = await dialHttp2(port, { isTls })
-    witness.write(PREFACE, settings())
-    const cases = CASES.filter(({ isBare }) => isTls || !isBare) // in the clear these are HTTP/1
-    for (const [index, each] of cases.entries()) {
-      const title = `${each.section}: ${each.title}${isTls ? '' : ', in the clear'}`
-      await tried(port, isTls, each).catch((error) => t.fail(`${title}: ${error.message}`))
-      // Nothing that was done there is felt here.
-      const stream = 2 * index + 1
-      witness.write(headers(stream, getRequest()))
-      await witness.until(() => witness.isAnswered(stream))
-      assert.equal(witness.statusOf(stream), 200, title)
-      if (app.oddities.length > 0) t.fail(`${title}: the app got ${app.oddities.splice(0)}`)
+for (const http2 of ['own', 'node'] as const) {
+  test(`HTTP/2, ${http2}: what each client that breaks a rule gets, and each that keeps it, over TLS and in the clear`, async (t) => {
+    for (const isTls of [true, false]) {
+      const app = new App()
+      const port = await serving(t, { http2, isTls, app })
+      const witness = await dialHttp2(port, { isTls })
+      witness.write(PREFACE, settings())
+      const cases = CASES.filter(({ isBare }) => isTls || !isBare) // in the clear these are HTTP/1
+      for (const [index, each] of cases.entries()) {
+        const title = `${each.section}: ${each.title}${isTls ? '' : ', in the clear'}`
+        await tried(port, isTls, each, http2 === 'node' ? (each.node?.gets ?? each.gets) : each.gets).catch(
+          (error) => t.fail(`${title}: ${error.message}`),
+        )
+        // Nothing that was done there is felt here.
+        const stream = 2 * index + 1
+        witness.write(headers(stream, getRequest()))
+        await witness.until(() => witness.isAnswered(stream))
+        assert.equal(witness.statusOf(stream), 200, title)
+        if (app.oddities.length > 0) t.fail(`${title}: the app got ${app.oddities.splice(0)}`)
+      }
+      witness.socket.destroy()
     }
-    witness.socket.destroy()
-  }
-  t.comment(`${CASES.length} cases`)
-})
+    t.comment(`${CASES.length} cases`)
+  })
+}
 
-async function tried(port: number, isTls: boolean, { steps, gets, node, isBare }: Case): Promise<void> {
-  const outcome = node?.gets ?? gets
+async function tried(port: number, isTls: boolean, { steps, isBare }: Case, outcome: Outcome): Promise<void> {
   const peer = await dialHttp2(port, { isTls })
   try {
     if (!isBare) peer.write(PREFACE, settings())
@@ -121,12 +124,18 @@ async function goesOn(peer: Http2Peer): Promise<void> {
   assert.ok(!peer.frames.some(({ type }) => type === GOAWAY), 'it says GOAWAY')
 }
 
+interface Serving {
+  readonly http2: 'own' | 'node'
+  readonly isTls: boolean
+  readonly app: App
+}
+
 /** Four streams at once, and an app that never answers `/hold`. */
-async function serving(t: Test, isTls: boolean, app: App): Promise<number> {
+async function serving(t: Test, { http2, isTls, app }: Serving): Promise<number> {
   const around = await surroundings(t, (request, response) => app.answer(request, response))
   const limits = { ...around.settings.limits, streamsPerConnectionMax: 4 }
   const plainListen = { host: '127.0.0.1', port: 0 }
-  const worker = new SingleWorker({ ...around.settings, limits, plainListen }, around.bus, around.log)
+  const worker = new SingleWorker({ ...around.settings, http2, limits, plainListen }, around.bus, around.log)
   const { listen, plainListen: plain } = await worker.start(liveState([await goodPair()]))
   t.teardown(() => worker.drain(0))
   return isTls ? listen.port : plain!.port

@@ -117,11 +117,11 @@ function start(): Promise<Front> {
 
 /** Answers with everything that was read of the request. */
 function tell(exchange: Exchange): void {
-  const { head, authority } = exchange
+  const { head, authority, body } = exchange
   const chunks: Buffer[] = []
-  exchange.body.on('data', (chunk: Buffer) => chunks.push(chunk))
-  exchange.body.on('end', () => {
-    const body = Buffer.concat(chunks).toString('latin1')
-    answerText(exchange, `${head.method} ${head.target} ${authority} ${body} ${exchange.trailers}`)
+  body.on('data', (chunk: Buffer) => chunks.push(chunk))
+  body.on('end', () => {
+    const text = Buffer.concat(chunks).toString('latin1')
+    answerText(exchange, `${head.method} ${head.target} ${authority} ${text} ${exchange.trailers}`)
   })
 }
