@@ -19,6 +19,7 @@ import { readVectors } from '../vectors/vector.ts'
 import { busSeeds } from './bus-target.ts'
 import { chunkedSeeds } from './chunked-target.ts'
 import { configSeeds } from './config-target.ts'
+import { hpackSeeds } from './hpack-target.ts'
 import { http2Seeds } from './http2-target.ts'
 import { openingSeeds } from './opening-target.ts'
 import { policySeeds } from './policy-target.ts'
@@ -32,7 +33,7 @@ export function seedsOf(target: string): Buffer[] {
   const seeds: Readonly<Record<string, () => Buffer[]>> = {
     ...{ wire, ja4x, http, capture, head },
     ...{ response: responseSeeds, chunked: chunkedSeeds },
-    ...{ http2: http2Seeds, opening: openingSeeds, 'proxy-protocol': proxyProtocolSeeds },
+    ...{ hpack: hpackSeeds, http2: http2Seeds, opening: openingSeeds, 'proxy-protocol': proxyProtocolSeeds },
     ...{ config: configSeeds, policy: policySeeds, signatures: signaturesSeeds },
     ...{ bus: busSeeds, signed: signedSeeds },
   }

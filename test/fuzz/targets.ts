@@ -23,6 +23,7 @@ import { config } from './config-target.ts'
 import { cut } from './cut.ts'
 import type { Target } from './fuzzer.ts'
 import { head } from './head-target.ts'
+import { hpack } from './hpack-target.ts'
 import { http2 } from './http2-target.ts'
 import { opening } from './opening-target.ts'
 import { policy } from './policy-target.ts'
@@ -34,7 +35,7 @@ import { signed } from './signed-target.ts'
 /** What each part of the program promises for any bytes: a throw is a broken promise. */
 export const TARGETS: Readonly<Record<string, Target>> = {
   ...{ wire, ja4x: certificates, http, capture, head, response, chunked },
-  ...{ http2, opening, 'proxy-protocol': proxyProtocol },
+  ...{ hpack, http2, opening, 'proxy-protocol': proxyProtocol },
   ...{ config, policy, signatures, bus, signed },
 }
 

@@ -57,6 +57,11 @@ export class ModelDecoder {
   #table: Field[] = []
   #bytesMax = 4096
   #bytes: number[] = []
+  readonly #tableBytesMax: number
+
+  constructor(tableBytesMax = 65_536) {
+    this.#tableBytesMax = tableBytesMax
+  }
 
   /** The list, or null on a compression error. */
   decode(block: Uint8Array): string[] | null {
@@ -76,7 +81,7 @@ export class ModelDecoder {
     if (bits.startsWith('1')) return this.#at(this.#integer(7))
     if (bits.startsWith('001')) {
       this.#bytesMax = this.#integer(5)
-      if (!isFirst || this.#bytesMax > 65_536) throw new RangeError('size update')
+      if (!isFirst || this.#bytesMax > this.#tableBytesMax) throw new RangeError('size update')
       this.#evict()
       return []
     }
