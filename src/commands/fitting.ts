@@ -114,6 +114,10 @@ const EXAMPLES_OF_FACTS: readonly LabelledExample[] = [
     factExample('automation', 'names-tool', 'runtime-fetch', stack),
     // Programs of a site's own users, which call its API.
     factExample('automation', 'names-tool', 'runtime-fetch', 'api-token', 'api-call', stack),
+    // SDKs name themselves, also new ones, and a program that calls a model without one names a library.
+    factExample('agent', 'unknown-product', 'llm-request', 'api-call', stack),
+    factExample('agent', 'unknown-product', 'llm-request', 'api-token', 'api-call', stack),
+    factExample('automation', 'names-tool', 'runtime-fetch', 'llm-request', 'api-token', 'api-call', stack),
     // Nutch, Heritrix, Scrapy, and programs that use a library to read pages.
     factExample('agent', 'names-tool', 'accepts-pages', stack),
     factExample('agent', 'names-tool', 'crawls', stack),

@@ -10,7 +10,11 @@ export type TraitName = keyof typeof TRAIT
 export function helloTraits(hello: ClientHello): HelloTraits {
   const { ciphers, extensions, groups } = hello
   let traits = 0
-  for (let i = 0; i < ciphers.length; i++) if (isGrease(ciphers[i]!)) traits |= TRAIT.greaseCiphers
+  for (let i = 0; i < ciphers.length; i++) {
+    const cipher = ciphers[i]!
+    if (isGrease(cipher)) traits |= TRAIT.greaseCiphers
+    else if (cipher >> 8 === TLS13_CIPHERS) traits |= TRAIT.tls13Ciphers
+  }
   for (let i = 0; i < extensions.length; i++) {
     const type = extensions[i]!
     traits |= isGrease(type) ? TRAIT.greaseExtensions : (EXTENSION_TRAITS.get(type) ?? 0)
@@ -58,7 +62,14 @@ export const TRAIT = {
   newAlps: 1 << 18,
   /** X25519MLKEM768, which replaced the drafts. */
   mlKem: 1 << 19,
+  /** psk_key_exchange_modes, without which TLS 1.3 resumes no session. */
+  pskModes: 1 << 20,
+  /** A cipher suite of TLS 1.3, of which TLS 1.2 has no use. */
+  tls13Ciphers: 1 << 21,
 } as const
+
+/** The first byte of these suites (RFC 8446 §B.4). */
+const TLS13_CIPHERS = 0x13
 
 const TRAIT_NAMES = Object.keys(TRAIT) as TraitName[]
 
@@ -74,6 +85,7 @@ const EXTENSION_TRAITS: ReadonlyMap<number, number> = new Map([
   [35, TRAIT.sessionTicket],
   [41, TRAIT.preSharedKey],
   [42, TRAIT.earlyData],
+  [45, TRAIT.pskModes],
   [17513, TRAIT.alps],
   [17613, TRAIT.alps | TRAIT.newAlps],
   [0xca34, TRAIT.trustAnchors],

@@ -39,7 +39,12 @@ const FIREFOX: Request = {
       noHello: null,
       ja4Source: 'own',
     },
-    traits: (TRAIT.recordSizeLimit | TRAIT.delegatedCredentials | TRAIT.postQuantum) as HelloTraits,
+    traits: (TRAIT.recordSizeLimit |
+      TRAIT.delegatedCredentials |
+      TRAIT.postQuantum |
+      TRAIT.sessionTicket |
+      TRAIT.pskModes |
+      TRAIT.tls13Ciphers) as HelloTraits,
     http2: '1:65536;2:0;4:131072;5:16384|12517377|0|m,p,a,s',
   },
   head: page('20', [
@@ -50,12 +55,13 @@ const FIREFOX: Request = {
     ...['sec-fetch-site', 'none', 'sec-fetch-user', '?1', 'priority', 'u=0, i', 'te', 'trailers'],
   ]),
 }
+const APPLE_TRAITS = TRAIT.greaseCiphers | TRAIT.compressCertificate | TRAIT.pskModes | TRAIT.tls13Ciphers
 /** A Safari of a Mac: its hello and its HTTP/2 are unknown here. */
 const SAFARI: Request = {
   print: {
     ...FIREFOX.print,
     ja4: 't13d2014h2_a09f3c656075_000000000000' as Ja4,
-    traits: (TRAIT.greaseCiphers | TRAIT.postQuantum | TRAIT.compressCertificate) as HelloTraits,
+    traits: (APPLE_TRAITS | TRAIT.postQuantum) as HelloTraits,
     http2: null,
   },
   head: page('20', [
@@ -155,6 +161,11 @@ const CONNECTION_CHANGES: readonly Change[] = [
     ['+http2-disagrees', '-http2-agrees'],
   ],
   [
+    'a frame size, which no Chromium sets',
+    print(CHROMIUM, { http2: '1:65536;2:0;4:6291456;5:16384;6:262144|15663105|0|m,a,s,p' }),
+    ['+http2-disagrees', '-http2-agrees'],
+  ],
+  [
     'pseudo-headers in an order that no Chromium has had',
     print(CHROMIUM, { http2: '1:65536;2:0;4:6291456;6:262144|15663105|0|m,p,a,s' }),
     ['+http2-disagrees', '-http2-agrees'],
@@ -179,6 +190,13 @@ const CONNECTION_CHANGES: readonly Change[] = [
   ['no ALPS', lacking(CHROMIUM, TRAIT.alps), ['+version-disagrees']],
   ['no compressed certificates', lacking(CHROMIUM, TRAIT.compressCertificate), ['+version-disagrees']],
   ['no post-quantum group', lacking(CHROMIUM, TRAIT.postQuantum), ['+post-quantum-missing']],
+  ['tickets in a Chromium that uses none', lacking(CHROMIUM, TRAIT.pskModes), ['+version-disagrees']],
+  ['tickets in a Firefox that uses none', lacking(FIREFOX, TRAIT.pskModes), ['+version-disagrees']],
+  ['a Firefox that resumes no sessions', lacking(FIREFOX, TRAIT.pskModes | TRAIT.sessionTicket), []],
+  ['tickets in a Safari that uses none', lacking(SAFARI, TRAIT.pskModes), ['+version-disagrees']],
+  ['TLS 1.3 without its ciphers', lacking(CHROMIUM, TRAIT.tls13Ciphers), ['+version-disagrees']],
+  ['TLS 1.3 without its ciphers in a Firefox', lacking(FIREFOX, TRAIT.tls13Ciphers), ['+version-disagrees']],
+  ['TLS 1.3 without its ciphers in a Safari', lacking(SAFARI, TRAIT.tls13Ciphers), ['+version-disagrees']],
   ['GREASE in a Firefox', having(FIREFOX, TRAIT.greaseCiphers), ['+version-disagrees']],
   ['no record size limit in a Firefox', lacking(FIREFOX, TRAIT.recordSizeLimit), ['+version-disagrees']],
   [
@@ -247,7 +265,7 @@ const APPLE = [
 
 function ofApple([, ja4, http2, pageWeight, safari]: (typeof APPLE)[number]): Request {
   const isLate = pageWeight === 0
-  const traits = TRAIT.greaseCiphers | TRAIT.compressCertificate | (isLate ? TRAIT.postQuantum : 0)
+  const traits = APPLE_TRAITS | (isLate ? TRAIT.postQuantum : 0)
   return version(print(SAFARI, { ja4: ja4 as Ja4, http2, pageWeight, traits: traits as HelloTraits }), safari)
 }
 

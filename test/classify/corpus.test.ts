@@ -51,7 +51,7 @@ test('a hello is read from its records, and the print is what our own code says'
   assert.deepEqual([print.noHello, print.ja4Source], [null, 'own'])
   assert.match(print.ja4!, /^t12d010300_[0-9a-f]{12}_[0-9a-f]{12}$/)
   assert.match(print.stable!, /^gs1-t12d010300-/)
-  assert.deepEqual(traitNames(print.traits!), ['compressCertificate', 'postQuantum', 'mlKem'])
+  assert.deepEqual(traitNames(print.traits!), ['compressCertificate', 'postQuantum', 'mlKem', 'tls13Ciphers'])
 })
 
 test('a hello that cannot be read is malformed, and not left out', async () => {

@@ -36,10 +36,13 @@ const SERVER = '/.well-known/oauth-authorization-server'
 const OPENID = '/.well-known/openid-configuration'
 
 const SEEN: readonly (readonly [target: string, isSeen: boolean])[] = [
-  [RESOURCE, true],
   [`${RESOURCE}/mcp`, true],
-  [`${RESOURCE}?x=1`, true],
-  [`${RESOURCE}s`, false],
+  [`${RESOURCE}/secure/mcp?x=1`, true],
+  [`${RESOURCE}s/mcp`, false],
+  // Libraries for OAuth ask for this, for any API.
+  [RESOURCE, false],
+  [`${RESOURCE}?x=/mcp`, false],
+  [`${RESOURCE}/orders`, false],
   // All programs that sign in with OAuth or OpenID ask for these.
   [SERVER, false],
   [`${SERVER}/tenant`, false],
@@ -63,22 +66,44 @@ test('a client that looks for the authorization server of an MCP server is an ag
   const begun = judged(['GET', `${RESOURCE}/mcp`, NODE], ['GET', SERVER, NODE])
   assert.equal(begun.kind, 'agent')
   const registered = judged(
-    ['GET', RESOURCE, NODE],
+    ['GET', `${RESOURCE}/mcp`, NODE],
     ['POST', '/register', ['content-type', 'application/json', ...NODE]],
     ['POST', '/token', FORM],
   )
   assert.ok(saysDiscovery(registered))
-  const connected = judged(['GET', RESOURCE, NODE], ['POST', '/token', FORM], ['POST', '/mcp', MCP])
+  const connected = judged(['GET', `${RESOURCE}/mcp`, NODE], ['POST', '/token', FORM], ['POST', '/mcp', MCP])
   assert.equal(connected.kind, 'agent')
   assert.ok(connected.confidence > 0.98, `${connected.confidence}`)
 })
 
 test('it is not, if its token is for another API', async () => {
-  const other = judged(['GET', RESOURCE, NODE], ['POST', '/token', FORM], ['GET', '/api/items', TOKEN])
+  const other = judged(
+    ['GET', `${RESOURCE}/mcp`, NODE],
+    ['POST', '/token', FORM],
+    ['GET', '/api/items', TOKEN],
+  )
   assert.equal(other.kind, 'automation')
   assert.equal(saysDiscovery(other), false)
-  const after = judged(['GET', RESOURCE, NODE], ['POST', '/mcp', MCP], ['GET', '/api/items', TOKEN])
+  const after = judged(['GET', `${RESOURCE}/mcp`, NODE], ['POST', '/mcp', MCP], ['GET', '/api/items', TOKEN])
   assert.ok(saysDiscovery(after), 'it has shown that it is an MCP client')
+})
+
+test('an event stream is that of an MCP client at the paths of MCP, and by what is sent to it', async () => {
+  const stream = ['accept', 'text/event-stream', 'user-agent', 'node', 'sec-fetch-mode', 'cors']
+  const json = ['content-type', 'application/json', 'user-agent', 'node', 'sec-fetch-mode', 'cors']
+  for (const path of ['/mcp', '/sse', '/sse?x=1'])
+    assert.equal(judged(['GET', path, stream]).kind, 'agent', path)
+  for (const path of ['/events', '/sse/orders', '/stream?x=/sse'])
+    assert.equal(judged(['GET', path, stream]).kind, 'automation', path)
+  for (const path of ['/messages/?session_id=1', '/api/message?sessionId=1&x=2']) {
+    assert.equal(judged(['GET', '/events', stream], ['POST', path, json]).kind, 'agent', path)
+    assert.equal(judged(['POST', path, json]).kind, 'agent', path)
+    assert.equal(judged(['POST', path, FORM]).kind, 'automation', path)
+    const browser = ['content-type', 'application/json', ...CHROMIUM.slice(0, 2)]
+    assert.ok(!saysMcp(judged(['POST', path, browser])), path)
+  }
+  for (const path of ['/messages?id=1', '/messages', '/messagesx?sessionId=1', '/x?y=/messages?sessionId=1'])
+    assert.equal(judged(['POST', path, json]).kind, 'automation', path)
 })
 
 /** After the last of these requests on one connection. */
@@ -90,6 +115,10 @@ function judged(...sent: readonly Sent[]): Verdict {
     verdict = classify(KNOWLEDGE, { print: { connection: PRINT, ja4h: null }, head, conduct })
   }
   return verdict!
+}
+
+function saysMcp({ evidence }: Verdict): boolean {
+  return evidence.some(({ kind }) => kind === 'mcp-request')
 }
 
 function saysDiscovery({ evidence }: Verdict): boolean {

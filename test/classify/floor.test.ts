@@ -6,7 +6,8 @@ test('ours alone, as they are judged', async () => {
     people: { calledAgentMax: 0, calledHumanMin: 1 },
     // One request for a sign-in page, and an SDK that is all Axios.
     programs: { calledAgentMin: 0.987 },
-    libraries: { calledEitherMin: 1, calledAgentMax: 0.013 },
+    // An event stream with the bytes of an MCP client's.
+    libraries: { calledEitherMin: 1, calledAgentMax: 0.006 },
     crawlers: { calledAgentMin: 0.95 },
     // Five connections with a Safari profile show nothing that Safari does not.
     imitators: { flaggedMin: 0.93, calledHumanMax: 0.065 },

@@ -87,6 +87,19 @@ test('but is one if it has asked for robots.txt first', async () => {
   }
 })
 
+test('a tool that follows links and loads what they need is one that copies pages for its user', async () => {
+  const headers = ['User-Agent', 'Wget/1.21.3', 'Accept', '*/*', 'Referer', 'https://a.test/']
+  const after = (...targets: readonly string[]) => {
+    const conduct = new Conduct(new Traffic(), NETWORK)
+    return targets.map((target) => say(LIBRARY.print, target, headers, conduct)).at(-1)!.kind
+  }
+  const pages = Array.from({ length: 60 }, (_, i) => `/page/${i}`)
+  assert.equal(after(...pages), 'agent')
+  assert.equal(after('/site.css', ...pages.slice(0, 19)), 'automation')
+  assert.equal(after('/robots.txt', '/site.css', '/sitemap.xml', ...pages.slice(0, 9)), 'automation')
+  assert.equal(after('/site.css', ...pages), 'agent', 'a single part does not hide a crawl')
+})
+
 test('a person who reads with a text browser crawls not', async () => {
   const conduct = new Conduct(new Traffic(), NETWORK)
   for (let i = 0; i < 60; i++) {

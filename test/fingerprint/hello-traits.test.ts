@@ -15,7 +15,7 @@ import { clientHello, extension, type HelloPlan, supportedGroups } from '../vect
 
 /** The trait, and those that it implies. */
 const ALONE: readonly (readonly [name: TraitName, plan: HelloPlan, ...also: TraitName[]])[] = [
-  ['greaseCiphers', { ciphers: [0x1301, 0xdada] }],
+  ['greaseCiphers', { ciphers: [0xc02b, 0xdada] }],
   ['greaseExtensions', { extensions: [extension(0x0a0a)] }],
   ['greaseGroups', { extensions: [supportedGroups(0x001d, 0xfafa)] }],
   ['alps', { extensions: [extension(17513)] }],
@@ -28,6 +28,8 @@ const ALONE: readonly (readonly [name: TraitName, plan: HelloPlan, ...also: Trai
   ['sessionTicket', { extensions: [extension(35)] }],
   ['preSharedKey', { extensions: [extension(41)] }],
   ['earlyData', { extensions: [extension(42)] }],
+  ['tls13Ciphers', { ciphers: [0x1301] }],
+  ['pskModes', { extensions: [extension(45)] }],
   ['padding', { extensions: [extension(21)] }],
   ['delegatedCredentials', { extensions: [extension(34)] }],
   ['recordSizeLimit', { extensions: [extension(28)] }],
@@ -53,7 +55,7 @@ test('each trait has a bit of its own, and is tested above', async () => {
 
 test('a hello that shows none of it, and what is close to it', async () => {
   const plan = {
-    ciphers: [0x0a1a, 0x1301],
+    ciphers: [0x0a1a, 0xc02b, 0x0013],
     extensions: [extension(0xfa0a), extension(0), supportedGroups(0x001d, 0x0a1a)],
   }
   assert.deepEqual(traitNames(traitsOf(clientHello(plan))), [])
@@ -82,5 +84,5 @@ const CHROMIUM: readonly TraitName[] = [
   ...(['greaseCiphers', 'greaseExtensions', 'greaseGroups', 'alps', 'encryptedClientHello'] as const),
   ...(['compressCertificate', 'postQuantum', 'sessionTicket', 'extendedMasterSecret'] as const),
   ...(['renegotiationInfo', 'signedCertificateTimestamps', 'statusRequest', 'trustAnchors'] as const),
-  ...(['newAlps', 'mlKem'] as const),
+  ...(['newAlps', 'mlKem', 'pskModes', 'tls13Ciphers'] as const),
 ]

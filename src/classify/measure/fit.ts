@@ -1,4 +1,10 @@
-import { DISAGREEMENTS, EVIDENCE_KINDS, type EvidenceKind, SOFT_DISAGREEMENTS } from '../known/evidence.ts'
+import {
+  DISAGREEMENTS,
+  EVIDENCE_KINDS,
+  type EvidenceKind,
+  REMOVABLE,
+  SOFT_DISAGREEMENTS,
+} from '../known/evidence.ts'
 import {
   type Calibration,
   CLASSES,
@@ -202,8 +208,12 @@ function expected(kind: EvidenceKind, name: Class): number {
   if (KNOWN_AGENT.has(kind)) return name === 'agent' ? 2 : 0
   const habit = HABITS[kind]
   if (habit !== undefined) return habit[name] ?? 0
-  if (SOFT_DISAGREEMENTS.has(kind)) return name === 'human' ? -1 : 0
-  if (DISAGREEMENTS.has(kind)) return name === 'human' ? -2 : name === 'agent' ? 1 : 0
+  // An imitator of a browser is an agent.
+  const imitated = name === 'agent' ? 1 : 0
+  if (kind === 'stack-unlike') return name === 'human' ? -1 : imitated
+  if (SOFT_DISAGREEMENTS.has(kind)) return name === 'human' ? -SOFT : 0
+  if (REMOVABLE.has(kind)) return name === 'human' ? -REMOVED : imitated
+  if (DISAGREEMENTS.has(kind)) return name === 'human' ? -HARD : imitated
   return 0
 }
 
@@ -238,6 +248,12 @@ const HABITS: Readonly<Partial<Record<EvidenceKind, Readonly<Partial<Record<Clas
   'asks-from-many': { agent: 0.5, human: -1 },
   campaign: { agent: 0.7, human: -1 },
 }
+/** How much a disagreement counts against a person: what a new version or a proxy changes, … */
+const SOFT = 2
+/** … what an extension removes, … */
+const REMOVED = 3
+/** … and what nothing makes a browser send. */
+const HARD = 5
 /** An admin's decision outweighs the library that the User-Agent and TLS show. */
 const DECIDED = 12
 /** A program that pretends to be a browser acts on its own, whatever library it names and uses. */

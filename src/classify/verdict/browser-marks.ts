@@ -112,6 +112,11 @@ function isTraitsOdd({ version }: Claim, engine: Engine, { traits, ja4 }: Connec
   const has = (trait: number) => hasTraits(traits!, trait)
   const offersHttp2 = ja4 !== null && ja4.slice(8, 10) === 'h2'
   const isTls13 = offersTls13(ja4)
+  // A browser that may not use TLS 1.3 does not offer its cipher suites either.
+  if (ja4 !== null && has(TRAIT.tls13Ciphers) !== isTls13) return true
+  // RFC 8446 §4.2.9. A Firefox that is set not to resume sessions sends neither this nor the ticket.
+  const isDue = isTls13 && (engine !== 'gecko' || has(TRAIT.sessionTicket))
+  if (isDue && !has(TRAIT.pskModes)) return true
   switch (engine) {
     case 'blink':
       if (!has(TRAIT.greaseCiphers)) return true
@@ -164,7 +169,8 @@ function appleOpening(
 /** Checks what all versions of an engine have had in common for years. */
 function isHttp2Odd(engine: Engine, http2: string): boolean {
   if (!PSEUDO_ORDERS[engine].includes(http2.slice(http2.lastIndexOf('|') + 1))) return true
-  return engine === 'webkit' ? APPLE_NEVER_SETS.test(http2) : !http2.startsWith('1:65536;')
+  if (engine === 'webkit') return APPLE_NEVER_SETS.test(http2)
+  return !http2.startsWith('1:65536;') || (engine === 'blink' && BLINK_NEVER_SETS.test(http2))
 }
 
 function markSecureHeaders(
@@ -265,6 +271,8 @@ function isGreaseOdd(version: number, hints: string): boolean {
 
 /** HEADER_TABLE_SIZE (1) or MAX_HEADER_LIST_SIZE (6). */
 const APPLE_NEVER_SETS = /^(?:[^|]*;)?[16]:/
+/** MAX_FRAME_SIZE (5). */
+const BLINK_NEVER_SETS = /^[^|]*;5:/
 const GREASE_CHARACTERS = [' ', '(', ':', '-', '.', '/', ')', ';', '=', '?', '_']
 const GREASE_VERSIONS = ['8', '99', '24']
 const GREASE_SINCE = 110

@@ -111,7 +111,7 @@ export class Conduct {
    */
   markTraffic(marks: EvidenceSet, mayBePerson: boolean): void {
     const tally = this.#tally!
-    if (!mayBePerson) marks.addCommon(tally.marks, tally.isBare ? ALL : OF_WHOLE_PAGES)
+    if (!mayBePerson) marks.addCommon(tally.marks, tally.isBare ? ALL : wholePages(tally, marks))
     else if (this.#pages >= OWN_PAGES_MIN && !this.#hasParts && !tally.hasParts)
       marks.addCommon(tally.marks, OF_PERSONS)
     const ofHello = this.#ofHello
@@ -133,9 +133,15 @@ export class Conduct {
   }
 }
 
+function wholePages({ hasParts }: Tally, marks: EvidenceSet): EvidenceSet {
+  return hasParts && marks.has('names-tool') ? OF_COPIES : OF_WHOLE_PAGES
+}
+
 const ALL = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap', 'asks-broadly', 'asks-fast'])
 /** For clients that also load page resources: they may open any number of pages. */
 const OF_WHOLE_PAGES = EvidenceSet.of(['robots-first', 'crawls', 'asks-sitemap'])
+/** A tool that follows links and loads page resources copies a site for its user. Crawlers read pages. */
+const OF_COPIES = EvidenceSet.of(['robots-first', 'asks-sitemap'])
 /** People follow one link after another and open sitemaps, so only these two count for them. */
 const OF_PERSONS = EvidenceSet.of(['asks-broadly', 'asks-fast'])
 /** The first page of a connection is requested before the resources of that page. */

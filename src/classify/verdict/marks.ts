@@ -47,6 +47,7 @@ function markCall(marks: EvidenceSet, claim: Claim, head: RequestHead, reading: 
   if ((claim.kind === 'browser' || claim.kind === 'none') && reading.isOfScript) return
   const isSending = head.method === 'POST' || head.method === 'PUT' || head.method === 'PATCH'
   if (isSending ? isMcp(reading) : isMcpStream(claim, head, reading)) marks.add('mcp-request')
+  else if (isSending && isMcpMessage(claim, head, reading)) marks.add('mcp-request')
   if (head.target.startsWith('/.well-known/agent')) marks.add('agent-card')
   if (isSending && isModelPath(head.target)) marks.add('llm-request')
   if (claim.kind === 'browser') return
@@ -83,7 +84,19 @@ function isMcp({ accept }: Reading): boolean {
   return accept?.includes('application/json') === true && accept.includes('text/event-stream')
 }
 
-/** The stream on which an MCP server sends first. */
+/**
+ * What a client of MCP's first HTTP transport (2024-11-05) sends. The server names the target on the event
+ * stream: the SDKs for Python and TypeScript append the session to it (server/sse).
+ */
+function isMcpMessage(claim: Claim, { target }: RequestHead, { contentType }: Reading): boolean {
+  if (!target.includes('?session') || claim.kind === 'browser') return false
+  return contentType?.startsWith('application/json') === true && MCP_MESSAGE.test(target)
+}
+
+/**
+ * The stream on which an MCP server sends first. Of five recorded programs that open one at /sse, four are MCP
+ * clients; the fifth sends the same bytes.
+ */
 function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): boolean {
   return (
     claim.kind !== 'browser' && accept?.includes('text/event-stream') === true && MCP_PATH.test(head.target)
@@ -91,8 +104,8 @@ function isMcpStream(claim: Claim, head: RequestHead, { accept }: Reading): bool
 }
 
 /**
- * MCP's authorization: a client asks which server gives tokens for a protected resource (RFC 9728), or looks for
- * the server of an MCP path. Other programs ask for authorization servers too, but not in these ways.
+ * MCP's authorization: a client asks which server gives tokens for an MCP path (RFC 9728 §3.1). Other programs
+ * ask for protected resources and authorization servers too, but not for those of such a path.
  */
 function isDiscovery({ method, target }: RequestHead, { accept }: Reading): boolean {
   if (method !== 'GET' || !target.startsWith(WELL_KNOWN)) return false
@@ -160,6 +173,7 @@ const MODEL_PATHS = [
 ]
 const WELL_KNOWN = '/.well-known/o'
 const DISCOVERY_PATH =
-  /^\/\.well-known\/(?:oauth-protected-resource(?:[/?]|$)|(?:oauth-authorization-server|openid-configuration)\/(?:[^?]{0,200}\/)?mcp(?:[/?]|$))/
-const MCP_PATH = /\/(?:mcp|sse)\/?(?:\?|$)/
+  /^\/\.well-known\/(?:oauth-protected-resource|oauth-authorization-server|openid-configuration)\/(?:[^?]{0,200}\/)?mcp(?:[/?]|$)/
+const MCP_PATH = /^[^?]*\/(?:mcp|sse)\/?(?:\?|$)/
+const MCP_MESSAGE = /^[^?]*\/messages?\/?\?session(?:_i|I)d=/
 const MODEL_CALL = /\/models\/[\w.-]{1,80}:[a-zA-Z]{1,40}$/
