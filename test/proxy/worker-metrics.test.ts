@@ -71,6 +71,8 @@ test('failures are counted by reason, and those of TLS by what TLS says', async 
   fail('malformed-hello', 'made up by the peer')
   fail('handshake', null)
   fail('bad-request', 'ERR_SSL_NO_SHARED_CIPHER')
+  fail('h2-protocol', 'many-resets')
+  fail('h2-protocol', 'ERR_HTTP2_ERROR')
   metrics.forgedHeaders(2)
   metrics.forgedHeaders(3)
   const reading = await metrics.read()
@@ -79,6 +81,12 @@ test('failures are counted by reason, and those of TLS by what TLS says', async 
   assert.deepEqual([handshake, malformed, bad, gone], [2, 1, 1, 0])
   const { ERR_SSL_NO_SHARED_CIPHER: noCipher, other } = valuesOf(reading, 'handshake_failures_total')
   assert.deepEqual([noCipher, other], [1, 2])
+  const {
+    'many-resets': resets,
+    'frame-size': sizes,
+    other: ofNode,
+  } = valuesOf(reading, 'http2_failures_total')
+  assert.deepEqual([resets, sizes, ofNode], [1, 0, 1])
   assert.deepEqual(valuesOf(reading, 'forged_headers_total'), { '': 5 })
 })
 

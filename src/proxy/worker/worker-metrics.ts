@@ -4,6 +4,7 @@ import { CATEGORIES } from '../../classify/known/software.ts'
 import { DurationHistogram, Metrics, type Sample, LabelledCounter } from '../../shared/metrics.ts'
 import type { SignatureFinding } from '../../classify/verdict/proof.ts'
 import { SIGNATURE_FAULTS, SIGNATURE_FINDINGS } from '../../identity/verify/signature-faults.ts'
+import { ABUSE } from '../http/h2/abuse.ts'
 import { CLIENT_TIMEOUTS, type ClientTimeout } from '../connection/client-timeouts.ts'
 import type { ConnectionFailure, FailureReason, SecuredConnection } from '../connection/connection.ts'
 import type { DoneRequest } from '../request/context.ts'
@@ -46,6 +47,7 @@ export class WorkerMetrics {
   })
   readonly #handshakeDurations = new DurationHistogram()
   readonly #handshakes = new LabelledCounter({ code: TLS_CODES })
+  readonly #http2 = new LabelledCounter({ code: Object.values(ABUSE) })
   readonly #signatures = new LabelledCounter({ finding: SIGNATURE_FINDINGS, why: SIGNATURE_FAULTS })
   readonly #metrics = new Metrics()
   #forgedHeaders = 0
@@ -117,6 +119,7 @@ export class WorkerMetrics {
 
   connectionFailed({ reason, code }: ConnectionFailure): void {
     this.#failures.add(reason)
+    if (reason === 'h2-protocol') this.#http2.add(code ?? '')
     if (reason === 'handshake' || reason === 'malformed-hello') this.#handshakes.add(code ?? '')
   }
 
@@ -173,6 +176,9 @@ export class WorkerMetrics {
     metrics.histogram('handshake_duration_seconds', durations, this.#handshakeDurations)
     const help = 'Connections and requests that failed before they were served.'
     metrics.counter('connection_failures_total', help, () => this.#failures.samples())
+    const http2 =
+      'HTTP/2 connections ended because the client broke or abused the protocol, by the rule or the limit.'
+    metrics.counter('http2_failures_total', http2, () => this.#http2.samples())
     const timeouts =
       'Connections and HTTP/2 streams closed because a client sent or read nothing in time, by the setting in proxy.limits.'
     metrics.counter('client_timeouts_total', timeouts, () => this.#timeouts.samples())

@@ -70,6 +70,12 @@ export class BlockReader {
   }
 }
 
+/** A gRPC call may stay silent as long as both sides like. */
+export function isGrpc(fields: readonly string[]): boolean {
+  const at = fields.indexOf('content-type')
+  return at !== -1 && fields[at + 1]!.startsWith('application/grpc')
+}
+
 /** The codes of `checkHttp2` for requests that RFC 9113 calls malformed (§8.1.1, §8.3.1). */
 const MALFORMED: ReadonlySet<string> = new Set([
   ...['target', 'method', 'name', 'no-host', 'hosts', 'host', 'content-length', 'malformed-field'],

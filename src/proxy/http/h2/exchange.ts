@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { FRAME_BYTES_MAX, INTERNAL_ERROR } from '../../../wire/h2/frame.ts'
+import { DEFAULT_PRIORITY, parsePriority, type Priority } from '../../../wire/h2/priority.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import type { Exchange } from '../../connection/exchange.ts'
 import type { ReceivedHead } from '../../connection/received-head.ts'
@@ -30,8 +31,6 @@ export class OwnHttp2Exchange implements Exchange, Answering {
   trailers: readonly string[] = NONE
   onGone: (() => void) | null = null
   onDrain: (() => void) | null = null
-  urgency = 3
-  isIncremental = false
   /** How much DATA of this answer the client takes. It may be negative (RFC 9113 §6.9.2). */
   window: number
   /** `null`: the request has no body. */
@@ -57,6 +56,8 @@ export class OwnHttp2Exchange implements Exchange, Answering {
   #seenBytes = -1
   #seenMs = 0
   #isAwaited: boolean
+  /** `null` until it matters, which is seldom. */
+  #priority: Priority | null = null
 
   constructor(
     stream: number,
@@ -98,6 +99,16 @@ export class OwnHttp2Exchange implements Exchange, Answering {
   /** The client cannot send more of its body: it waits for a 100, or the body's buffer is full. */
   get isHeldBack(): boolean {
     return !this.#isAwaited || this.incoming?.isFull === true
+  }
+
+  get priority(): Priority {
+    this.#priority ??= priorityIn(this.head.rawHeaders)
+    return this.#priority
+  }
+
+  /** By a PRIORITY_UPDATE, which replaces that of the header. */
+  set priority(priority: Priority) {
+    this.#priority = priority
   }
 
   get isWaiting(): boolean {
@@ -265,6 +276,12 @@ export class OwnHttp2Exchange implements Exchange, Answering {
     this.abort()
     tell?.()
   }
+}
+
+function priorityIn(rawHeaders: readonly string[]): Priority {
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i] === 'priority') return parsePriority(rawHeaders[i + 1]!) ?? DEFAULT_PRIORITY
+  return DEFAULT_PRIORITY
 }
 
 type State = 'open' | 'answering' | 'ended' | 'gone'

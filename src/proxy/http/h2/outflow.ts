@@ -18,15 +18,13 @@ import {
   writeU32,
 } from '../../../wire/h2/frame.ts'
 import { HpackEncoder } from '../../../wire/h2/hpack-encoder.ts'
+import type { Priority } from '../../../wire/h2/priority.ts'
 import { OUTBOX, type Sender } from '../outbox.ts'
 import { borrow, giveBack } from './send-buffers.ts'
 
 /** An answer that takes turns with the others of its connection. */
 export interface Answering {
-  /** From 0, the most urgent, to 7 (RFC 9218 §4.1). */
-  readonly urgency: number
-  /** Whether it is useful in parts, so that it takes turns with others of its urgency (§4.2). */
-  readonly isIncremental: boolean
+  readonly priority: Priority
   /** Whether it has bytes that its own window lets out. */
   readonly canSend: boolean
   /** Whether bytes of it still wait. */
@@ -161,7 +159,7 @@ export class Outflow implements Sender {
       const now = this.#waiting[at] === answering ? at : this.#waiting.indexOf(answering)
       if (now === -1) continue
       if (!answering.isWaiting) this.#waiting.splice(now, 1)
-      else if (answering.isIncremental) this.#waiting.push(...this.#waiting.splice(now, 1))
+      else if (answering.priority.isIncremental) this.#waiting.push(...this.#waiting.splice(now, 1))
     }
     this.#tellDrained()
   }
@@ -201,15 +199,18 @@ export class Outflow implements Sender {
     this.pump()
   }
 
-  /** Of those that can send: the most urgent, and of these the first. */
+  /**
+   * Of those that can send: the most urgent, and of these the first (RFC 9218 §10). Incremental ones go to the end of
+   * the line after each frame.
+   */
   #next(): number {
     let best = -1
     let urgency = 8
     for (let i = 0; i < this.#waiting.length; i++) {
       const answering = this.#waiting[i]!
-      if (answering.urgency >= urgency || !answering.canSend) continue
+      if (!answering.canSend || answering.priority.urgency >= urgency) continue
       best = i
-      urgency = answering.urgency
+      urgency = answering.priority.urgency
     }
     return best
   }

@@ -1,6 +1,7 @@
 import * as h2 from '../../../wire/h2/frame.ts'
 import { FrameReader, Step } from '../../../wire/h2/frame-reader.ts'
 import { frameError } from '../../../wire/h2/frame-rules.ts'
+import { readPriorityUpdate } from '../../../wire/h2/priority.ts'
 import { HTTP2_PREFACE } from '../../../wire/http2-preface.ts'
 import type { Swept } from '../../connection/beat.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
@@ -207,7 +208,7 @@ export class Http2Session implements Swept, StreamsOwner {
       case h2.WINDOW_UPDATE:
         return this.#windowUpdate(stream, h2.u31At(bytes, 0))
       case h2.PRIORITY_UPDATE:
-        return this.#priorityUpdate(h2.u31At(bytes, 0))
+        return this.#priorityUpdate(bytes)
       // GOAWAY says which of our streams the client takes, and we begin no streams.
     }
   }
@@ -219,8 +220,10 @@ export class Http2Session implements Swept, StreamsOwner {
   }
 
   /** RFC 9218 §7.1: only a stream of the client can be meant, as we push nothing. */
-  #priorityUpdate(stream: number): void {
+  #priorityUpdate(payload: Uint8Array): void {
+    const { stream, priority } = readPriorityUpdate(payload)!
     if ((stream & 1) === 0) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
+    else if (priority !== null) this.#streams.prioritize(stream, priority)
   }
 
   #settings(payload: Uint8Array): void {

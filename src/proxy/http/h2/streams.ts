@@ -1,15 +1,17 @@
 import { http2Fingerprint, pageWeight } from '../../../fingerprint/http2.ts'
 import * as h2 from '../../../wire/h2/frame.ts'
 import type { FrameHead } from '../../../wire/h2/frame-rules.ts'
+import type { Priority } from '../../../wire/h2/priority.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { trailersToPass } from '../../connection/field-syntax.ts'
 import { DISCARDED_BYTES_MAX } from '../answer-framing.ts'
 import { OUTBOX } from '../outbox.ts'
 import { ABUSE } from './abuse.ts'
 import { encodeHead } from './answer-fields.ts'
-import { type Asked, BlockReader } from './block-reader.ts'
+import { type Asked, BlockReader, isGrpc } from './block-reader.ts'
 import { Http2Body } from './body.ts'
 import type { Http2Context } from './context.ts'
+import { EarlyPriorities } from './early-priorities.ts'
 import { OwnHttp2Exchange, type Turns } from './exchange.ts'
 import { HeaderBlock } from './header-block.ts'
 import { Inflow } from './inflow.ts'
@@ -47,6 +49,7 @@ export class Streams implements Turns {
   readonly #inflow: Inflow
   /** The window of a new answer. */
   #answerWindow: number = h2.WINDOW_BYTES_DEFAULT
+  readonly #early = new EarlyPriorities()
   /** The upload that receives the current DATA frame. `null`: it is dropped. */
   #incoming: OwnHttp2Exchange | null = null
   /** Bytes of that frame still to come, padding included. */
@@ -136,12 +139,21 @@ export class Streams implements Turns {
       this.#answerWindow,
     )
     this.open.set(stream, exchange)
+    const priority = this.#early.take(stream)
+    if (priority !== null) exchange.priority = priority
     if (body !== null && limits.bodyIdleTimeoutMs > 0 && !isGrpc(fields)) {
       exchange.isBodyAwaited = true
       this.#expectBody(exchange)
     }
     // If the client resets the stream at once, the request is never begun (CVE-2023-44487).
     OUTBOX.beforehand(exchange)
+  }
+
+  /** By a PRIORITY_UPDATE, which may come before its stream. */
+  prioritize(stream: number, priority: Priority): void {
+    const exchange = this.open.get(stream)
+    if (exchange !== undefined) exchange.priority = priority
+    else if (this.isIdle(stream)) this.#early.note(stream, priority)
   }
 
   /** Answers a request itself. A malformed one may get an answer before its reset (RFC 9113 §8.1.1). */
@@ -373,12 +385,6 @@ export class Streams implements Turns {
     if (this.#incoming === exchange) this.#incoming = null
     this.#owner.emptied()
   }
-}
-
-/** A gRPC call may stay silent as long as both sides like. */
-function isGrpc(fields: readonly string[]): boolean {
-  const at = fields.indexOf('content-type')
-  return at !== -1 && fields[at + 1]!.startsWith('application/grpc')
 }
 
 /** What a block may have beyond the limit of its list: lengths, and fields that are counted apart. */
