@@ -1,4 +1,5 @@
 import { INDEXED, LITERAL_WITH_INDEXING, SIZE_UPDATE } from '../field-block.ts'
+import { ownText } from '../own-text.ts'
 import { DynamicTable, fieldBytes, TABLE_BYTES_DEFAULT } from './dynamic-table.ts'
 import { writeHuffman } from './huffman.ts'
 import { STATIC_INDEXES, STATIC_MAX, STATIC_NAMES, STATIC_VALUES } from './static-table.ts'
@@ -95,7 +96,7 @@ export class HpackEncoder {
       return this.#literal(NOT_INDEXED, named, name, value)
     this.#literal(LITERAL_WITH_INDEXING, named, name, value)
     this.#isRepeated[table.added & FIELD_NUMBER_MASK] = 0
-    table.add(this.#nameOf(named) ?? copied(name), copied(value))
+    table.add(this.#nameOf(named) ?? ownText(name), ownText(value))
     this.#expected = table.added
   }
 
@@ -166,11 +167,6 @@ function lengthBytes(value: number): number {
   return bytes
 }
 
-/** A slice of a longer string keeps all of that in memory. V8 has no slices shorter than this. */
-function copied(text: string): string {
-  return text.length < SLICE_LENGTH_MIN ? text : Buffer.from(text, 'latin1').toString('latin1')
-}
-
 interface KnownName {
   /** In the static table, or 0. */
   readonly index: number
@@ -223,8 +219,6 @@ const UNREPEATED_BYTES_MAX = 512
 /** A field takes at least 32 bytes of the table (§4.1). */
 const TABLE_FIELDS_MAX = TABLE_BYTES_DEFAULT / 32
 const FIELD_NUMBER_MASK = TABLE_FIELDS_MAX - 1
-
-const SLICE_LENGTH_MIN = 13
 
 /** A kind and two lengths. */
 const INTEGERS_BYTES_MAX = 18
