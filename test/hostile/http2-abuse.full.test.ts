@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import { HTTP2_SERVER } from '../proxy/front.ts'
 import { PREFACE, settings } from '../proxy/http2-frames.ts'
 import { type Holder, startHolder } from './holder.ts'
 import { ABUSES, type Abuse, abuse, RESET_BURST, STREAMS_MAX } from './http2-abuse-cases.ts'
-import { dialHttp2, NO_ERROR } from './http2-peer.ts'
+import { dialHttp2, ENHANCE_YOUR_CALM, NO_ERROR } from './http2-peer.ts'
 import { type Reading, startVictim, startWitness, type Victim } from './victim.ts'
 
 const IS_WHOLE = process.env['HOSTILE'] === 'whole'
@@ -55,8 +56,8 @@ async function suffered(
   plan: Abuse,
   isWeighed: boolean,
 ): Promise<Reading> {
-  const { outcome, isDeaf = false } = plan
-  const before = typeof outcome === 'string' ? last : await victim.read(isWeighed)
+  const { outcome, counted = null, isDeaf = false } = plan
+  const before = typeof outcome === 'string' && counted === null ? last : await victim.read(isWeighed)
   app.asked = 0
   const witness = startWitness(victim.port)
   const peer = await dialHttp2(victim.port)
@@ -70,9 +71,14 @@ async function suffered(
     if (isWeighed) assert.ok(heldBytes < SESSION_MEMORY_BYTES * 2 + SLACK_BYTES, `it held ${heldBytes} bytes`)
     assert.ok(app.asked <= plan.askedMax, `${app.asked} requests have come to the app`)
     if (typeof outcome !== 'string') {
-      assert.ok(peer.goaway === null || outcome.includes(peer.goaway), `GOAWAY of ${peer.goaway}`)
+      const codes = [...outcome, ENHANCE_YOUR_CALM]
+      assert.ok(peer.goaway === null || codes.includes(peer.goaway), `GOAWAY of ${peer.goaway}`)
       // Node says so once the connection is gone.
       if (!outcome.includes(NO_ERROR)) await victim.settles(FAILURES, { above: before.metrics[FAILURES]! })
+    }
+    if (HTTP2_SERVER === 'own' && counted !== null) {
+      const code = `http2_failures_total ${counted}`
+      await victim.settles(code, { above: before.metrics[code]! })
     }
     if (isDeaf) peer.socket.resume()
     assert.ok((await witness.leave()) > 0)

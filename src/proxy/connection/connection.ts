@@ -60,7 +60,7 @@ export type FailureReason =
   | 'header-timeout'
   /** The request must not be forwarded. The code names the problem. */
   | 'bad-request'
-  /** The client violated or abused HTTP/2. The code is Node's. */
+  /** The client violated or abused HTTP/2. The code is one of ABUSE, or Node's. */
   | 'h2-protocol'
   /** A drain closed the connection before its first bytes were complete. */
   | 'draining'

@@ -52,7 +52,7 @@ export class OwnHttp2Exchange implements Exchange, Answering {
   #trailersOut: readonly string[] = NONE
   #waitingBytes = 0
   #sentBytes = 0
-  /** The bytes sent at the last check, and since when that number is unchanged. */
+  /** The bytes sent when the client had last taken some, and when that was. -1 before the first check. */
   #seenBytes = -1
   #seenMs = 0
   #isAwaited: boolean
@@ -202,9 +202,10 @@ export class OwnHttp2Exchange implements Exchange, Answering {
     this.onDrain?.()
   }
 
-  /** Since when the client has taken none of the waiting bytes. `nowMs` if none wait. Called periodically. */
+  /** Since when the client has taken next to nothing that waits. `nowMs` if nothing waits. Called periodically. */
   unreadSince(nowMs: number): number {
-    if (this.#waitingBytes === 0 || this.#sentBytes !== this.#seenBytes) {
+    const isFirst = this.#seenBytes < 0
+    if (isFirst || this.#waitingBytes === 0 || this.#sentBytes - this.#seenBytes >= READ_BYTES_MIN) {
       this.#seenBytes = this.#sentBytes
       this.#seenMs = nowMs
     }
@@ -287,4 +288,6 @@ function priorityIn(rawHeaders: readonly string[]): Priority {
 type State = 'open' | 'answering' | 'ended' | 'gone'
 
 const NONE: readonly string[] = []
+/** A client that opens its window byte by byte does not read. */
+const READ_BYTES_MIN = 16_384
 const NOTHING = Uint8Array.of()
