@@ -96,7 +96,7 @@ export const LIMITS = section(
     h2_session_memory: setting(
       size('1MiB', '1GiB'),
       '16MiB',
-      'Maximum memory for one HTTP/2 connection.',
+      'Maximum memory for one HTTP/2 connection with `http2: node`. Gatehouse itself keeps at most 1 MiB of request bodies for a connection, and for each stream the part of the answer that the app sent last, at most 256 KiB.',
       above(134_217_728, 'a few connections can then use all memory'),
     ),
     upgrade_idle_timeout: setting(duration('0', '24d'), 0, 'How long a WebSocket may be idle. 0: no limit.'),
