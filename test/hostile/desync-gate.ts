@@ -16,10 +16,17 @@ export const FRONTS: Readonly<Record<string, Partial<WorkerSettings>>> = {
   'fast lane': { fastLane: true },
 }
 
+/** The readers of HTTP/2. */
+export const HTTP2_FRONTS: Readonly<Record<string, Partial<WorkerSettings>>> = {
+  'our HTTP/2': { http2: 'own' },
+  'node:http2': { http2: 'node' },
+}
+
 export type Door = 'plain' | 'tls'
 
 /** A worker with an upstream behind it. One connection carries everything, so that leftovers meet the next request. */
 export interface Gate {
+  readonly http2: WorkerSettings['http2']
   dial(door: Door, protocol?: 'http/1.1' | 'h2'): Promise<Peer>
   /** Until each request that was decided on has been told of; the worker takes no more. */
   sightings(): Promise<readonly Sighting[]>
@@ -44,6 +51,7 @@ export async function startGate(
   const { listen, plainListen } = await worker.start(liveState([PAIR]))
   t.teardown(() => worker.drain(0))
   return {
+    http2: around.settings.http2,
     dial: (door, protocol = 'http/1.1') =>
       door === 'plain'
         ? dialPlain(plainListen!.port)

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { skipped } from '../e2e/programs.ts'
 import { data, getRequest, headers } from '../proxy/http2-frames.ts'
 import { MARK } from './desync-case.ts'
-import { FRONTS, type Gate, IS_WHOLE, startGate } from './desync-gate.ts'
+import { HTTP2_FRONTS, type Gate, IS_WHOLE, startGate } from './desync-gate.ts'
 import { Http2Peer } from './desync-http2-peer.ts'
 import { HTTP2_UPSTREAMS, type Seen, UPSTREAMS } from './desync-upstreams.ts'
 
@@ -36,7 +36,7 @@ const PLACES: Readonly<Record<string, Template>> = {
   'in an expectation': (byte) => ({ expect: `100-continue${byte}` }),
 }
 
-for (const [front, settings] of Object.entries(FRONTS)) {
+for (const [front, settings] of Object.entries(HTTP2_FRONTS)) {
   for (const [name, start] of Object.entries({ ...UPSTREAMS, ...HTTP2_UPSTREAMS })) {
     const [program = ''] = name.split(' ')
     test(`${front} before ${name}: any byte anywhere in HTTP/2 makes one request, or none`, {

@@ -1,11 +1,11 @@
 import { test } from 'tap'
 import { skipped } from '../e2e/programs.ts'
-import { FRONTS, IS_WHOLE, startGate } from './desync-gate.ts'
+import { HTTP2_FRONTS, IS_WHOLE, startGate } from './desync-gate.ts'
 import { HTTP2_CASES } from './desync-http2.ts'
 import { Play } from './desync-play.ts'
 import { HTTP2_UPSTREAMS, UPSTREAMS } from './desync-upstreams.ts'
 
-for (const [front, settings] of Object.entries(FRONTS)) {
+for (const [front, settings] of Object.entries(HTTP2_FRONTS)) {
   for (const [name, start] of Object.entries({ ...UPSTREAMS, ...HTTP2_UPSTREAMS })) {
     const [program = ''] = name.split(' ')
     test(`${front} before ${name}: what is forwarded of HTTP/2 is what was decided on`, {

@@ -8,12 +8,17 @@ export interface Http2Case {
   readonly frames: Buffer
   readonly forwarded: readonly Forwarded[]
   /** The status of its answer, or no answer: the stream is reset, or the connection ends. */
-  readonly outcome: number | 'reset' | 'gone'
+  readonly outcome: Http2Outcome
+  /** Where node:http2 does something else. */
+  readonly node: Pick<Http2Case, 'forwarded' | 'outcome'> | null
   /** Upstreams that serve it otherwise, or do not tell its client. */
   readonly except: readonly string[]
   /** The frames come once the connection is open, where nothing but nghttp2 reads them. */
   readonly isLate: boolean
 }
+
+/** `malformed`: a reset, or 400 before it (RFC 9113 §8.1.1). */
+export type Http2Outcome = number | 'reset' | 'gone' | 'malformed'
 
 type Row = Omit<Http2Case, 'family'>
 
@@ -32,24 +37,55 @@ function post(...more: readonly string[]): Buffer {
 }
 
 function served(name: string, frames: Buffer | readonly Buffer[], ...forwarded: readonly Forwarded[]): Row {
-  return { name, frames: joined(frames), forwarded, outcome: 200, except: [], isLate: false }
+  return { name, frames: joined(frames), forwarded, outcome: 200, except: [], node: null, isLate: false }
 }
 
 function refused(name: string, status: number, frames: Buffer | readonly Buffer[]): Row {
-  return { name, frames: joined(frames), forwarded: [], outcome: status, except: [], isLate: false }
+  return {
+    name,
+    frames: joined(frames),
+    forwarded: [],
+    outcome: status,
+    except: [],
+    node: null,
+    isLate: false,
+  }
 }
 
-/** Refused where it comes with the preface; later, nghttp2 leaves the malformed field out and the request goes on. */
+/** Behind the preface, nghttp2 leaves the malformed field out and the request goes on. */
 function malformed(name: string, frames: Buffer): Row[] {
-  return [refused(name, 400, frames), { ...served(`${name}, later`, frames, SEEN), isLate: true }]
+  const row = reset(name, frames)
+  const node = { forwarded: [SEEN], outcome: 200 }
+  return [row, { ...row, name: `${name}, later`, node, isLate: true }]
 }
 
 function reset(name: string, frames: Buffer | readonly Buffer[], ...begun: readonly Forwarded[]): Row {
-  return { name, frames: joined(frames), forwarded: begun, outcome: 'reset', except: [], isLate: false }
+  return {
+    name,
+    frames: joined(frames),
+    forwarded: begun,
+    outcome: 'malformed',
+    except: [],
+    node: null,
+    isLate: false,
+  }
 }
 
 function gone(name: string, frames: Buffer | readonly Buffer[], ...begun: readonly Forwarded[]): Row {
-  return { name, frames: joined(frames), forwarded: begun, outcome: 'gone', except: [], isLate: false }
+  return {
+    name,
+    frames: joined(frames),
+    forwarded: begun,
+    outcome: 'gone',
+    except: [],
+    node: null,
+    isLate: false,
+  }
+}
+
+/** A reset, and the end of the connection by nghttp2, which may choose it (RFC 9113 §5.4). */
+function resetOrGone(name: string, frames: readonly Buffer[], ...begun: readonly Forwarded[]): Row {
+  return { ...reset(name, frames, ...begun), node: { forwarded: begun, outcome: 'gone' } }
 }
 
 function except(row: Row, ...names: readonly string[]): Row {
@@ -216,10 +252,10 @@ const LENGTHS: readonly Row[] = [
   served('a length of nothing', get({}, 'content-length', '0'), SEEN),
   reset('a length and no body', get({}, 'content-length', '5')),
   reset('a length and an empty body', [post('content-length', '5'), data(1, '')], BEGUN),
-  gone('H2.CL: a length of nothing, and a body', [post('content-length', '0'), data(1, INNER)], BEGUN),
-  gone('H2.CL: a length that is too short', [post('content-length', '5'), data(1, INNER)], BEGUN),
+  resetOrGone('H2.CL: a length of nothing, and a body', [post('content-length', '0'), data(1, INNER)], BEGUN),
+  resetOrGone('H2.CL: a length that is too short', [post('content-length', '5'), data(1, INNER)], BEGUN),
   reset('a length that is too long', [post('content-length', `${SIZE + 1}`), data(1, INNER)], BEGUN),
-  gone(
+  resetOrGone(
     'a length that is too short for two frames',
     [post('content-length', '9'), data(1, INNER.slice(0, 3), false), data(1, INNER.slice(3))],
     BEGUN,
@@ -266,9 +302,10 @@ const TRAILERS: readonly Row[] = [
     ['an end and a request', 'b', `c\r\n\r\n${INNER}`],
     ['CR LF in a name', 'b\r\nc', 'd'],
     ['NUL', 'b', '\0'],
-  ].map(([name, field, value]) =>
-    served(`${name} in a trailer`, [post(), data(1, INNER, false), headers(1, [field!, value!])], POSTED),
-  ),
+  ].map(([name, field, value]) => ({
+    ...reset(`${name} in a trailer`, [post(), data(1, INNER, false), headers(1, [field!, value!])], BEGUN),
+    node: { forwarded: [POSTED], outcome: 200 },
+  })),
   reset(
     'trailers that end nothing',
     [post(), data(1, INNER, false), headers(1, ['b', 'c'], { hasEnded: false })],

@@ -225,6 +225,7 @@ export const MESSAGE_RULES: Table = {
       (value): Row => [`te of “${value}”`, [get(1, 'te', value)], reset(1, PROTOCOL_ERROR)],
     ),
     ['te of trailers', [get(1, 'te', 'trailers')], served(1)],
+    ['http2-settings is a field like any other', [get(1, 'http2-settings', 'AAMAAABk')], served(1)],
   ],
   'RFC 9113 §8.3': [
     ['an unknown pseudo-header', [get(1, ':test', 'x')], reset(1, PROTOCOL_ERROR)],

@@ -64,7 +64,8 @@ function isSame(before: readonly string[], at: number, fields: readonly string[]
 function regular(name: string, value: string): Malformed {
   if (!NAME.test(name)) return 'malformed-name'
   if (NOT_IN_VALUE.test(value)) return 'malformed-field'
-  if (isConnectionField(name)) return 'malformed-connection-field'
+  // Of an answer HTTP2-Settings is left out. RFC 9113 does not name it in §8.2.2.
+  if (isConnectionField(name) && name !== 'http2-settings') return 'malformed-connection-field'
   return name === 'te' && value.toLowerCase() !== 'trailers' ? 'malformed-connection-field' : null
 }
 
