@@ -20,9 +20,11 @@ export interface CopiedList {
 
 /** Copies of valid signature lists, so that a process can reuse what another has parsed. */
 export class ListCopies {
-  readonly #before: ReadonlyMap<string, ListCopy>
+  readonly #before: Map<string, ListCopy>
   readonly #used = new Map<string, ListCopy>()
   #length = 0
+  /** Lists that were parsed because there was no copy. */
+  parsed = 0
 
   constructor(before: readonly ListCopy[] = []) {
     this.#before = new Map(before.map((copy) => [copy.of, copy]))
@@ -31,6 +33,10 @@ export class ListCopies {
   /** Only the copies of files that were read through this object. */
   get used(): readonly ListCopy[] {
     return [...this.#used.values()]
+  }
+
+  addBefore(copies: readonly ListCopy[]): void {
+    for (const copy of copies) this.#before.set(copy.of, copy)
   }
 
   /** `null`: there is no copy for this text, or it is invalid. */
@@ -48,6 +54,7 @@ export class ListCopies {
   }
 
   add(text: string, { list, places }: CopiedList): void {
+    this.parsed++
     this.#keep({ of: keyOf(text), list: JSON.stringify(list.map(softwareDocument)), places })
   }
 
@@ -56,6 +63,13 @@ export class ListCopies {
     this.#length += copy.list.length
     this.#used.set(copy.of, copy)
   }
+}
+
+export function isListCopy(value: unknown): value is ListCopy {
+  if (typeof value !== 'object' || value === null) return false
+  const { of, list, places } = value as Partial<Record<keyof ListCopy, unknown>>
+  if (typeof of !== 'string' || typeof list !== 'string' || !Array.isArray(places)) return false
+  return places.every((place) => typeof place === 'string')
 }
 
 function keyOf(text: string): string {

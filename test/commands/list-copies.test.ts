@@ -1,6 +1,7 @@
 import { SIGNATURES_FOLDER } from '../../src/shared/package-files.ts'
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -95,6 +96,29 @@ test('the process that compiles is given what was read before, and gives back wh
   const again = await compiled({ sources, folder: data, newest: set.hash, copies: told })
   assert.ok(has(again.set!, 'copied'))
 })
+
+test('a checkout keeps copies of the lists that come with it beside its compiled code', async (t) => {
+  const { data } = place(t)
+  assert.equal(nameIn(data), 'GPTBot')
+  const [kept] = globSync(join(data, '*/signature-lists.json'))
+  assert.ok(kept)
+  const text = readFileSync(kept, 'utf8')
+  writeFileSync(kept, text.replaceAll('GPTBot', 'Copied'))
+  assert.equal(nameIn(data), 'Copied')
+  writeFileSync(kept, '[null, {"of": 1}]')
+  assert.equal(nameIn(data), 'GPTBot')
+  assert.equal(readFileSync(kept, 'utf8'), text, 'it is written again')
+})
+
+/** The name of a built-in agent in a process that keeps its compiled code in this folder. */
+function nameIn(folder: string): string {
+  const files = new URL('../../src/runtime/signatures/signature-files.ts', import.meta.url)
+  const program = `
+    const { loadSoftware } = await import(${JSON.stringify(files.href)})
+    process.stdout.write((await loadSoftware(null)).find(({ id }) => id === 'gptbot').name)`
+  const env = { ...process.env, NODE_COMPILE_CACHE: folder }
+  return execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', env })
+}
 
 async function read(paths: readonly string[], before: readonly ListCopy[]) {
   const copies = new ListCopies(before)

@@ -9,6 +9,7 @@ import { ConfigFault, type Problem, placed, pointerTo, readSource, type Source }
 import { Fault } from '../../shared/fault.ts'
 import { DocumentFault, type DocumentProblem, shown } from '../../shared/problem.ts'
 import { type CopiedList, ListCopies } from '../list-copies.ts'
+import { keepCopies, readKeptCopies } from './kept-copies.ts'
 import { isLongList, type Keeps, LineObjects, type LineSink, readSignatureLines } from './signature-lines.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
@@ -41,10 +42,15 @@ export async function loadSoftware(
  */
 export async function loadBuiltin(copies: ListCopies): Promise<readonly Software[]> {
   if (existsSync(BUILT_SIGNATURES)) return JSON.parse(await readText(BUILT_SIGNATURES))
-  ours ??= softwareAt(null, () => true, copies).then((list) =>
-    list.toSorted((one, other) => (one.id < other.id ? -1 : 1)),
-  )
+  ours ??= loadOurs(copies)
   return ours
+}
+
+async function loadOurs(copies: ListCopies): Promise<readonly Software[]> {
+  copies.addBefore(await readKeptCopies())
+  const list = await softwareAt(null, () => true, copies)
+  if (copies.parsed > 0) await keepCopies(copies.used)
+  return list.toSorted((one, other) => (one.id < other.id ? -1 : 1))
 }
 
 /** Parsed once for each process. The YAML takes a good part of a second and changes only with the program. */
