@@ -48,7 +48,7 @@ function hasDate(headers: readonly string[]): boolean {
 }
 
 /** Formatted once a second, and only while it is needed. */
-function httpDate(): string {
+export function httpDate(): string {
   if (date !== '') return date
   const now = new Date()
   date = now.toUTCString()

@@ -235,6 +235,19 @@ test('HTTP/2: nghttp2 reads every head with tables of any size', async (t) => {
   }
 })
 
+test('HTTP/2: an answer that waits for its window is not cut off by an upload that is not read', async (t) => {
+  const peer = await dial(await start(t))
+  const uploader = await Uploader.open(peer)
+  peer.write(settings([4, 10]), post('/body/100'))
+  await uploader.send(1, 200_000, { hasEnded: false })
+  await has(peer, 1, 10)
+  assert.equal(peer.resetOf(1), null)
+  peer.write(windowUpdate(90, 1))
+  await peer.until(() => peer.isAnswered(1) && peer.resetOf(1) !== null)
+  // The client is to stop (RFC 9113 §8.1).
+  assert.deepEqual([peer.bodyOf(1).length, peer.resetOf(1)], [100, 0])
+})
+
 test('HTTP/2: GOAWAY names the last request that was begun', async (t) => {
   const peer = await dial(await start(t))
   peer.write(PREFACE, settings(), get('/empty'), get('/empty', 5))

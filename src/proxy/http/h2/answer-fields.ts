@@ -2,19 +2,23 @@ import { FRAME_HEADER_BYTES } from '../../../wire/h2/frame.ts'
 import type { HpackEncoder } from '../../../wire/h2/hpack-encoder.ts'
 import { ownText } from '../../../wire/own-text.ts'
 import { isFieldValue, isToken } from '../../connection/field-syntax.ts'
+import { httpDate } from '../answer-head.ts'
 
 /**
- * Encodes the head of an answer, with names in lower case and without fields of the connection. Returns `false`,
- * and encodes nothing, if a field is invalid: what enters the encoder's table must reach the client.
+ * Encodes the head of an answer, with names in lower case, a date and without fields of the connection. Returns
+ * `false`, and encodes nothing, if a field is invalid: what enters the encoder's table must reach the client.
  */
 export function encodeHead(encoder: HpackEncoder, status: number, headers: readonly string[]): boolean {
   if (!areFields(headers)) return false
   encoder.begin(FRAME_HEADER_BYTES)
   encoder.status(status)
+  let needsDate = status >= 200
   for (let i = 0; i < headers.length; i += 2) {
     const name = sentName(headers[i]!)!
+    if (name === 'date') needsDate = false
     if (name !== '' && (status !== 204 || name !== 'content-length')) encoder.field(name, headers[i + 1]!) // RFC 9110 §8.6
   }
+  if (needsDate) encoder.field('date', httpDate()) // §6.6.1
   return true
 }
 

@@ -233,7 +233,9 @@ export class Streams implements Turns {
     if (bodyLength !== null && body.received > bodyLength) return this.#malformed(exchange, 'content-length')
     if (exchange.isOver) {
       exchange.discarded += bytes.length
-      if (exchange.discarded > DISCARDED_BYTES_MAX) return this.reset(exchange, h2.NO_ERROR)
+      // Before the answer has been sent, the client is held back: a reset would cut the answer off.
+      if (exchange.discarded > DISCARDED_BYTES_MAX)
+        return exchange.isSent ? this.reset(exchange, h2.NO_ERROR) : undefined
     }
     if (exchange.isOver || body.feed(bytes)) this.#inflow.took(exchange.stream, body)
     this.#expectBody(exchange)
@@ -296,9 +298,9 @@ export class Streams implements Turns {
   answered(exchange: OwnHttp2Exchange): void {
     if (exchange.isBodyWhole) return this.#forget(exchange)
     // The rest of a short body is read and dropped. A client with a long one is asked to stop (§8.1).
-    const { incoming, bodyLength } = exchange
+    const { incoming, bodyLength, discarded } = exchange
     const left = bodyLength === null ? 0 : bodyLength - incoming!.received
-    if (left > DISCARDED_BYTES_MAX) return this.reset(exchange, h2.NO_ERROR)
+    if (Math.max(left, discarded) > DISCARDED_BYTES_MAX) return this.reset(exchange, h2.NO_ERROR)
     this.#inflow.took(exchange.stream, incoming!)
     this.#expectBody(exchange)
   }
