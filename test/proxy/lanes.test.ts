@@ -10,6 +10,7 @@ import { Random } from '../fuzz/mutate.ts'
 import { dialPlain, dialTls } from './front.ts'
 import { type LaneApp, laneApp, wholeRequests } from './lane-app.ts'
 import { type LaneCase, laneCase } from './lane-cases.ts'
+import { steady } from './steady.ts'
 import { type Gate, startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
 
@@ -142,13 +143,3 @@ async function visit({ gate, app }: Lane, pieces: LaneCase, isTls: boolean) {
 }
 
 type Seen = ReturnType<Awaited<ReturnType<typeof visit>>['seen']>
-
-/** What differs by itself. */
-function steady(text: string): string {
-  return text
-    .replace(/(Decision-Id: |decision_id"?:"?|Decision )[0-9a-f-]{36}/gi, '$1id')
-    .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{22}\b/g, 'id')
-    .replace(/Date: .* GMT/g, 'Date: now')
-    .replace(/(X-Forwarded-Port: )\d+/g, '$1port')
-    .replace(/(127\.0\.0\.1:)\d+/g, '$1port')
-}

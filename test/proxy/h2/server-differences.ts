@@ -1,0 +1,41 @@
+import type { Outcome } from './server-line.ts'
+import type { ServerCase } from './server-cases.ts'
+
+/** A difference between our own server and node:http2 that is meant. */
+export interface Difference {
+  readonly name: string
+  readonly reason: string
+  explains(plan: ServerCase, own: Outcome, node: Outcome): boolean
+}
+
+export const KNOWN_DIFFERENCES: readonly Difference[] = [
+  {
+    name: 'answers a malformed request before the reset',
+    reason: 'RFC 9113 §8.1.1: a server MAY send an HTTP response prior to closing or resetting the stream.',
+    explains: ({ hasWrongLength }, own, node) =>
+      isRefused(own, hasWrongLength ? ['400', '417'] : ['400']) && isReset(node, [PROTOCOL_ERROR]),
+  },
+  {
+    name: 'ends the stream of a malformed request, not the connection',
+    reason: 'RFC 9113 §8.1.1: malformed requests MUST be treated as a stream error of type PROTOCOL_ERROR.',
+    explains: ({ hasWrongLength }, own, node) =>
+      hasWrongLength && isRefused(own, ['400']) && isReset(node, [INTERNAL_ERROR, CANCEL]),
+  },
+  {
+    name: 'answers 431 to a list of headers that is too large',
+    reason: 'RFC 9113 §10.5.1: a server that receives a larger field block can send 431.',
+    explains: (_plan, own, node) =>
+      isRefused(own, ['431']) && isReset(node, [PROTOCOL_ERROR, ENHANCE_YOUR_CALM]),
+  },
+]
+
+/** The app has seen nothing of it, or no end. */
+function isRefused({ heads, got }: Outcome, statuses: readonly string[]): boolean {
+  return heads.length === 1 && statuses.includes(heads[0]![1]!) && (got === null || got.body === null)
+}
+
+function isReset({ heads, got, code }: Outcome, codes: readonly number[]): boolean {
+  return heads.length === 0 && (got === null || got.body === null) && codes.includes(code)
+}
+
+const [PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL, ENHANCE_YOUR_CALM] = [1, 2, 8, 11]
