@@ -371,6 +371,22 @@ export const ABUSES: readonly Abuse[] = [
     askedMax: 1,
   },
   {
+    name: 'DATA with padding beyond every window',
+    first: [headers(1, getRequest({ ':method': 'POST', ':path': '/unread' }), { hasEnded: false })],
+    count: 4000,
+    each: () => frame(DATA, 8, 1, Buffer.alloc(16_384)),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
+    name: 'DATA with empty frames between, beyond every window',
+    first: [headers(1, getRequest({ ':method': 'POST', ':path': '/unread' }), { hasEnded: false })],
+    count: 900,
+    each: () => all(data(1, Buffer.alloc(16_384), false), data(1, '', false)),
+    outcome: 'either',
+    askedMax: 1,
+  },
+  {
     name: 'CVE-2024-27983, a field block that is left in the middle',
     first: [hold(1), frame(HEADERS, 1, 3, block.subarray(0, 5))],
     count: 3,
