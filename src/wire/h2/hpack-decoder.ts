@@ -148,4 +148,4 @@ const HUFFMAN_CODED = 0x80
 const NOTHING: Buffer = Buffer.alloc(0)
 const TEXT_ROOM_MIN = 256
 /** What is longer is rare and not kept for the next block. */
-const TEXT_KEPT_MAX = 1024
+const TEXT_KEPT_MAX = 4096
