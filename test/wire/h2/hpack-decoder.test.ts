@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { decode, hex, literal, ModelDecoder, ModelEncoder, resized, tableAfter } from './hpack-model.ts'
+import {
+  decode,
+  garbageCollector,
+  hex,
+  literal,
+  ModelDecoder,
+  ModelEncoder,
+  resized,
+  tableAfter,
+} from './hpack-model.ts'
 import { EXAMPLES } from './rfc7541.ts'
 import { HPACK_LIMITS, HpackDecoder } from '../../../src/wire/h2/hpack-decoder.ts'
 
@@ -32,6 +41,8 @@ test('hpack: compression errors, each for good', async () => {
     'index 0': '80',
     'an index past both tables': 'be',
     'a name past both tables': '7f0001 61',
+    'a name just past both tables': '7e01 61',
+    'a number of six bytes': '0f8080808000 00',
     'an index no one can have': 'ff80808080 01',
     'a number without end': `ff${'80'.repeat(100)}`,
     'a size past the limit': '3fe2ff03',
@@ -57,6 +68,7 @@ test('hpack: accepts input that only looks invalid', async () => {
     ['', []],
     ['20 3fe1ff03 82', [':method', 'GET']], // two size updates, the last to the limit
     ['0f8000 00', ['accept-charset', '']], // 15, written longer than need be
+    ['0f80808000 00', ['accept-charset', '']], // and as long as may be
     ['00 81 1f 80', ['a', '']], // an empty string, Huffman-coded
     ['00 00 00', ['', '']],
   ]
@@ -85,6 +97,19 @@ test('hpack: evictions', async () => {
   // §4.4: the name may be the evicted field's own.
   const renamed = [resized(34), literal('a', '1'), Buffer.from([0x7e, 1, 0x32])]
   assert.deepEqual(tableAfter(renamed), [['a', '2']])
+})
+
+test('hpack: what was evicted is not kept in memory', async () => {
+  const collect = garbageCollector()
+  const block = Buffer.concat([resized(65_536), literal('a', 'x'.repeat(60_000))])
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const decoders = Array.from({ length: 300 }, () => new HpackDecoder())
+  for (const decoder of decoders)
+    for (const each of [block, resized(0)]) assert.ok(decode(decoder, each) !== null)
+  collect()
+  assert.ok(process.memoryUsage().heapUsed - before < 5_000_000)
+  assert.equal(decoders.at(-1)?.heldBytes, 0)
 })
 
 test('hpack: lists have limits', async () => {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { HpackDecoder } from '../../../src/wire/h2/hpack-decoder.ts'
 import { STATIC_NAMES, STATIC_VALUES } from '../../../src/wire/h2/static-table.ts'
 
@@ -162,6 +164,11 @@ export function tableAfter(blocks: readonly Buffer[]): Field[] {
 export function decode(decoder: HpackDecoder, block: Uint8Array): string[] | null {
   const list: string[] = []
   return decoder.decode(block, list) === 'whole' ? list : null
+}
+
+export function garbageCollector(): () => void {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc')
 }
 
 export function literal(name: string, value: string): Buffer {
