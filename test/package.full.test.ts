@@ -22,7 +22,7 @@ test('the package, packed and installed in an empty folder', async (t) => {
   const app = join(folder, 'app')
   mkdirSync(app)
   writeFileSync(join(app, 'package.json'), '{ "private": true }')
-  run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball], app)
+  run('npm', ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', tarball], app)
 
   t.test('holds the program in JavaScript and the licences, and nothing that it does not need', async () => {
     const files = run('tar', ['-tf', tarball], '.').trim().split('\n')
@@ -111,7 +111,7 @@ test('the package, packed and installed in an empty folder', async (t) => {
 })
 
 function packed(folder: string): string {
-  run('npm', ['pack', '--pack-destination', folder], '.')
+  run('npm', ['run', 'package', '--', '--pack-destination', folder], '.')
   return join(folder, readdirSync(folder)[0]!)
 }
 

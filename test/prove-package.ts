@@ -38,7 +38,7 @@ function packed(folder: string, { name, umask, settings }: Place): string {
     mkdirSync(out, { recursive: true })
     execFileSync('git', ['clone', '--quiet', '.', clone])
     symlinkSync(resolve('node_modules'), join(clone, 'node_modules'))
-    execFileSync('npm', ['pack', '--silent', '--pack-destination', out], {
+    execFileSync('npm', ['run', '--silent', 'package', '--', '--pack-destination', out], {
       ...{ cwd: clone, env: { ...process.env, ...settings } },
       stdio: ['ignore', 'ignore', 'inherit'],
     })

@@ -70,7 +70,7 @@ gatehouse help keys create
 gatehouse help
 \`\`\`
 
-In a checkout, \`npm run -s gatehouse -- COMMAND\` is \`gatehouse COMMAND\`. \`npm pack\` makes a package; where that is installed,
+In a checkout, \`npm run -s gatehouse -- COMMAND\` is \`gatehouse COMMAND\`. \`npm run package\` makes a package; where that is installed,
 it is \`npx gatehouse COMMAND\`.
 
 | exit code | means |
