@@ -1,8 +1,10 @@
 import { CampaignFinder, LOOK_PAGES } from '../../src/classify/campaign/finder.ts'
 import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
 import { textHash } from '../../src/classify/campaign/text-hash.ts'
+import { packSeen, unpackSeen } from '../../src/manage/intake/campaign-signs.ts'
 import { networkHash } from '../../src/manage/intake/sighting-intake.ts'
 import { mixed } from '../../src/wire/network-hash.ts'
+import { crawled } from '../../test/manage/crawled.ts'
 
 /**
  * `npm run bench:campaigns`: the cost of finding campaigns for each request, with the table of visitors full:
@@ -43,15 +45,41 @@ function main(): void {
   })
   const lookNs = best(() => void finder.look(seen.atMs), 1)
   const ofLook = lookNs / (LOOK_PAGES * REQUESTS_OF_VISITOR)
+  const batch = crawled(BATCH)
+  const packNs = best(() => void packSeen(batch, finder.salt), BATCH)
+  const packed = packSeen(batch, finder.salt)
+  const names = { program: () => undefined, host: () => undefined }
+  const unpackNs = best(() => unpackSeen(packed, names, () => undefined), BATCH)
   const row = (name: string, ns: number) =>
     process.stdout.write(`${name.padEnd(34)}${ns.toFixed(0).padStart(8)}\n`)
   process.stdout.write(`${'ns'.padStart(42)}\n`)
   row('note', noteNs - baseNs)
   row(`look, of ${LOOK_PAGES * REQUESTS_OF_VISITOR} requests`, ofLook)
   row('a request', noteNs - baseNs + ofLook)
+  row('in a fleet: pack it for the leader', packNs)
+  row('in a fleet: unpack it', unpackNs)
   process.stdout.write(
     `\nlook: ${(lookNs / 1e6).toFixed(2)} ms; memory of the visitors: ${(finder.bytes / 1e6).toFixed(1)} MB\n`,
   )
+  process.stdout.write(`look, with ${CROWDS} invented crowds: ${floodedMs().toFixed(2)} ms\n`)
+}
+
+/** Milliseconds that `look` takes with as many crowds as the table can hold, each on a site of its own. */
+function floodedMs(): number {
+  const finder = new CampaignFinder({ salt: 1, newId: () => 'cmp_1' })
+  let atMs = START_MS
+  for (let i = 0; i < 2 * VISITORS; i++) {
+    const visitor = i % VISITORS
+    const crowd = visitor % CROWDS
+    const of = { network: visitor, host: crowd, program: crowd, order: 1, kind: REQUEST_KIND.page }
+    finder.note({ ...of, target: mixed(i), atMs: atMs++ })
+  }
+  atMs += 60_000
+  const look = () => {
+    atMs += 1_000
+    finder.look(atMs)
+  }
+  return best(look, 1) / 1e6
 }
 
 /** Nanoseconds for each of `per`. */
@@ -68,6 +96,8 @@ function best(run: () => void, per = PER_ROUND): number {
 const HOST = 'shop.example.test'
 const START_MS = 1_795_424_600_000
 const VISITORS = 60_000
+const CROWDS = 2_000
+const BATCH = 1_000
 const REQUESTS_OF_VISITOR = 25
 const PER_ROUND = 10_000
 const ROUNDS = 200

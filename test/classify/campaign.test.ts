@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
-import { CAMPAIGNS_MAX, MEMBERS_MAX } from '../../src/classify/campaign/finder.ts'
+import { FOUND_MAX } from '../../src/classify/campaign/finder.ts'
+import { CAMPAIGNS_MAX, MEMBERS_MAX } from '../../src/classify/campaign/members.ts'
 import { networkHash } from '../../src/manage/intake/sighting-intake.ts'
 import { mixed } from '../../src/wire/network-hash.ts'
 import {
@@ -217,6 +218,36 @@ test('a flood of invented visitors joins no one, and takes no more memory', asyn
   assert.deepEqual([played.found.length, joinedIn(played).size], [0, 0])
   assert.equal(finder.bytes, before)
   assert.ok(before < 5_000_000, `${before} bytes`)
+})
+
+test('a flood of invented crawlers begins a few campaigns at a time, and replaces none that goes on', async () => {
+  const dice = new Dice(1)
+  const finder = newFinder()
+  const flood = (fromMs: number) =>
+    Array.from({ length: 120_000 }, (_, i) => ({
+      network: 1 + (i % 60_000),
+      host: i % 1_000,
+      program: mixed(i % 1_000),
+      order: 1,
+      kind: REQUEST_KIND.page,
+      target: dice.below(2 ** 32),
+      atMs: fromMs + i / 2,
+    }))
+  let nowMs = CRAWL_MS
+  const ids: string[][] = []
+  for (let round = 0; round < 3; round++) {
+    for (const seen of flood(nowMs)) finder.note(seen)
+    nowMs += 60_000
+    for (let look = 0; look < 8; look++) {
+      nowMs += 1_000
+      const { found } = finder.look(nowMs)
+      assert.ok(found.length <= FOUND_MAX, `${found.length}`)
+    }
+    ids.push(finder.campaigns.map(({ id }) => id))
+  }
+  assert.equal(ids[0]!.length, CAMPAIGNS_MAX)
+  assert.deepEqual(ids[1], ids[0])
+  assert.deepEqual(ids[2], ids[0])
 })
 
 test('one address cannot push out the visitors of others', async () => {

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { createReadStream } from 'node:fs'
 import { test } from 'tap'
-import { type CampaignList, campaignMembers } from '../../src/classify/campaign/members.ts'
+import {
+  CAMPAIGNS_MAX,
+  type CampaignList,
+  campaignMembers,
+  MEMBERS_MAX,
+} from '../../src/classify/campaign/members.ts'
 import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
 import type { CorpusRow } from '../../src/classify/known/corpus.ts'
 import { classify } from '../../src/classify/verdict/classify.ts'
@@ -104,7 +109,21 @@ test('an invalid list of campaigns is ignored', async () => {
     { salt: 1, campaigns: [] },
     { salt: 'x', campaigns: [good] },
   ]
-  const worse = [{ ...good, id: 1 }, { ...good, program: 'x' }, { ...good, members: null }, null]
+  const worse = [
+    ...[null, 'x', [], { ...good, id: 1 }, { ...good, program: 'x' }, { ...good, members: null }],
+    ...['', 'cmp_', 'cmp_a\r\nX-Agent: x', `cmp_${'a'.repeat(61)}`, 'evt_1'].map((id) => ({ ...good, id })),
+    ...[-1, 1.5, 2 ** 32, null].map((program) => ({ ...good, program })),
+    ...[-1, 1.5, 2 ** 32, Number.NaN, '1', null, [1], {}].map((one) => ({ ...good, members: [1, one] })),
+    { ...good, members: { length: 1, 0: 1 } },
+    { ...good, members: Array.from({ length: MEMBERS_MAX + 1 }, (_, i) => i) },
+  ]
+  const many = Array.from({ length: CAMPAIGNS_MAX + 1 }, (_, i) => ({ ...good, id: `cmp_${i}` }))
+  for (const value of [
+    { salt: -1, campaigns: [good] },
+    { salt: 1, campaigns: many },
+  ])
+    assert.equal(campaignMembers(value), null)
+  for (const each of worse) assert.equal(campaignMembers({ salt: 1, campaigns: [good, each] }), null)
   for (const value of [...bad, ...worse.map((each) => ({ salt: 1, campaigns: [each] }))])
     assert.equal(campaignMembers(value), null)
   assert.notEqual(campaignMembers({ salt: 1, campaigns: [good] }), null)

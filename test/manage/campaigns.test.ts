@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import type { CampaignList } from '../../src/classify/campaign/members.ts'
+import { type CampaignList, MEMBERS_MAX } from '../../src/classify/campaign/members.ts'
 import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
 import { type ActiveCampaign, Campaigns } from '../../src/manage/intake/campaigns.ts'
 import { belongsTo, parseCampaign } from '../../src/manage/intake/campaign-record.ts'
@@ -141,12 +141,58 @@ test('a damaged campaign is left out, and requests that no proxy sends are not c
   const store = await openFresh('sqlite', t)
   const damaged = { id: 'cmp_1', foundAtMs: NOW_MS, lastSeenMs: NOW_MS, document: '{"id":1}' }
   await store.campaigns.put([damaged])
-  for (const left of ['{', '[{"address":1}]', 'null', '{"fromMs":1,"words":"AAAA","programs":[],"hosts":[]}'])
+  for (const left of ['{', '[{"address":1}]', 'null', '{"words":"AAAA","programs":[],"hosts":[]}'])
     await store.campaigns.leave(left, NOW_MS)
   const manager = new Manager(store, true)
   await manager.runFor(NOW_MS, 10)
   assert.deepEqual([manager.published, manager.reported], [[], []])
 })
+
+test('each part of a stored campaign is read as if anyone had written it', async (t) => {
+  const store = await openFresh('sqlite', t)
+  const manager = new Manager(store)
+  await manager.runFor(NOW_MS, 0)
+  manager.campaigns.take(crawled(800))
+  await manager.runFor(NOW_MS + 80_000, 12)
+  const { items } = await store.campaigns.list({ page: 1, limit: 10 })
+  const good = JSON.parse(items[0]!.document)
+  assert.notEqual(parseCampaign(JSON.stringify(good)), null)
+  const members = Array.from({ length: MEMBERS_MAX + 1 }, (_, i) => [i, NOW_MS])
+  for (const bad of [
+    ...[{ id: 'cmp_\n' }, { id: 1 }, { members }, { members: [[1]] }, { members: [[2 ** 32, NOW_MS]] }],
+    ...[{ members: [[1, '1']] }, { members: [null] }, { foundAtMs: 1e300 }, { lastSeenMs: -1 }],
+    ...[{ requests: null }, { userAgent: 'x'.repeat(1_025) }, { host: 1 }, { signs: null }, { salt: 1.5 }],
+  ])
+    assert.equal(parseCampaign(JSON.stringify({ ...good, ...bad })), null, JSON.stringify(bad).slice(0, 80))
+  // It cannot go on for ever.
+  const late = {
+    ...good,
+    lastSeenMs: NOW_MS * 2,
+    members: good.members.map(([of]: [number]) => [of, NOW_MS * 2]),
+  }
+  await store.campaigns.put([{ ...late, document: JSON.stringify(late) }])
+  const next = new Manager(store)
+  await next.runFor(NOW_MS + 90_000, 0)
+  assert.equal(next.campaigns.running.length, 1)
+  await next.runFor(NOW_MS + 2 * 3_600_000, 6)
+  assert.deepEqual(next.campaigns.running, [])
+})
+
+for (const isShared of [false, true])
+  test(`requests of other times do not stop the search ${isShared ? 'in a fleet' : 'of one gateway'}`, async (t) => {
+    const store = await openFresh('sqlite', t)
+    const manager = new Manager(store, isShared)
+    await manager.runFor(NOW_MS, 0)
+    const [one] = crawled(1)
+    manager.campaigns.take([0, 1, NOW_MS - 86_400_000, NOW_MS * 2].map((seenAtMs) => ({ ...one!, seenAtMs })))
+    manager.campaigns.take(crawled(800))
+    await manager.runFor(NOW_MS + 80_000, 0)
+    await until(async () => {
+      await manager.runFor(NOW_MS + 81_000, 12)
+      return manager.reported.length > 0
+    })
+    assert.equal(manager.campaigns.running[0]!.members.size, 200)
+  })
 
 test('the API lists campaigns and the requests of each, and an event is told', async (t) => {
   const manage = await TestManagement.start(t)

@@ -25,6 +25,8 @@ export interface Crowd {
   withParts: number
   /** Bare visitors, with neither parts nor links, with at least 1, 2, 3 and 4 different pages. */
   readonly bare: [number, number, number, number]
+  /** Where the words of its last bare visitor begin; -1: it has none. Each knows the one before it. */
+  lastBare: number
 }
 
 /**
@@ -32,7 +34,7 @@ export interface Crowd {
  * no more than the slots it takes.
  */
 export function crowdsIn(visitors: Visitors, nowMs: number): ReadonlyMap<number, Crowd> {
-  const { words, sizes } = visitors
+  const { words, sizes, before } = visitors
   const settledTick = visitors.tickOf(nowMs - SETTLE_MS)
   const recentTick = visitors.tickOf(nowMs) - AWAY_TICKS
   const crowds = new Map<number, Crowd>()
@@ -52,7 +54,11 @@ export function crowdsIn(visitors: Visitors, nowMs: number): ReadonlyMap<number,
     if (state !== 0) {
       crowd.visitors++
       crowd.withParts += state & HAS_PARTS
-    } else if (words[at + FIRST_TICK]! <= settledTick) {
+      continue
+    }
+    before[at / WORDS] = crowd.lastBare
+    crowd.lastBare = at
+    if (words[at + FIRST_TICK]! <= settledTick) {
       crowd.visitors++
       const level = levelOf(words[at + PAGES]!)
       for (let k = 0; k < level; k++) crowd.bare[k]!++
@@ -68,18 +74,19 @@ function begun(visitors: Visitors, at: number, crowds: Map<number, Crowd>): Crow
     visitors: 0,
     withParts: 0,
     bare: [0, 0, 0, 0],
+    lastBare: -1,
   }
   crowds.set(crowd.cohort, crowd)
   return crowd
 }
 
-/** How many different targets the bare visitors of a cohort requested, of those that the slots still name. */
+/** How many different targets the bare visitors of a crowd requested, of those that the slots still name. */
 export interface Coverage {
   readonly targets: number
   readonly distinct: number
 }
 
-export function coverageOf({ words }: Visitors, cohort: number, level: number): Coverage {
+export function coverageOf({ words, before }: Visitors, crowd: Crowd, level: number): Coverage {
   const bits = new Uint32Array(COVERED_BITS / 32)
   let [targets, set] = [0, 0]
   const add = (target: number) => {
@@ -90,8 +97,7 @@ export function coverageOf({ words }: Visitors, cohort: number, level: number): 
     bits[hash >>> 5]! |= bit
     set++
   }
-  for (let at = 0; at < words.length; at += WORDS) {
-    if (words[at + COHORT] !== cohort || words[at + STATE] !== 0) continue
+  for (let at = crowd.lastBare; at !== -1; at = before[at / WORDS]!) {
     if (levelOf(words[at + PAGES]!) < level) continue
     add(words[at + FIRST_TARGET]!)
     if (words[at + LAST_TARGET] !== words[at + FIRST_TARGET]) add(words[at + LAST_TARGET]!)

@@ -1,6 +1,7 @@
 import { type Coverage, coverageOf, type Crowd, crowdsIn } from './crowds.ts'
 import { Evenness } from './evenness.ts'
 import { judgeCrowd, sitesOf } from './judge-crowd.ts'
+import { CAMPAIGNS_MAX, MEMBERS_MAX } from './members.ts'
 import { REQUEST_KIND, type SeenRequest } from './seen-request.ts'
 import { COHORT, FIRST_TICK, levelOf, NETWORK, PAGES, STATE, Visitors, WORDS } from './visitors.ts'
 
@@ -111,17 +112,20 @@ export class CampaignFinder {
     this.#lookedAtMs = nowMs
     this.#end(nowMs)
     const crowds = crowdsIn(this.#visitors, nowMs)
-    this.#watch(crowds)
+    // The largest first: a flood of invented crowds must not take the place of a large one.
+    const bySize = [...crowds.values()].sort((a, b) => b.bare[0] - a.bare[0])
+    this.#watch(bySize)
     const sites = sitesOf(crowds)
     const found: Campaign[] = []
-    for (const crowd of crowds.values()) {
+    for (const crowd of bySize) {
       const known = this.#campaigns.get(crowd.cohort)
       const gaps = this.#gaps.get(crowd.cohort)
       const judgement = judgeCrowd(crowd, sites.get(crowd.host)!, {
         isEven: gaps?.isEven === true,
-        coverage: (level) => coverageOf(this.#visitors, crowd.cohort, level),
+        coverage: (level) => coverageOf(this.#visitors, crowd, level),
       })
-      if (known === undefined && !judgement.isCampaign) continue
+      if (known === undefined && !(judgement.isCampaign && found.length < FOUND_MAX && this.#hasRoom(nowMs)))
+        continue
       const campaign = known ?? this.#begin(crowd, nowMs)
       if (known === undefined) found.push(campaign)
       const { addresses, people, pagesMin, coverage } = judgement
@@ -134,7 +138,6 @@ export class CampaignFinder {
   }
 
   #begin({ cohort, program, host }: Crowd, nowMs: number): Campaign {
-    if (this.#campaigns.size >= CAMPAIGNS_MAX) this.#drop()
     const members = new Map<number, number>()
     const id = this.#newId()
     const begun = { id, cohort, program, host, foundAtMs: nowMs, lastSeenMs: nowMs, requests: 0 }
@@ -176,14 +179,16 @@ export class CampaignFinder {
     }
   }
 
-  /** The one that was seen longest ago makes room. */
-  #drop(): void {
-    const [first] = [...this.#campaigns.values()].sort((a, b) => a.lastSeenMs - b.lastSeenMs)
-    this.#campaigns.delete(first!.cohort)
+  /** The one that was seen longest ago makes room, unless it goes on. */
+  #hasRoom(nowMs: number): boolean {
+    if (this.#campaigns.size < CAMPAIGNS_MAX) return true
+    const [first] = this.campaigns.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs)
+    if (nowMs - first!.lastSeenMs < IDLE_MS) return false
+    return this.#campaigns.delete(first!.cohort)
   }
 
-  #watch(crowds: ReadonlyMap<number, Crowd>): void {
-    const large = [...crowds.values()].sort((a, b) => b.bare[0] - a.bare[0]).slice(0, WATCHED_MAX)
+  #watch(bySize: readonly Crowd[]): void {
+    const large = bySize.slice(0, WATCHED_MAX)
     this.#gaps = new Map(
       large.map(({ cohort }) => [cohort, this.#gaps.get(cohort) ?? new Evenness()] as const),
     )
@@ -201,9 +206,9 @@ const NO_SIGNS: CampaignSigns = {
 export const LOOK_PAGES = 256
 const LOOK_MIN_MS = 1_000
 const LOOK_MAX_MS = 5_000
-/** At most 32 campaigns with 4,096 members each: 10 MB. */
-export const CAMPAIGNS_MAX = 32
-export const MEMBERS_MAX = 4_096
+const IDLE_MS = 60_000
+/** New campaigns each time: there is an event for each. */
+export const FOUND_MAX = 4
 const WATCHED_MAX = 64
 /** A network becomes a member when its first page had this long to load its parts. */
 const JOIN_SETTLE_MS = 5_000

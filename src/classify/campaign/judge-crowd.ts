@@ -1,10 +1,13 @@
 import { CROWD_MIN, type Coverage, type Crowd } from './crowds.ts'
 import { LEVELS } from './visitors.ts'
 
+/** Visitors of crowds, added up. */
+type Visited = Pick<Crowd, 'visitors' | 'withParts' | 'bare'>
+
 /** All crowds of one site. */
 export interface CrowdSite {
-  /** Those in which most visitors load parts or follow links. */
-  readonly usual: readonly Crowd[]
+  /** The sums of those in which most visitors load parts or follow links. */
+  readonly usual: Visited
   /** How many crowds are large and mostly bare. If they are many, the site itself looks like that. */
   readonly bareCrowds: number
 }
@@ -12,11 +15,29 @@ export interface CrowdSite {
 export function sitesOf(crowds: ReadonlyMap<number, Crowd>): ReadonlyMap<number, CrowdSite> {
   const byHost = Map.groupBy(crowds.values(), ({ host }) => host)
   return new Map(
-    [...byHost].map(([host, of]) => [
-      host,
-      { usual: of.filter(isUsual), bareCrowds: of.filter((each) => !isUsual(each)).length },
-    ]),
+    [...byHost].map(([host, of]) => {
+      const usual = of.filter(isUsual)
+      return [host, { usual: usual.reduce<Visited>(together, NONE), bareCrowds: of.length - usual.length }]
+    }),
   )
+}
+
+function together(one: Visited, other: Visited): Visited {
+  return {
+    visitors: one.visitors + other.visitors,
+    withParts: one.withParts + other.withParts,
+    bare: one.bare.map((count, k) => count + other.bare[k]!) as Crowd['bare'],
+  }
+}
+
+/** The usual crowds of the site without this one. */
+function others(crowd: Crowd, { usual }: CrowdSite): Visited {
+  if (!isUsual(crowd)) return usual
+  return {
+    visitors: usual.visitors - crowd.visitors,
+    withParts: usual.withParts - crowd.withParts,
+    bare: usual.bare.map((count, k) => count - crowd.bare[k]!) as Crowd['bare'],
+  }
 }
 
 export interface CrowdSigns {
@@ -37,15 +58,12 @@ export interface CrowdJudgement {
  * Compares a crowd with the people on the same site. A person can look bare, with the parts in the cache of the
  * browser and a bookmark for each page, so only an excess over what the others do is a campaign.
  */
-export function judgeCrowd(
-  crowd: Crowd,
-  { usual, bareCrowds }: CrowdSite,
-  signs: CrowdSigns,
-): CrowdJudgement {
-  const others = usual.filter((each) => each !== crowd)
+export function judgeCrowd(crowd: Crowd, site: CrowdSite, signs: CrowdSigns): CrowdJudgement {
+  const { bareCrowds } = site
+  const measure = others(crowd, site)
   const people = crowd.visitors - crowd.bare[0]
-  const known = sum(others.map(({ visitors }) => visitors))
-  const rates = bareRates(crowd, others, known)
+  const known = measure.visitors
+  const rates = bareRates(crowd, measure)
   const isAlone = people + known < PEOPLE_MIN
   const addressesMin = signs.isEven ? CROWD_MIN : ADDRESSES_MIN
   const levelMin = known >= KNOWN_WELL ? 1 : 2
@@ -66,10 +84,11 @@ export function judgeCrowd(
 }
 
 /** How often people have at least 1, 2, 3 and 4 pages without parts and links. */
-function bareRates(crowd: Crowd, others: readonly Crowd[], known: number): readonly number[] {
-  if (known < KNOWN) return showsParts([crowd, ...others]) ? USUAL_RATES : RATES_WITHOUT_PARTS
+function bareRates(crowd: Crowd, measure: Visited): readonly number[] {
+  const known = measure.visitors
+  if (known < KNOWN) return showsParts(together(crowd, measure)) ? USUAL_RATES : RATES_WITHOUT_PARTS
   return USUAL_RATES.map((rate, k) => {
-    const bare = sum(others.map((each) => each.bare[k]!))
+    const bare = measure.bare[k]!
     const seen = (bare + 1) / (known + 1)
     if (known >= KNOWN_WELL) return seen
     return bare === 0 ? rate : Math.max(rate, seen)
@@ -77,12 +96,11 @@ function bareRates(crowd: Crowd, others: readonly Crowd[], known: number): reado
 }
 
 /** Whether people load parts from this site, and not only from another host. */
-function showsParts(crowds: readonly Crowd[]): boolean {
-  const people = sum(crowds.map(({ visitors, bare }) => visitors - bare[0]))
-  return sum(crowds.map(({ withParts }) => withParts)) >= people / 2
+function showsParts({ visitors, withParts, bare }: Visited): boolean {
+  return withParts >= (visitors - bare[0]) / 2
 }
 
-function isUsual({ visitors, bare }: Crowd): boolean {
+function isUsual({ visitors, bare }: Visited): boolean {
   return bare[0] <= visitors / 2
 }
 
@@ -91,10 +109,7 @@ function isCovering({ targets, distinct }: Coverage, level: number): boolean {
   return distinct >= COVERED_PART * targets || (level > 1 && distinct >= COVERED_MIN)
 }
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, each) => total + each, 0)
-}
-
+const NONE: Visited = { visitors: 0, withParts: 0, bare: [0, 0, 0, 0] }
 const NO_COVERAGE: Coverage = { targets: 0, distinct: 0 }
 /** Fewer addresses are no campaign, unless their pages come in evenly. */
 const ADDRESSES_MIN = 25

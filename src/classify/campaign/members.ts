@@ -36,19 +36,38 @@ export class CampaignMembers {
   }
 }
 
-/** `null` if there are no campaigns, or the value is not such a list. */
+/** `null` if there are no campaigns, or the value, which is from the bus, is not such a list in every part. */
 export function campaignMembers(value: unknown): CampaignMembers | null {
   return isCampaignList(value) && value.campaigns.length > 0 ? new CampaignMembers(value) : null
+}
+
+/** Hashes of networks and browsers have 32 bits. */
+function isHash(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xffff_ffff
 }
 
 function isCampaignList(value: unknown): value is CampaignList {
   if (typeof value !== 'object' || value === null) return false
   const { salt, campaigns } = value as Partial<Record<keyof CampaignList, unknown>>
-  return Number.isSafeInteger(salt) && Array.isArray(campaigns) && campaigns.every(isCampaign)
+  return isHash(salt) && isListOf(campaigns, CAMPAIGNS_MAX, isCampaign)
 }
 
 function isCampaign(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   const { id, program, members } = value as Record<string, unknown>
-  return typeof id === 'string' && Number.isSafeInteger(program) && Array.isArray(members)
+  return isCampaignId(id) && isHash(program) && isListOf(members, MEMBERS_MAX, isHash)
 }
+
+function isListOf(value: unknown, lengthMax: number, isOne: (element: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length <= lengthMax && value.every(isOne)
+}
+
+/** Ids are shown to apps in headers and to people in pages. */
+export function isCampaignId(value: unknown): value is string {
+  return typeof value === 'string' && CAMPAIGN_ID.test(value)
+}
+
+const CAMPAIGN_ID = /^cmp_[\w-]{1,60}$/
+/** At most 32 campaigns with 4,096 members each: 10 MB. */
+export const CAMPAIGNS_MAX = 32
+export const MEMBERS_MAX = 4_096

@@ -1,15 +1,17 @@
 import * as z from 'zod'
 import { REQUEST_KIND } from '../../classify/campaign/seen-request.ts'
 import type { Campaign } from '../../classify/campaign/finder.ts'
-import type { Sighting } from '../../plane/sighting.ts'
+import { isCampaignId, MEMBERS_MAX } from '../../classify/campaign/members.ts'
+import { type Sighting, SIGHTING_TEXT_MAX } from '../../plane/sighting.ts'
 import { networkHash } from './sighting-intake.ts'
 
-const count = z.number().min(0)
+const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER)
+const text = z.string().max(SIGHTING_TEXT_MAX).nullable()
 const hash = z.int().min(0).max(0xffff_ffff)
 
 /** A campaign as it is stored. */
 const campaignRecord = z.object({
-  id: z.string(),
+  id: z.string().refine(isCampaignId),
   salt: hash,
   cohort: hash,
   program: hash,
@@ -18,7 +20,7 @@ const campaignRecord = z.object({
   lastSeenMs: count,
   requests: count,
   /** Hashes of networks, and when each was last seen. */
-  members: z.array(z.tuple([hash, count])),
+  members: z.array(z.tuple([hash, count])).max(MEMBERS_MAX),
   signs: z.object({
     addresses: count,
     people: count,
@@ -27,17 +29,20 @@ const campaignRecord = z.object({
     variation: z.number().nullable(),
   }),
   /** One of its requests. */
-  host: z.string().nullable(),
-  software: z.string().nullable(),
-  userAgent: z.string().nullable(),
-  stable: z.string().nullable(),
-  http2: z.string().nullable(),
-  ja4: z.string().nullable(),
+  host: text,
+  software: text,
+  userAgent: text,
+  stable: text,
+  http2: text,
+  ja4: text,
+})
+/** What is known of a program besides its hash. */
+export const programFacts = campaignRecord.pick({
+  ...{ software: true, userAgent: true, stable: true, http2: true, ja4: true },
 })
 export type CampaignRecord = z.output<typeof campaignRecord>
 
-/** What is known of a program besides its hash. */
-export type ProgramFacts = Pick<CampaignRecord, 'software' | 'userAgent' | 'stable' | 'http2' | 'ja4'>
+export type ProgramFacts = z.output<typeof programFacts>
 export const NO_FACTS: ProgramFacts = {
   software: null,
   userAgent: null,
@@ -55,9 +60,12 @@ export function recordOf(
   return { id, ...hashes, foundAtMs, lastSeenMs, requests, members: [...members], signs, ...known }
 }
 
-export function campaignOf(record: CampaignRecord): Campaign {
-  const { id, cohort, program, hostHash: host, foundAtMs, lastSeenMs, requests, members, signs } = record
-  return { id, cohort, program, host, foundAtMs, lastSeenMs, requests, members: new Map(members), signs }
+/** A time in the future would keep it, and its members, for as long. */
+export function campaignOf(record: CampaignRecord, nowMs: number): Campaign {
+  const { id, cohort, program, hostHash: host, foundAtMs, requests, signs } = record
+  const members = new Map(record.members.map(([network, seenMs]) => [network, Math.min(seenMs, nowMs)]))
+  const lastSeenMs = Math.min(record.lastSeenMs, nowMs)
+  return { id, cohort, program, host, foundAtMs, lastSeenMs, requests, members, signs }
 }
 
 /** `null` if it is damaged. */

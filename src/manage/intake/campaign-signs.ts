@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { REQUEST_KIND, type SeenRequest } from '../../classify/campaign/seen-request.ts'
 import { textHash } from '../../classify/campaign/text-hash.ts'
-import type { Sighting } from '../../plane/sighting.ts'
-import type { ProgramFacts } from './campaign-record.ts'
+import { type Sighting, SIGHTING_TEXT_MAX } from '../../plane/sighting.ts'
+import { type ProgramFacts, programFacts } from './campaign-record.ts'
 import { networkHash } from './sighting-intake.ts'
 
 /** The names behind the hashes: browsers and sites. */
@@ -26,7 +26,7 @@ export function readSeen(sighting: Sighting, salt: number, seen: SeenRequest, na
   if (host !== null) names.host(seen.host, host)
 }
 
-/** The requests of a batch for another process, 38 bytes each, and each name once. */
+/** The requests of a batch for another process, 43 bytes each, and each name once. */
 export function packSeen(batch: readonly Sighting[], salt: number): string {
   const programs = new Map<number, ProgramFacts>()
   const hosts = new Map<number, string>()
@@ -36,37 +36,45 @@ export function packSeen(batch: readonly Sighting[], salt: number): string {
     },
     host: (hash, text) => hosts.set(hash, text),
   }
-  const fromMs = batch.reduce((first, { seenAtMs }) => Math.min(first, seenAtMs), Number.MAX_SAFE_INTEGER)
   const words = new Uint32Array(batch.length * WORDS)
   const seen = blank()
-  for (const [i, sighting] of batch.entries()) {
+  let at = 0
+  for (const sighting of batch) {
     readSeen(sighting, salt, seen, names)
-    const { network, host, program, order, kind, target, atMs } = seen
-    words.set([network, host, program, order, kind, target, atMs - fromMs], i * WORDS)
+    words[at] = seen.network
+    words[at + 1] = seen.host
+    words[at + 2] = seen.program
+    words[at + 3] = seen.order
+    words[at + 4] = seen.kind
+    words[at + 5] = seen.target
+    words[at + 6] = seen.atMs
+    words[at + 7] = seen.atMs / HIGH
+    at += WORDS
   }
   const packed = Buffer.from(words.buffer).toString('base64')
-  return JSON.stringify({ fromMs, words: packed, programs: [...programs], hosts: [...hosts] })
+  return JSON.stringify({ words: packed, programs: [...programs], hosts: [...hosts] })
 }
 
 /** Passes each request of the text to `note`, in one object that is filled anew. A damaged text has none. */
 export function unpackSeen(text: string, names: Names, note: (seen: SeenRequest) => void): void {
   const found = packed.safeParse(jsonIn(text))
   if (!found.success) return
-  const { fromMs, words, programs, hosts } = found.data
+  const { programs, hosts } = found.data
   for (const [hash, of] of programs) names.program(hash, of)
   for (const [hash, of] of hosts) names.host(hash, of)
-  const bytes = Buffer.from(words, 'base64')
+  const bytes = Buffer.from(found.data.words, 'base64')
+  const words = new Uint32Array(Math.floor(bytes.length / BYTES) * WORDS)
+  Buffer.from(words.buffer).set(bytes.subarray(0, words.byteLength))
   const seen = blank()
-  for (let at = 0; at + WORDS * 4 <= bytes.length; at += WORDS * 4) {
-    const word = (place: number) => bytes.readUInt32LE(at + place * 4)
-    seen.network = word(0)
-    seen.host = word(1)
-    seen.program = word(2)
-    seen.order = word(3)
-    seen.kind = word(4)
-    seen.target = word(5)
-    seen.atMs = fromMs + word(6)
-    note(seen)
+  for (let at = 0; at < words.length; at += WORDS) {
+    seen.network = words[at]!
+    seen.host = words[at + 1]!
+    seen.program = words[at + 2]!
+    seen.order = words[at + 3]!
+    seen.kind = words[at + 4]!
+    seen.target = words[at + 5]!
+    seen.atMs = words[at + 6]! + words[at + 7]! * HIGH
+    if (seen.kind <= REQUEST_KIND.part) note(seen)
   }
 }
 
@@ -84,20 +92,11 @@ function jsonIn(text: string): unknown {
 
 const hash = z.int().min(0).max(0xffff_ffff)
 const packed = z.object({
-  fromMs: z.number().min(0),
   words: z.string(),
-  programs: z.array(
-    z.tuple([
-      hash,
-      z.object({
-        software: z.string().nullable(),
-        userAgent: z.string().nullable(),
-        stable: z.string().nullable(),
-        http2: z.string().nullable(),
-        ja4: z.string().nullable(),
-      }),
-    ]),
-  ),
-  hosts: z.array(z.tuple([hash, z.string()])),
+  programs: z.array(z.tuple([hash, programFacts])),
+  hosts: z.array(z.tuple([hash, z.string().max(SIGHTING_TEXT_MAX)])),
 })
-const WORDS = 7
+const WORDS = 8
+const BYTES = WORDS * 4
+/** The time takes two words. */
+const HIGH = 2 ** 32

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type Campaign, CAMPAIGNS_MAX, CampaignFinder, ENDED_MS } from '../../classify/campaign/finder.ts'
-import type { CampaignList } from '../../classify/campaign/members.ts'
+import { type Campaign, CampaignFinder, ENDED_MS } from '../../classify/campaign/finder.ts'
+import { CAMPAIGNS_MAX, type CampaignList } from '../../classify/campaign/members.ts'
 import { REQUEST_KIND } from '../../classify/campaign/seen-request.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Log } from '../../shared/log.ts'
@@ -83,6 +83,7 @@ export class Campaigns {
     const finder = this.#finder
     if (finder === null) return
     for (const sighting of seen) {
+      if (!isTimely(sighting.seenAtMs, this.#ranAtMs)) continue
       readSeen(sighting, finder.salt, SEEN, this.#names)
       finder.note(SEEN)
     }
@@ -91,7 +92,7 @@ export class Campaigns {
   /** Call it once a second, on the leader only. */
   async run(nowMs: number): Promise<'done' | 'more'> {
     const finder = await this.#inCharge(nowMs)
-    const isMore = this.#links.isShared && (await this.#takeLeft(finder))
+    const isMore = this.#links.isShared && (await this.#takeLeft(finder, nowMs))
     if (!finder.isDue(nowMs)) return isMore ? 'more' : 'done'
     const { found, isChanged } = finder.look(nowMs)
     this.#found += found.length
@@ -122,7 +123,7 @@ export class Campaigns {
     for (const { document } of await store.campaigns.since(nowMs - ENDED_MS, CAMPAIGNS_MAX)) {
       const record = parseCampaign(document)
       if (record === null || record.salt !== salt) continue
-      finder.restore(campaignOf(record))
+      finder.restore(campaignOf(record, nowMs))
       const { software, userAgent, stable, http2, ja4 } = record
       this.#programs.set(record.program, { software, userAgent, stable, http2, ja4 })
       if (record.host !== null) this.#hosts.set(record.hostHash, record.host)
@@ -139,9 +140,12 @@ export class Campaigns {
     await store.campaigns.leave(packSeen(seen, this.#salt), Date.now())
   }
 
-  async #takeLeft(finder: CampaignFinder): Promise<boolean> {
+  async #takeLeft(finder: CampaignFinder, nowMs: number): Promise<boolean> {
     const texts = await this.#links.store.campaigns.take(LEFT_AT_ONCE)
-    for (const text of texts) unpackSeen(text, this.#names, (seen) => finder.note(seen))
+    for (const text of texts)
+      unpackSeen(text, this.#names, (seen) => {
+        if (isTimely(seen.atMs, nowMs)) finder.note(seen)
+      })
     return texts.length === LEFT_AT_ONCE
   }
 
@@ -175,6 +179,11 @@ export class Campaigns {
   }
 }
 
+/** The visitors of earlier requests are forgotten. A request of another time would move the clock of all. */
+function isTimely(atMs: number, nowMs: number): boolean {
+  return atMs > nowMs - EARLY_MS && atMs < nowMs + LATE_MS
+}
+
 /** All managers need the same salt, and so do their successors. */
 async function saltIn({ settings }: Pick<Store, 'settings'>, nowMs: number): Promise<number> {
   await settings.put(SALT, randomInt(1, 2 ** 32), 0, nowMs)
@@ -189,5 +198,8 @@ const SALT = 'campaigns.salt'
 const NAMES_MAX = 4_096
 const LEFT_AT_ONCE = 64
 const AWAY_MS = 15_000
+const EARLY_MS = 1_800_000
+/** The job may not have run for a while. */
+const LATE_MS = 300_000
 const WRITE_MS = 10_000
 const PUBLISH_MS = 5_000

@@ -71,8 +71,13 @@ function plainOrNull(text: string | null, charactersMax: number): string | null 
 
 /** Truncates the text and replaces what PostgreSQL rejects in text: U+0000 and lone surrogates. */
 function plain(text: string, charactersMax: number): string {
-  const short = text.length > charactersMax ? text.slice(0, charactersMax) : text
+  const short = text.length > charactersMax ? copied(text.slice(0, charactersMax)) : text
   return UNPLAIN.test(short) ? short.replaceAll('\0', '\u{fffd}').toWellFormed() : short
+}
+
+/** A slice keeps the whole text in memory for as long as it is kept itself. */
+function copied(slice: string): string {
+  return Buffer.from(slice, 'utf16le').toString('utf16le')
 }
 
 /** Shared by all calls: each address is used before the next one is read. */
