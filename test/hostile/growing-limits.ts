@@ -199,7 +199,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['proxy/http/h2/opening-notes.ts', 'SETTINGS_MAX', 'OpeningNotes.#settings'],
   ['proxy/http/h2/opening-notes.ts', 'PRIORITIES_MAX', 'OpeningNotes.#priorities'],
   ['proxy/http/h2/outflow.ts', 'open', 'Outflow.#waiting', 'Outflow.#held'],
-  ['proxy/http/h2/resets.ts', '#keptMax', 'Resets.#ours'],
+  ['proxy/http/h2/resets.ts', 'keptMax', 'Resets.#ours'],
   ['proxy/http/h2/server.ts', 'open', 'OwnHttp2Server.#sessions'],
   ['proxy/http/h2/streams.ts', 'open', 'Streams.open'],
   ['proxy/http/intake.ts', 'open', 'IntakeLine.#manyPieces', 'IntakeLine.#manyBytes'],
