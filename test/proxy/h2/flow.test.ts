@@ -12,6 +12,7 @@ import {
   PING,
   PROTOCOL_ERROR,
 } from '../../hostile/http2-peer.ts'
+import { until } from '../../until.ts'
 import { answerText, type Front, type FrontPlan, startFront } from '../front.ts'
 import { frame, getRequest, headers, PREFACE, settings, windowUpdate } from '../http2-frames.ts'
 import { Uploader } from './uploader.ts'
@@ -216,6 +217,24 @@ test('HTTP/2: an upload beyond the windows is an error of flow control', async (
   peer.write(frame(DATA, 0, 1, Buffer.alloc(1)))
   await peer.until(() => peer.resetOf(1) !== null || peer.goaway !== null)
   assert.equal(peer.resetOf(1) ?? peer.goaway, 3)
+})
+
+test('HTTP/2: a client may answer each part of an answer with a PING and two windows, as those of gRPC do', async (t) => {
+  const parts = 3000
+  let exchange: Exchange | null = null
+  const front = await start(t, { request: (asked) => (exchange = asked) })
+  const peer = await dial(front)
+  peer.write(PREFACE, settings(), get('/'))
+  await until(() => exchange !== null)
+  exchange!.answer(200, [], null)
+  for (let count = 1; count <= parts; count++) {
+    exchange!.write(Buffer.from('x'))
+    await peer.until(() => peer.bodyOf(1).length === count)
+    peer.write(frame(PING, 0, 0, Buffer.alloc(8)), windowUpdate(1), windowUpdate(1, 1))
+  }
+  exchange!.end([])
+  await peer.until(() => peer.isAnswered(1))
+  assert.deepEqual([peer.bodyOf(1).length, peer.goaway], [parts, null])
 })
 
 test('HTTP/2: nghttp2 reads every head with tables of any size', async (t) => {

@@ -50,3 +50,5 @@ export const IDLE_FRAMES = { max: 1_000, perSecond: 200 } as const
 export const IDLE_FRAMES_PER_REQUEST = 8
 /** A client may send a WINDOW_UPDATE for so many bytes of DATA from us, on its stream and its connection. */
 export const SENT_BYTES_PER_IDLE_FRAME = 512
+/** And so many for each part of an answer, however small: those of gRPC send a PING to measure the round trip. */
+export const IDLE_FRAMES_PER_PART = 4

@@ -156,6 +156,7 @@ export class OwnHttp2Exchange implements Exchange, Answering {
     const isLast = this.#due === 0
     if (isLast) this.#finished()
     const { outflow } = this.#turns
+    outflow.parts++
     const taken = this.#waitingBytes === 0 && outflow.isOpen ? this.#take(chunk, isLast) : 0
     if (taken < chunk.length) this.#wait(chunk, taken)
     else if (isLast) this.#sent()

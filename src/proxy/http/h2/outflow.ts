@@ -45,6 +45,8 @@ export class Outflow implements Sender {
   readonly encoder = new HpackEncoder()
   /** DATA sent so far. */
   dataBytes = 0
+  /** Parts of answers that apps have written. */
+  parts = 0
   readonly #socket: Socket
   readonly #isTls: boolean
   #buffer: Buffer | null = null

@@ -8,7 +8,14 @@ import type { ClientConnection } from '../../connection/connection.ts'
 import { closeSoftly } from '../../connection/farewell.ts'
 import { Intake } from '../intake.ts'
 import { startReading, stopReading } from '../socket-reading.ts'
-import { ABUSE, Budget, IDLE_FRAMES, IDLE_FRAMES_PER_REQUEST, SENT_BYTES_PER_IDLE_FRAME } from './abuse.ts'
+import {
+  ABUSE,
+  Budget,
+  IDLE_FRAMES,
+  IDLE_FRAMES_PER_PART,
+  IDLE_FRAMES_PER_REQUEST,
+  SENT_BYTES_PER_IDLE_FRAME,
+} from './abuse.ts'
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './body.ts'
 import type { Http2Context } from './context.ts'
 import { Outflow } from './outflow.ts'
@@ -23,8 +30,9 @@ export class Http2Session implements Swept, StreamsOwner {
   readonly #reader = new FrameReader()
   readonly #intake: Intake
   readonly #idleFrames: Budget
-  /** DATA bytes sent when idle frames were last paid with them. */
+  /** DATA bytes and parts of answers sent when idle frames were last paid with them. */
   #paidBytes = 0
+  #paidParts = 0
   #prefaceLeft = HTTP2_PREFACE.length
   #hasSettings = false
   #isSettled = false
@@ -280,9 +288,11 @@ export class Http2Session implements Swept, StreamsOwner {
 
   /** Counts a frame that carries nothing. */
   #spend(): void {
-    const { dataBytes } = this.outflow
+    const { dataBytes, parts } = this.outflow
     this.#idleFrames.earn((dataBytes - this.#paidBytes) / SENT_BYTES_PER_IDLE_FRAME)
+    this.#idleFrames.earn((parts - this.#paidParts) * IDLE_FRAMES_PER_PART)
     this.#paidBytes = dataBytes
+    this.#paidParts = parts
     if (!this.#idleFrames.spend(this.server.beat.nowMs)) this.fail(h2.ENHANCE_YOUR_CALM, ABUSE.manyFrames)
     else if (this.outflow.unsentBytes > UNSENT_BYTES_MAX) this.#congest()
   }
