@@ -75,7 +75,7 @@ test('no head costs many times what another one of its length does', { timeout: 
       judge(context, connection(isTrusted), head, 'a')
       return performance.now() - startMs
     })
-    return times.toSorted((one, other) => one - other)[TIMES >> 1]!
+    return Math.min(...times) // a busy machine only adds to it
   }
   let dearest = 0
   for (const isTrusted of [false, true]) {
@@ -121,4 +121,4 @@ function connection(isTrusted: boolean): Connection {
 
 const TIMES = IS_WHOLE ? 101 : 11
 /** Cookies took 65 times as much before they were counted, characters beyond ASCII 90 times. */
-const FACTOR_MAX = 40
+const FACTOR_MAX = 25
