@@ -70,19 +70,26 @@ test('HTTP/2: a conversation in two pieces, cut at each byte, gets the same answ
     await converse(front, [CONVERSATION.subarray(0, cut), CONVERSATION.subarray(cut)], `cut at ${cut}`)
 })
 
-test('HTTP/2: a conversation in pieces of 1 to 20 bytes gets the same answers', async (t) => {
-  const front = await start()
-  t.teardown(() => front.close())
-  for (let size = 1; size <= 20; size++) {
-    const pieces = Array.from({ length: Math.ceil(CONVERSATION.length / size) }, (_, index) =>
-      CONVERSATION.subarray(index * size, (index + 1) * size),
-    )
-    await converse(front, pieces, `pieces of ${size}`)
+test('HTTP/2: a conversation in pieces of 1 to 20 bytes gets the same answers, in the clear and over TLS', async (t) => {
+  for (const isTls of [false, true]) {
+    const front = await start(isTls)
+    t.teardown(() => front.close())
+    for (let size = 1; size <= 20; size++) {
+      const pieces = Array.from({ length: Math.ceil(CONVERSATION.length / size) }, (_, index) =>
+        CONVERSATION.subarray(index * size, (index + 1) * size),
+      )
+      await converse(front, pieces, `pieces of ${size}${isTls ? ' over TLS' : ''}`, isTls)
+    }
   }
 })
 
-async function converse(front: Front, pieces: readonly Buffer[], title: string): Promise<void> {
-  const peer = await dialHttp2(front.port, { isTls: false })
+async function converse(
+  front: Front,
+  pieces: readonly Buffer[],
+  title: string,
+  isTls = false,
+): Promise<void> {
+  const peer = await dialHttp2(front.port, { isTls })
   peer.socket.setNoDelay(true)
   for (const piece of pieces) {
     peer.write(piece)
@@ -111,8 +118,8 @@ function isPingAnswered({ frames }: Http2Peer): boolean {
   )
 }
 
-function start(): Promise<Front> {
-  return startFront({ tls: null, request: tell })
+function start(isTls = false): Promise<Front> {
+  return startFront({ ...(isTls ? {} : { tls: null }), request: tell })
 }
 
 /** Answers with everything that was read of the request. */
