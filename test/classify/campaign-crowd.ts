@@ -157,3 +157,58 @@ export function newFinder(slots?: number): CampaignFinder {
 export function joinedIn({ finder }: Played): ReadonlySet<number> {
   return new Set(finder.campaigns.flatMap(({ members }) => [...members.keys()]))
 }
+
+export const BEGIN_MS = Date.UTC(2026, 0, 1)
+export const CRAWL_MS = BEGIN_MS + 600_000
+export const CRAWLER = 200 << 16
+
+export interface Place {
+  addressOf(person: number, dice: Dice): () => string
+  readonly habits?: Habits
+  readonly browsers?: number
+}
+
+/** People over half an hour. Half of them have the most common browser, in its only version. */
+export function people(
+  dice: Dice,
+  count: number,
+  { addressOf, habits = USUAL, browsers = 9 }: Place = HOMES,
+) {
+  const requests = []
+  for (let i = 0; i < count; i++) {
+    const which = browser(browsers === 1 || dice.chance(0.5) ? 0 : 1 + dice.below(browsers - 1))
+    const fromMs = BEGIN_MS + dice.below(1_800_000)
+    requests.push(...person(dice, addressOf(i, dice), which, fromMs, habits))
+  }
+  return requests
+}
+
+export const HOMES: Place = { addressOf: (i) => () => ipv4(i) }
+
+export function crawlFrom(dice: Dice, addresses: number, more: Partial<Crawl> = {}): Crawl {
+  const addressOf = () => ipv4(CRAWLER + dice.below(addresses))
+  return { requests: 1_500, perSecond: 20, jitter: 1, addressOf, ...more }
+}
+
+export function isOfCrawl(addresses: number): (request: { readonly network: number }) => boolean {
+  const of = Array.from({ length: addresses }, (_, i) => networkHash(ipv4(CRAWLER + i), SALT))
+  const networks = new Set(of)
+  return ({ network }) => networks.has(network)
+}
+
+/** Plays a crawl among people, and returns how it was joined. */
+export function playCrawl(
+  seed: number,
+  count: number,
+  addresses: number,
+  more: Partial<Crawl> = {},
+  place = HOMES,
+) {
+  const dice = new Dice(seed)
+  const isCrawl = isOfCrawl(addresses)
+  const requests = [...people(dice, count, place), ...crawl(dice, CRAWL_MS, crawlFrom(dice, addresses, more))]
+  const played = play(requests, isCrawl)
+  const joined = [...joinedIn(played)]
+  const wrong = joined.filter((network) => !isCrawl({ network })).length
+  return { ...played, joined: joined.length - wrong, wrong }
+}

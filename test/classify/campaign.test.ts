@@ -7,66 +7,27 @@ import { networkHash } from '../../src/manage/intake/sighting-intake.ts'
 import { mixed } from '../../src/wire/network-hash.ts'
 import {
   browser,
-  type Crawl,
   crawl,
   Dice,
-  type Habits,
   ipv4,
   joinedIn,
   newFinder,
   PAGES,
-  person,
   play,
   SALT,
   SITE,
   USUAL,
+  CRAWL_MS,
+  CRAWLER,
+  HOMES,
+  people,
+  crawlFrom,
+  isOfCrawl,
+  playCrawl,
+  type Place,
 } from './campaign-crowd.ts'
 
-const BEGIN_MS = Date.UTC(2026, 0, 1)
-const CRAWL_MS = BEGIN_MS + 600_000
-const CRAWLER = 200 << 16
 const SEEDS = [1, 2]
-
-interface Place {
-  addressOf(person: number, dice: Dice): () => string
-  readonly habits?: Habits
-  readonly browsers?: number
-}
-
-/** People over half an hour. Half of them have the most common browser, in its only version. */
-function people(dice: Dice, count: number, { addressOf, habits = USUAL, browsers = 9 }: Place = HOMES) {
-  const requests = []
-  for (let i = 0; i < count; i++) {
-    const which = browser(browsers === 1 || dice.chance(0.5) ? 0 : 1 + dice.below(browsers - 1))
-    const fromMs = BEGIN_MS + dice.below(1_800_000)
-    requests.push(...person(dice, addressOf(i, dice), which, fromMs, habits))
-  }
-  return requests
-}
-
-const HOMES: Place = { addressOf: (i) => () => ipv4(i) }
-
-function crawlFrom(dice: Dice, addresses: number, more: Partial<Crawl> = {}): Crawl {
-  const addressOf = () => ipv4(CRAWLER + dice.below(addresses))
-  return { requests: 1_500, perSecond: 20, jitter: 1, addressOf, ...more }
-}
-
-function isOfCrawl(addresses: number): (request: { readonly network: number }) => boolean {
-  const of = Array.from({ length: addresses }, (_, i) => networkHash(ipv4(CRAWLER + i), SALT))
-  const networks = new Set(of)
-  return ({ network }) => networks.has(network)
-}
-
-/** Plays a crawl among people, and returns how it was joined. */
-function playCrawl(seed: number, count: number, addresses: number, more: Partial<Crawl> = {}, place = HOMES) {
-  const dice = new Dice(seed)
-  const isCrawl = isOfCrawl(addresses)
-  const requests = [...people(dice, count, place), ...crawl(dice, CRAWL_MS, crawlFrom(dice, addresses, more))]
-  const played = play(requests, isCrawl)
-  const joined = [...joinedIn(played)]
-  const wrong = joined.filter((network) => !isCrawl({ network })).length
-  return { ...played, joined: joined.length - wrong, wrong }
-}
 
 for (const seed of SEEDS) {
   test(`seed ${seed}: a crawl from 500 addresses is found among 5,000 people within 1,000 requests`, async () => {
@@ -88,65 +49,6 @@ test('a crawl is found on a site that has no other visitors, at any pace, in tur
       assert.ok(found.length === 1 && crawled! <= 1_000 && joined >= 300, said)
     }
   }
-})
-
-test('a crawl is found among few people, and among very many', async () => {
-  for (const count of [100, 1_000, 12_000]) {
-    const { found, crawled, wrong } = playCrawl(1, count, 500)
-    assert.ok(found.length === 1 && crawled! <= 1_000, `${count} people: ${crawled}`)
-    assert.ok(wrong <= count / 1_000, `${wrong} of ${count} are joined`)
-  }
-})
-
-test('people with one popular browser are not a campaign', async () => {
-  for (const seed of SEEDS) {
-    const dice = new Dice(seed)
-    const requests = people(dice, 10_000, { ...HOMES, browsers: 1 })
-    assert.deepEqual(play(requests).found, [])
-  }
-})
-
-test('offices with 200 people behind one address are not a campaign', async () => {
-  for (const seed of SEEDS) {
-    const dice = new Dice(seed)
-    const offices: Place = { addressOf: (i) => () => ipv4(Math.floor(i / 200)), browsers: 1 }
-    const played = play(people(dice, 8_000, offices))
-    assert.deepEqual([played.found.length, joinedIn(played).size], [0, 0])
-  }
-})
-
-test('mobile carriers are not a campaign, even if each connection gets another address', async () => {
-  for (const [count, addresses] of [
-    [8_000, 64],
-    [4_000, 2_048],
-  ] as const) {
-    for (const isSticky of [true, false]) {
-      const dice = new Dice(count + addresses)
-      const carrier: Place = {
-        addressOf: (_, { below }) => {
-          const own = ipv4(dice.below(addresses))
-          return isSticky ? () => own : () => ipv4(below.call(dice, addresses))
-        },
-        browsers: 2,
-      }
-      const played = play(people(dice, count, carrier))
-      const said = `${count} people, ${addresses} addresses, ${isSticky ? 'sticky' : 'any'}`
-      assert.deepEqual([played.found.length, joinedIn(played).size], [0, 0], said)
-    }
-  }
-})
-
-test('a crawl is found beside offices and carriers, and none of them is joined', async () => {
-  const mixedPlace: Place = {
-    addressOf: (i, dice) => {
-      if (i % 3 === 0) return () => ipv4(i)
-      if (i % 3 === 1) return () => ipv4((1 << 22) + (i >> 9))
-      return () => ipv4((2 << 22) + dice.below(64))
-    },
-  }
-  const { found, crawled, wrong } = playCrawl(3, 6_000, 500, {}, mixedPlace)
-  assert.ok(found.length === 1 && crawled! <= 1_000, `${crawled}`)
-  assert.ok(wrong <= 6, `${wrong}`)
 })
 
 test('where parts come from another host, people are not joined', async () => {
