@@ -12,14 +12,15 @@ export const KNOWN_DIFFERENCES: readonly Difference[] = [
   {
     name: 'answers a malformed request before the reset',
     reason: 'RFC 9113 §8.1.1: a server MAY send an HTTP response prior to closing or resetting the stream.',
-    explains: ({ hasWrongLength }, own, node) =>
-      isRefused(own, hasWrongLength ? ['400', '417'] : ['400']) && isReset(node, [PROTOCOL_ERROR]),
+    explains: (_plan, own, node) =>
+      isRefused(own, ['400']) &&
+      (isReset(node, [PROTOCOL_ERROR]) || (own.code === PROTOCOL_ERROR && isRefused(node, ['400']))),
   },
   {
-    name: 'ends the stream of a malformed request, not the connection',
-    reason: 'RFC 9113 §8.1.1: malformed requests MUST be treated as a stream error of type PROTOCOL_ERROR.',
+    name: 'answers before it can see that the length of the body is wrong',
+    reason: 'The same; and node:http2 may end the connection, where the RFC has a stream error.',
     explains: ({ hasWrongLength }, own, node) =>
-      hasWrongLength && isRefused(own, ['400']) && isReset(node, [INTERNAL_ERROR, CANCEL]),
+      hasWrongLength && own.got?.body == null && isReset(node, [PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL]),
   },
   {
     name: 'answers 431 to a list of headers that is too large',

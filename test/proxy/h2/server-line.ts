@@ -88,7 +88,11 @@ async function playCase(session: ClientHttp2Session, app: CaseApp, plan: ServerC
   }
   const late = new AbortController()
   const isLate = sleep(LATE_MS, true, late).catch(() => false)
-  if (await Promise.race([closed, isLate])) assert.fail(`no end: ${JSON.stringify(plan)}`)
+  if (await Promise.race([closed, isLate])) {
+    const bytes = heard.chunks.reduce((sum, { length }) => sum + length, 0)
+    const state = JSON.stringify([heard.heads.length, bytes, hearing.got, session.state, stream.state])
+    assert.fail(`no end: ${state} ${JSON.stringify(plan)}`)
+  }
   late.abort()
   // A request that was taken back at once may never be begun.
   if (reset === 'at once') return { heads: [], body: '', code: 0, got: null }
@@ -149,4 +153,4 @@ function objectOf(fields: readonly string[]): Record<string, string[]> {
 }
 
 const UNSTEADY: ReadonlySet<string> = new Set(['date', 'x-forwarded-port', 'x-agent-decision-id'])
-const LATE_MS = 60_000
+const LATE_MS = 20_000
