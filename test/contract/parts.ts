@@ -293,8 +293,15 @@ const LISTS: readonly List[] = [
         .insertInto('submissions')
         .values({
           ...{ id: `sub_${random(9)}_${number}`, created_at_ms: random(3), principal: 'p', type: 'ja4' },
-          ...{ value: 't13', agent_name: null, software_id: null, category: null, user_agent: null },
-          ...{ notes: null, status: 'pending', reasons: '[]', duplicate_of: null, made_software: 0 },
+          ...{ value: 't13', agent_name: null, software_id: null, category: null, purposes: '[]' },
+          ...{
+            user_agent: null,
+            notes: null,
+            status: 'pending',
+            reasons: '[]',
+            duplicate_of: null,
+            made_software: 0,
+          },
           ...{ decided_at_ms: null, decided_by: null, rolled_back_at_ms: null },
         })
         .execute(),

@@ -16,7 +16,13 @@ export function submissionContract(kind: DatabaseKind): void {
   test(`${kind}: a submission is found as it was, by what it is and by what is in it`, async (t) => {
     const store = await openFresh(kind, t)
     const full = submission(1, {
-      ...{ agentName: '100% Ünïcode_Agent', softwareId: 'acme', category: 'custom', userAgent: 'a\u00ff' },
+      ...{
+        agentName: '100% Ünïcode_Agent',
+        softwareId: 'acme',
+        category: 'custom',
+        purposes: ['agent', 'search'],
+        userAgent: 'a\u00ff',
+      },
       ...{ notes: 'a\n"b"', duplicateOf: 'sub_0', reasons: [{ code: 'new', detail: 'ä' }] },
     })
     await add(store, [full, submission(2, { type: 'ja4s', status: 'rejected' })])
@@ -229,7 +235,14 @@ function add(store: Store, records: readonly SubmissionRecord[]): Promise<void> 
 function submission(number: number, given: Partial<SubmissionRecord> = {}): SubmissionRecord {
   return {
     ...{ id: `sub_${number}`, createdAtMs: 1_800_000_000_000 + number, principal: 'key_a' },
-    ...{ type: 'ja4', value: `value_${number}`, agentName: null, softwareId: null, category: null },
+    ...{
+      type: 'ja4',
+      value: `value_${number}`,
+      agentName: null,
+      softwareId: null,
+      category: null,
+      purposes: [],
+    },
     ...{ userAgent: null, notes: null, status: 'pending', reasons: [], duplicateOf: null },
     ...{ madeSoftware: false, decidedAtMs: null, decidedBy: null, rolledBackAtMs: null },
     ...given,

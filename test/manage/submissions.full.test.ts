@@ -17,7 +17,7 @@ for (const kind of KINDS)
     const writer = { authorization: `Bearer ${await manage.key({ scopes: ['write'], name: 'ci' })}` }
     const wanted = {
       ...{ fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent', category: 'orchestrator' },
-      ...{ user_agent: 'acme-agent/1.0', notes: 'From our\nlab.' },
+      ...{ user_agent: 'acme-agent/1.0', notes: 'From our\nlab.', purpose: ['agent', 'search'] },
     }
     const submitted = await manage.ask('POST', '/v1/signatures/submit', wanted, writer)
     assert.equal(submitted.status, 200)
@@ -48,6 +48,12 @@ for (const kind of KINDS)
     assert.deepEqual(
       [software?.id, software?.kind, software?.category, software?.origin],
       ['acme-agent', 'agent', 'orchestrator', 'api'],
+    )
+    const date = new Date(accepted.body.created_at).toISOString().slice(0, 10)
+    assert.deepEqual(accepted.body.purpose, ['agent', 'search'])
+    assert.deepEqual(
+      JSON.parse(software!.document).purpose,
+      ['agent', 'search'].map((is) => ({ is, source: `submission ${id}`, date })),
     )
     const [row] = await store.catalogue.signaturesOf('ja4', NEW)
     assert.deepEqual(
@@ -94,6 +100,20 @@ for (const kind of KINDS)
       ['rollback', 'accept'],
     )
   })
+
+test('a purpose is one of the known ones, and given once', async (t) => {
+  const { manage } = await started(t, 'sqlite')
+  const answers = [['spying'], ['search', 'search'], 'search', [1]].map(async (purpose) => {
+    const wanted = { fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent', purpose }
+    const { status, body } = await manage.ask('POST', '/v1/signatures/submit', wanted)
+    return [status, JSON.stringify(body).includes('/purpose')]
+  })
+  assert.deepEqual(await Promise.all(answers), Array(4).fill([400, true]))
+  for (const purpose of [null, []]) {
+    const { id } = await submit(manage, { fingerprint: NEW, type: 'ja4', agent_name: 'Acme Agent', purpose })
+    assert.deepEqual((await manage.ask('GET', `/v1/submissions/${id}`)).body.purpose, [])
+  }
+})
 
 test('where the operator has it so, what nothing speaks against is accepted at once, and all else waits', async (t) => {
   const { manage, store } = await started(t)

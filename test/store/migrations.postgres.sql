@@ -52,6 +52,7 @@ create table submissions (
   agent_name text,
   software_id text collate "C",
   category text,
+  purposes text not null default '[]',
   user_agent text,
   notes text,
   status text not null,

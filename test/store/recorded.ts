@@ -257,6 +257,7 @@ const SUBMISSION: SubmissionRecord = {
   agentName: 'Ünï',
   softwareId: 'acme-bot',
   category: 'crawler',
+  purposes: [],
   userAgent: null,
   notes: 'a\n"b"',
   status: 'pending',

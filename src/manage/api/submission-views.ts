@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
-import { CATEGORIES } from '../../classify/known/software.ts'
+import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import type { SubmissionRecord } from '../../store/catalogue/submissions.ts'
 import type { ApiContext } from './context.ts'
 import { EFFECTS, type FindingCode } from '../judging/submissions/findings.ts'
@@ -13,6 +13,7 @@ import { fingerprintType, shownSignature } from '../judging/signature-schemas.ts
 
 export const type = fingerprintType
 export const category = z.enum(CATEGORIES)
+export const purposes = z.array(z.enum(PURPOSES))
 export const status = z.enum(['pending', 'accepted', 'rejected', 'duplicate'])
 const reason = z
   .strictObject({
@@ -84,6 +85,7 @@ const submissionFields = {
   agent_name: z.string().nullable(),
   agent_id: z.string().nullable(),
   category: category.nullable(),
+  purpose: purposes.meta({ description: 'What the agent is for, as the submitter says.' }),
   user_agent: z.string().nullable(),
   notes: z.string().nullable(),
   reasons: z.array(reason),
@@ -169,6 +171,7 @@ function fieldsOf(record: SubmissionRecord) {
     fingerprint: record.value,
     agent_name: record.agentName,
     agent_id: record.softwareId,
+    purpose: [...record.purposes],
     user_agent: record.userAgent,
     reasons: reasonsOf(record),
     duplicate_of: record.duplicateOf,

@@ -11,6 +11,7 @@ import { type ApiOffered, type ApiVersioned, listing, operation } from './operat
 import { signature, signatureWithEvidence } from '../judging/signature-schemas.ts'
 import {
   category,
+  purposes,
   shown,
   shownAll,
   shownAtOnce,
@@ -44,6 +45,10 @@ const submission = z
       .nullish()
       .meta({ description: 'The agent that has it: a known agent or a new one.' }),
     category: category.nullish().meta({ description: 'The category of a new agent.' }),
+    purpose: purposes
+      .refine((list) => new Set(list).size === list.length, 'contains a purpose twice')
+      .nullish()
+      .meta({ description: 'What a new agent is for.', uniqueItems: true }),
     user_agent: z
       .string()
       .max(1_024, 'is longer than 1,024 characters')
@@ -219,6 +224,7 @@ function submittedOf(given: z.output<typeof submission>): Submitted {
     value: given.fingerprint,
     agentName: given.agent_name ?? null,
     category: given.category ?? null,
+    purposes: given.purpose ?? [],
     userAgent: given.user_agent ?? null,
     notes: given.notes ?? null,
   }

@@ -1,4 +1,5 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
+import type { Purpose } from '../../classify/known/software.ts'
 import { parts } from '../engine/bulk.ts'
 import type { Queries } from '../engine/database.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
@@ -20,6 +21,8 @@ export interface SubmissionRecord {
   /** The id of its software, if that is known. */
   readonly softwareId: string | null
   readonly category: SubmissionTable['category']
+  /** What a new agent is for, as the submitter says. */
+  readonly purposes: readonly Purpose[]
   readonly userAgent: string | null
   readonly notes: string | null
   readonly status: SubmissionStatus
@@ -289,6 +292,7 @@ function rowOf(record: SubmissionRecord): SubmissionTable {
     agent_name: record.agentName,
     software_id: record.softwareId,
     user_agent: record.userAgent,
+    purposes: JSON.stringify(record.purposes),
     reasons: JSON.stringify(record.reasons),
     duplicate_of: record.duplicateOf,
     made_software: record.madeSoftware ? 1 : 0,
@@ -312,6 +316,7 @@ function recordOf(row: Selectable<SubmissionTable>): SubmissionRecord {
     agentName: row.agent_name,
     softwareId: row.software_id,
     userAgent: row.user_agent,
+    purposes: JSON.parse(row.purposes) as Purpose[],
     reasons: JSON.parse(row.reasons) as SubmissionReason[],
     duplicateOf: row.duplicate_of,
     madeSoftware: row.made_software === 1,

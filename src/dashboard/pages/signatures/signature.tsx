@@ -7,7 +7,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { Field } from '../../parts/field.tsx'
 import { Form, textOf } from '../../parts/form.tsx'
 import { Page } from '../../parts/page.tsx'
-import { CATEGORIES } from '../live/names.ts'
+import { CATEGORIES, PURPOSES } from '../live/names.ts'
 import { Found, type Which, Words } from './fingerprint-facts.tsx'
 import { TYPES } from './signatures.tsx'
 
@@ -49,10 +49,12 @@ function Propose({ type, fingerprint }: Which) {
         done={async (data) => {
           const name = textOf(data, 'agent_name')
           const category = textOf(data, 'category') as AgentCategory | undefined
+          const purpose = data.getAll('purpose') as NonNullable<SubmissionRequest['purpose']>
           const body: SubmissionRequest = {
             ...{ fingerprint, type },
             ...(name !== undefined && { agent_name: name }),
             ...(category !== undefined && { category }),
+            ...(purpose.length > 0 && { purpose }),
             ...(textOf(data, 'user_agent') !== undefined && { user_agent: textOf(data, 'user_agent')! }),
             ...(textOf(data, 'notes') !== undefined && { notes: textOf(data, 'notes')! }),
           }
@@ -69,6 +71,17 @@ function Propose({ type, fingerprint }: Which) {
               <option value="">unknown</option>
               {CATEGORIES.filter(({ category }) => category !== 'unnamed').map(({ category, label }) => (
                 <option key={category} value={category}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field label="Purpose" hint="What it is for. Several are allowed." error={doing.errorAt('/purpose')}>
+          {(tied) => (
+            <select {...tied} name="purpose" multiple size={4}>
+              {PURPOSES.map(({ purpose, label }) => (
+                <option key={purpose} value={purpose}>
                   {label}
                 </option>
               ))}

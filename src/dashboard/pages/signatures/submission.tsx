@@ -11,6 +11,7 @@ import { counted, whole } from '../../parts/format.ts'
 import { Page } from '../../parts/page.tsx'
 import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
+import { purposesText } from '../live/names.ts'
 import { hrefOf } from './signatures.tsx'
 import { COLOUR_OF } from './submissions.tsx'
 
@@ -38,7 +39,7 @@ interface Props {
 }
 
 function About({ submission }: Props) {
-  const { type, fingerprint, agent_name, agent_id, category, user_agent, notes, status } = submission
+  const { type, fingerprint, agent_name, agent_id, category, purpose, user_agent, notes, status } = submission
   return (
     <section class="card" aria-labelledby="what">
       <h2 id="what">
@@ -60,6 +61,7 @@ function About({ submission }: Props) {
             ),
           ],
           ['Category', category],
+          ['Purpose', purpose.length === 0 ? null : purposesText(purpose)],
           ['User-Agent', user_agent],
           ['Notes', notes],
           ['Submitted by', submission.submitted_by],

@@ -10,7 +10,7 @@ import { areBrowsers, isWhole, likenessesOf, ownersBy, type KnownOwners } from '
 /** A fingerprint as submitted. */
 export type Submitted = Pick<
   SubmissionRecord,
-  'type' | 'value' | 'agentName' | 'category' | 'userAgent' | 'notes'
+  'type' | 'value' | 'agentName' | 'category' | 'purposes' | 'userAgent' | 'notes'
 >
 
 /** Everything that a submission is compared with. */

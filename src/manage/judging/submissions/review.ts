@@ -87,7 +87,8 @@ async function promote(
     async (queries) => {
       // Events lock the Sightings first and the trial counts second. The same order here avoids a deadlock.
       await store.sightings.lock(queries)
-      const madeSoftware = isNew && (await store.catalogue.addSoftware(agentNamed(software), atMs, queries))
+      const madeSoftware =
+        isNew && (await store.catalogue.addSoftware(newAgent(software, record), atMs, queries))
       const decision: SubmissionDecision = {
         status: 'accepted',
         softwareId: software.id,
@@ -221,8 +222,13 @@ function peopleIn({ verdicts }: Trial): number {
   return verdicts.filter(isPerson).reduce((sum, { count }) => sum + count, 0)
 }
 
-function agentNamed({ id, name, category }: NamedSoftware) {
-  return parseSoftware({ id, name, kind: 'agent', category })
+function newAgent({ id, name, category }: NamedSoftware, submitted: SubmissionRecord) {
+  const published = {
+    source: `submission ${submitted.id}`,
+    date: new Date(submitted.createdAtMs).toISOString().slice(0, 10),
+  }
+  const purpose = submitted.purposes.map((is) => ({ is, ...published }))
+  return parseSoftware({ id, name, kind: 'agent', category, ...(purpose.length > 0 && { purpose }) })
 }
 
 function changeOf(

@@ -20,6 +20,8 @@ export interface SubmissionTable {
   /** The software it is for: known before, or set on acceptance. */
   software_id: string | null
   category: Category | null
+  /** JSON: a list of purposes. */
+  purposes: string
   user_agent: string | null
   notes: string | null
   status: SubmissionStatus
