@@ -15,6 +15,7 @@ import { TlsServer } from '../../src/proxy/tls/tls-server.ts'
 import { parseClientHello } from '../../src/wire/client-hello.ts'
 import { HelloReader } from '../../src/wire/record.ts'
 import { parseServerHello, SERVER_HELLO, type ServerHello } from '../../src/wire/server-hello.ts'
+import { skipped } from '../e2e/programs.ts'
 import { identities } from './front.ts'
 import { testRsa } from './test-certificates.ts'
 
@@ -83,7 +84,9 @@ const CURL = [
   '--http2 --curves P-521:X25519',
 ]
 
-test('the JA4S that is derived is that of the bytes sent: TLS 1.2 and 1.3, begun and resumed, retried or not', async (t) => {
+test('the JA4S that is derived is that of the bytes sent: TLS 1.2 and 1.3, begun and resumed, retried or not', {
+  skip: skipped('openssl', 'curl'),
+}, async (t) => {
   writeFileSync(join(SCRATCH, 'client.pem'), Object.values(testRsa(['client.example.test'])).join(''))
   const server = await startServer()
   const seen = new Set<string>()
