@@ -64,7 +64,9 @@ export function bytesOf(sizes: readonly number[]): Buffer[] {
 
 function requestPlan(random: Random, seed: number): RequestPlan {
   const method = random.below(25) === 0 ? random.of(ODD_METHODS) : random.of(METHODS)
-  const sizes = Array.from({ length: random.below(4) }, () => random.below(random.of(SIZES)))
+  // For what is left unread behind an answer without a body, node:http2 gives no window back: the upload never ends.
+  const sizesOf = method === 'HEAD' ? SHORT_SIZES : SIZES
+  const sizes = Array.from({ length: random.below(4) }, () => random.below(random.of(sizesOf)))
   const body = method === 'POST' || method === 'PUT' || random.below(9) === 0 ? sizes : null
   const fields = [':method', method, ':scheme', 'https', ...authority(random), ':path', path(random, seed)]
   const family = random.of(FAMILIES)
@@ -105,7 +107,7 @@ function answerPlan(random: Random): AnswerPlan {
     pieces: Array.from({ length: count }, () => random.below(random.of(SIZES))),
     framing,
     trailers: framing === 'chunked' && random.below(3) === 0 ? random.of(TRAILERS) : [],
-    isEarly: random.below(10) === 0,
+    isEarly: random.below(10) === 0 && hasBody,
     isSlow: random.below(12) === 0,
     end: hasBody && random.below(15) === 0 ? 'broken' : 'whole',
   }
@@ -128,6 +130,7 @@ const METHODS = [
 ]
 const ODD_METHODS = ['TRACE', 'PROPFIND', 'get', 'Post', 'QUERY', 'M-SEARCH']
 const SIZES = [1, 20, 20, 700, 5000, 40_000, 400_000]
+const SHORT_SIZES = SIZES.slice(0, -2)
 const STATUSES = [200, 200, 200, 200, 201, 204, 206, 301, 304, 400, 404, 500, 503, 599]
 const RESETS: readonly Reset[] = ['at once', 'asked', 'answered', 'within']
 const PATHS = ['/?', '/app?', '/app/x?', '/?q=1&', '/a/b/c?x=%20&', '/blocked?', '/moved?', '/;v=1?', '//a?']

@@ -153,4 +153,4 @@ function objectOf(fields: readonly string[]): Record<string, string[]> {
 }
 
 const UNSTEADY: ReadonlySet<string> = new Set(['date', 'x-forwarded-port', 'x-agent-decision-id'])
-const LATE_MS = 20_000
+const LATE_MS = 60_000
