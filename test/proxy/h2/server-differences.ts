@@ -13,7 +13,7 @@ export const KNOWN_DIFFERENCES: readonly Difference[] = [
     name: 'answers a malformed request before the reset',
     reason: 'RFC 9113 §8.1.1: a server MAY send an HTTP response prior to closing or resetting the stream.',
     explains: (_plan, own, node) =>
-      isRefused(own, ['400']) &&
+      isRefused(own, ['400', '417']) &&
       (isReset(node, [PROTOCOL_ERROR]) || (own.code === PROTOCOL_ERROR && isRefused(node, ['400']))),
   },
   {
