@@ -319,6 +319,19 @@ function headOf(session: http2.ClientHttp2Session, path: string): Promise<http2.
   })
 }
 
+test('HTTP/2: a client whose long body is not read gets its answer first, and is then asked to stop', async (t) => {
+  const peer = await dial(await start(t, { request: (exchange) => answerText(exchange, 'too large') }))
+  peer.write(PREFACE, settings(), post('/', 1, 'content-length', '1000000'))
+  await peer.until(() => peer.isAnswered(1))
+  assert.ok(await peer.isRead())
+  assert.equal(peer.resetOf(1), null)
+  peer.write(frame(DATA, 0, 1, Buffer.alloc(16_384)))
+  await peer.until(() => peer.resetOf(1) === 0)
+  assert.equal(peer.bodyOf(1).toString(), 'too large')
+  peer.write(get('/', 3))
+  await peer.until(() => peer.isAnswered(3))
+})
+
 async function start(t: Test, plan: FrontPlan = {}): Promise<Front> {
   const front = await startFront({ tls: null, options: { http2: 'own' }, request: answer, ...plan })
   t.teardown(() => front.close())

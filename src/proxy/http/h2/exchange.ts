@@ -42,6 +42,8 @@ export class OwnHttp2Exchange implements Exchange, Answering {
   bodyDueMs = Number.POSITIVE_INFINITY
   /** Bytes of the body that came after the answer and were dropped. */
   discarded = 0
+  /** The answer has been sent, and the client will be asked to stop sending. */
+  isLingering = false
   readonly #turns: Turns
   #state: State = 'open'
   /** Bytes of the answer's body still to come. `null` if unknown. */

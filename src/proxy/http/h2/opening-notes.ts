@@ -2,9 +2,12 @@ import {
   type Http2Priority,
   type Http2Said,
   type Http2Setting,
+  http2Fingerprint,
+  pageWeight,
   PRIORITIES_MAX,
   SETTINGS_MAX,
 } from '../../../fingerprint/http2.ts'
+import type { ConnectionPrint } from '../../../fingerprint/print.ts'
 import { HAS_PRIORITY, PADDED, u31At, u32At } from '../../../wire/h2/frame.ts'
 
 /** What a client says before its first request, for `http2Fingerprint`. */
@@ -53,6 +56,14 @@ export class OpeningNotes {
       priorities: this.#priorities,
       headersWeight: this.#headersWeight,
     }
+  }
+
+  /** `fields` are those of the first request. */
+  print(fields: readonly string[]): Pick<ConnectionPrint, 'http2' | 'pageWeight'> {
+    const { said } = this
+    return said === null
+      ? { http2: null, pageWeight: null }
+      : { http2: http2Fingerprint(said, fields), pageWeight: pageWeight(said, fields) }
   }
 }
 

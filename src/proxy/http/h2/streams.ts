@@ -1,4 +1,3 @@
-import { http2Fingerprint, pageWeight } from '../../../fingerprint/http2.ts'
 import * as h2 from '../../../wire/h2/frame.ts'
 import type { FrameHead } from '../../../wire/h2/frame-rules.ts'
 import type { Priority } from '../../../wire/h2/priority.ts'
@@ -185,15 +184,10 @@ export class Streams implements Turns {
 
   /** The pseudo-header order is part of the connection's fingerprint, and only a request shows it. */
   #completePrint(notes: OpeningNotes, fields: readonly string[]): void {
-    const { said } = notes
     const { connection, server } = this.#owner
     this.notes = null
-    server.opened(connection, said)
-    const print =
-      said === null
-        ? { http2: null, pageWeight: null }
-        : { http2: http2Fingerprint(said, fields), pageWeight: pageWeight(said, fields) }
-    connection.print = { ...connection.print, ...print }
+    server.opened(connection, notes.said)
+    connection.print = { ...connection.print, ...notes.print(fields) }
   }
 
   // Bodies
@@ -233,9 +227,9 @@ export class Streams implements Turns {
     if (bodyLength !== null && body.received > bodyLength) return this.#malformed(exchange, 'content-length')
     if (exchange.isOver) {
       exchange.discarded += bytes.length
-      // Before the answer has been sent, the client is held back: a reset would cut the answer off.
+      // The client is held back. A reset could overtake the answer.
       if (exchange.discarded > DISCARDED_BYTES_MAX)
-        return exchange.isSent ? this.reset(exchange, h2.NO_ERROR) : undefined
+        return exchange.isSent ? this.#linger(exchange) : undefined
     }
     if (exchange.isOver || body.feed(bytes)) this.#inflow.took(exchange.stream, body)
     this.#expectBody(exchange)
@@ -265,7 +259,7 @@ export class Streams implements Turns {
   }
 
   #expectBody(exchange: OwnHttp2Exchange): void {
-    if (!exchange.isBodyAwaited) return
+    if (!exchange.isBodyAwaited || exchange.isLingering) return
     const { beat, limits } = this.#owner.server
     exchange.bodyDueMs = beat.after(limits.bodyIdleTimeoutMs)
   }
@@ -278,6 +272,7 @@ export class Streams implements Turns {
   #lateBody(exchange: OwnHttp2Exchange): void {
     const { connection, server } = this.#owner
     exchange.bodyDueMs = Number.POSITIVE_INFINITY
+    if (exchange.isLingering) return this.reset(exchange, h2.NO_ERROR)
     if (exchange.isBodyWhole || (exchange.answered && !exchange.isSent)) return
     if (exchange.isHeldBack && !exchange.answered) return this.#expectBody(exchange)
     server.handlers.failed(connection, 'bad-request', 'body-timeout')
@@ -289,20 +284,26 @@ export class Streams implements Turns {
     this.reset(exchange, h2.NO_ERROR)
   }
 
-  // Answers
-
   request(exchange: OwnHttp2Exchange): void {
     this.#owner.server.handlers.request(exchange)
   }
 
   answered(exchange: OwnHttp2Exchange): void {
     if (exchange.isBodyWhole) return this.#forget(exchange)
-    // The rest of a short body is read and dropped. A client with a long one is asked to stop (§8.1).
     const { incoming, bodyLength, discarded } = exchange
     const left = bodyLength === null ? 0 : bodyLength - incoming!.received
-    if (Math.max(left, discarded) > DISCARDED_BYTES_MAX) return this.reset(exchange, h2.NO_ERROR)
+    if (Math.max(left, discarded) > DISCARDED_BYTES_MAX) return this.#linger(exchange)
+    // The rest of a short body is read and dropped.
     this.#inflow.took(exchange.stream, incoming!)
-    this.#expectBody(exchange)
+    if (exchange.isBodyAwaited) this.#expectBody(exchange)
+    else this.#linger(exchange)
+  }
+
+  /** Asks the client to send no more (§8.1), but not at once: curl (7.88) would drop the answer. */
+  #linger(exchange: OwnHttp2Exchange): void {
+    if (exchange.isLingering) return
+    exchange.isLingering = true
+    exchange.bodyDueMs = this.#owner.server.beat.after(LINGER_MS)
   }
 
   /** Resets a stream and forgets it. */
@@ -389,6 +390,8 @@ export class Streams implements Turns {
   }
 }
 
+/** How long a client may take to read an answer that came before the end of its body. */
+const LINGER_MS = 1_000
 /** What a block may have beyond the limit of its list: lengths, and fields that are counted apart. */
 const BLOCK_OVERHEAD = 16_384
 /** The size of a browser's longest head takes five. */
