@@ -78,7 +78,8 @@ async function playCase(session: ClientHttp2Session, app: CaseApp, plan: ServerC
   stream.on('wantTrailers', () => stream.sendTrailers(objectOf(trailers)))
   const heard = listen(stream)
   if (body !== null) {
-    for (const piece of bytesOf(body)) stream.write(piece)
+    // Node's client (24.21) may never end a stream that closes before an empty write has been reported.
+    for (const piece of bytesOf(body)) if (piece.length > 0) stream.write(piece)
     stream.end()
   }
   if (reset === 'at once') leave()
