@@ -253,7 +253,7 @@ test('no client makes a metric of its own, and all metrics keep to the budget', 
   assert.ok(!lines.some((line) => line.includes('canary')))
   assert.ok(lines.length < 300, `${lines.length} series`)
   for (const line of lines)
-    assert.match(line, /^gatehouse_[a-z_]+(\{([a-z_0-9]+="[\w.+/ -]+",?)+\})? [\d.e+-]+$/)
+    assert.match(line, /^gatehouse_[a-z0-9_]+(\{([a-z_0-9]+="[\w.+/ -]+",?)+\})? [\d.e+-]+$/)
   assert.ok(
     lines.some((line) => /connection_failures_total\{reason="not-tls"\} 40$/.test(line)),
     lines.join('\n'),

@@ -257,7 +257,7 @@ test('HTTP/2: nghttp2 reads every head with tables of any size', async (t) => {
 test('HTTP/2: an answer that waits for its window is not cut off by an upload that is not read', async (t) => {
   const peer = await dial(await start(t))
   const uploader = await Uploader.open(peer)
-  peer.write(settings([4, 10]), post('/body/100'))
+  peer.write(settings([4, 10]), post('/body/100', 1, 'content-length', '100000000'))
   await uploader.send(1, 200_000, { hasEnded: false })
   await has(peer, 1, 10)
   assert.equal(peer.resetOf(1), null)
@@ -321,7 +321,7 @@ function headOf(session: http2.ClientHttp2Session, path: string): Promise<http2.
 
 test('HTTP/2: a client whose long body is not read gets its answer first, and is then asked to stop', async (t) => {
   const peer = await dial(await start(t, { request: (exchange) => answerText(exchange, 'too large') }))
-  peer.write(PREFACE, settings(), post('/', 1, 'content-length', '1000000'))
+  peer.write(PREFACE, settings(), post('/', 1, 'content-length', '100000000'))
   await peer.until(() => peer.isAnswered(1))
   assert.ok(await peer.isRead())
   assert.equal(peer.resetOf(1), null)

@@ -21,3 +21,5 @@ export class Http2Body extends FedBody {
 export const STREAM_WINDOW_BYTES = 262_144
 /** The same for all uploads of a connection. The default of 64 KiB is too small for long distances. */
 export const CONNECTION_WINDOW_BYTES = 1_048_576
+/** How much of a body is read and dropped after its request was answered. */
+export const DROPPED_BYTES_MAX = 16_777_216

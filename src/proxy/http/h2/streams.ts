@@ -3,12 +3,11 @@ import type { FrameHead } from '../../../wire/h2/frame-rules.ts'
 import type { Priority } from '../../../wire/h2/priority.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { trailersToPass } from '../../connection/field-syntax.ts'
-import { DISCARDED_BYTES_MAX } from '../answer-framing.ts'
 import { OUTBOX } from '../outbox.ts'
 import { ABUSE } from './abuse.ts'
 import { encodeHead } from './answer-fields.ts'
 import { type Asked, BlockReader, isGrpc } from './block-reader.ts'
-import { Http2Body } from './body.ts'
+import { DROPPED_BYTES_MAX, Http2Body } from './body.ts'
 import type { Http2Context } from './context.ts'
 import { EarlyPriorities } from './early-priorities.ts'
 import { OwnHttp2Exchange, type Turns } from './exchange.ts'
@@ -228,8 +227,7 @@ export class Streams implements Turns {
     if (exchange.isOver) {
       exchange.discarded += bytes.length
       // The client is held back. A reset could overtake the answer.
-      if (exchange.discarded > DISCARDED_BYTES_MAX)
-        return exchange.isSent ? this.#linger(exchange) : undefined
+      if (exchange.discarded > DROPPED_BYTES_MAX) return exchange.isSent ? this.#linger(exchange) : undefined
     }
     if (exchange.isOver || body.feed(bytes)) this.#inflow.took(exchange.stream, body)
     this.#expectBody(exchange)
@@ -292,8 +290,8 @@ export class Streams implements Turns {
     if (exchange.isBodyWhole) return this.#forget(exchange)
     const { incoming, bodyLength, discarded } = exchange
     const left = bodyLength === null ? 0 : bodyLength - incoming!.received
-    if (Math.max(left, discarded) > DISCARDED_BYTES_MAX) return this.#linger(exchange)
-    // The rest of a short body is read and dropped.
+    if (Math.max(left, discarded) > DROPPED_BYTES_MAX) return this.#linger(exchange)
+    // The rest of the body is read and dropped: many clients take a reset for an error.
     this.#inflow.took(exchange.stream, incoming!)
     if (exchange.isBodyAwaited) this.#expectBody(exchange)
     else this.#linger(exchange)
