@@ -198,7 +198,7 @@ export const HPACK_RULES: Table = {
     ['a size above what was allowed', [sized('3fffffff7f', authority)], ended(COMPRESSION_ERROR)],
     ['a table of no bytes holds no entry', [sized('20', `${authority}be`)], ended(COMPRESSION_ERROR)],
     [
-      'an entry that is no longer there',
+      'an entry that was evicted',
       [packed(authority), sized('20', again, 3)],
       ended(COMPRESSION_ERROR),
     ],

@@ -115,7 +115,7 @@ export const MESSAGE_RULES: Table = {
       served(1),
     ],
     [
-      'padding is no part of its length',
+      'padding does not count towards its length',
       [post(1, 'content-length', '4'), frame(0, 9, 1, padded('test', 9))],
       served(1),
     ],

@@ -69,7 +69,7 @@ async function isThere(holder: pg.Client, name: string): Promise<boolean> {
 
 async function make(holder: pg.Client, name: string): Promise<void> {
   await holder.query(`create database ${name} template template0`)
-  // No test kills this server: there is no need to wait for its disk.
+  // No test kills this server, so nothing waits for its disk.
   await holder.query(`alter database ${name} set synchronous_commit = off`)
   await (await Store.open(urlOf(name))).close()
   const client = await connected(urlOf(name))

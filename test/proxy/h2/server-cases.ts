@@ -32,7 +32,7 @@ export interface AnswerPlan {
   readonly isEarly: boolean
   /** Waits between its pieces. */
   readonly isSlow: boolean
-  /** `broken`: after half of it. `silent`: there is no end, as the client has to leave. */
+  /** `broken`: after half of it. `silent`: it never ends, and the client has to leave. */
   readonly end: 'whole' | 'broken' | 'silent'
 }
 

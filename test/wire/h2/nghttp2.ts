@@ -42,7 +42,7 @@ class Peer {
 }
 
 export type Nghttp2Decoded =
-  /** The list, or null if it is no request in HTTP, so that node:http2 did not show it. */
+  /** The list, or null if it is not a valid request, so that node:http2 did not show it. */
   { readonly kind: 'whole'; readonly list: readonly string[] | null } | { readonly kind: 'malformed' }
 
 /** The HPACK decoder of nghttp2, in a server of node:http2 that gets requests. */

@@ -47,7 +47,7 @@ test('priority: unknown parameters and invalid values are ignored', async () => 
   assert.deepEqual(parsePriority(mixed), { urgency: 2, isIncremental: true })
 })
 
-test('priority: a malformed value is none', async () => {
+test('priority: a malformed value is read as null', async () => {
   const malformed = [
     ...[
       'u=1,',

@@ -4,7 +4,7 @@ import { HAS_PRIORITY, PADDED, u31At } from '../../../wire/h2/frame.ts'
 
 /** One header block in the making: HEADERS and its CONTINUATION frames. */
 export class HeaderBlock {
-  /** 0 while there is no block. */
+  /** 0 between blocks. */
   stream = 0
   /** The flags of its HEADERS. */
   flags = 0
