@@ -197,11 +197,7 @@ export const HPACK_RULES: Table = {
     ['a size of 4097', [sized('3fe21f', authority)], ended(COMPRESSION_ERROR)],
     ['a size above what was allowed', [sized('3fffffff7f', authority)], ended(COMPRESSION_ERROR)],
     ['a table of no bytes holds no entry', [sized('20', `${authority}be`)], ended(COMPRESSION_ERROR)],
-    [
-      'an entry that was evicted',
-      [packed(authority), sized('20', again, 3)],
-      ended(COMPRESSION_ERROR),
-    ],
+    ['an entry that was evicted', [packed(authority), sized('20', again, 3)], ended(COMPRESSION_ERROR)],
     [
       'an entry that a table made smaller and larger has lost',
       [packed(authority), sized('203fe11f', again, 3)],
