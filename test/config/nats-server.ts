@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { until } from '../contract/bus.ts'
-import { folderFor, freePort } from '../e2e/engines.ts'
+import { folderFor } from '../e2e/engines.ts'
+import { freePort } from '../e2e/ports.ts'
 
 /** Of the users that config/nats.conf has. */
 export const PASSWORDS = { manage: 'what managers say', proxy: 'what proxies say' }

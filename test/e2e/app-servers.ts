@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { endGroupWith, missing, plainEnvironment, temporaryFolder } from './programs.ts'
-import { freePort } from './engines.ts'
+import { freePort } from './ports.ts'
 
 /** A server of Debian's with an app that answers with everything it got about the request, as `Told`. */
 export interface AppServer {

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,6 +9,7 @@ import { connect } from '@nats-io/transport-node'
 import pg from 'pg'
 import { makePostgres } from '../services/postgres-programs.ts'
 import type { Owner } from '../store/databases.ts'
+import { freePort } from './ports.ts'
 import { endWithProcess } from './programs.ts'
 
 /** A server of the test's own, that may die. */
@@ -112,16 +112,6 @@ async function askPostgres(url: string): Promise<void> {
   client.on('error', () => undefined)
   await client.connect()
   await client.end()
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** So that tests may share a NATS. */

@@ -10,6 +10,7 @@ import { type Test, test } from 'tap'
 import { feedKeyOf, makeFeedPrivateKey, parseFeedPrivateKey, signFeed } from '../../src/plane/feed.ts'
 import { start } from '../commands/gateway-process.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
+import { freePort } from './ports.ts'
 import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
 
 const ca = await testCa()
@@ -197,13 +198,4 @@ async function cuttingServer(t: Test): Promise<number> {
   await once(server, 'listening')
   t.teardown(() => server.close())
   return (server.address() as AddressInfo).port
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -8,7 +8,8 @@ import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
 import { freshUrl } from '../store/databases.ts'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
-import { folderFor, freePort, freshBusName, startNats } from './engines.ts'
+import { folderFor, freshBusName, startNats } from './engines.ts'
+import { freePort } from './ports.ts'
 import {
   asked,
   echoApp,

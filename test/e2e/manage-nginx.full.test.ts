@@ -3,13 +3,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { testCa, testLeaf } from '../proxy/test-certificates.ts'
 import { startGatehouse } from './gatehouse.ts'
+import { freePort, untilOpen } from './ports.ts'
 import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
 
 const ADMIN_KEY = 'an admin key of this test'
@@ -74,10 +73,7 @@ async function startNginx(t: Test, scheme: string, host: string): Promise<number
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   endWith(t, child)
-  while (!(await isOpen(port))) {
-    assert.equal(child.exitCode, null, 'nginx has ended')
-    await wait(20)
-  }
+  await untilOpen(port, child)
   return port
 }
 
@@ -94,23 +90,4 @@ async function certificateIn(folder: string): Promise<NodeJS.ProcessEnv> {
   writeFileSync(certificateFile, certificate)
   writeFileSync(keyFile, key, { mode: 0o600 })
   return { GATEHOUSE_MANAGE_TLS_CERT_FILE: certificateFile, GATEHOUSE_MANAGE_TLS_KEY_FILE: keyFile }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
-async function isOpen(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  const [isThere] = await Promise.race([
-    once(socket, 'connect').then(() => [true]),
-    once(socket, 'error').then(() => [false]),
-  ]).catch(() => [false])
-  socket.destroy()
-  return isThere!
 }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { type Test, test } from 'tap'
 import { curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
-import { freePort } from './engines.ts'
+import { freePort } from './ports.ts'
 import { exampleWith, GUIDE } from './manual/examples.ts'
 import { ARE_REQUIRED, endWith, missing, plainEnvironment, run, temporaryFolder } from './programs.ts'
 

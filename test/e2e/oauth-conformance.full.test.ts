@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { type Test, test } from 'tap'
 import { FormBrowser } from '../manage/form-browser.ts'
 import { startApp } from './app.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
+import { freePort } from './ports.ts'
 import { endWith, plainEnvironment, temporaryFolder } from './programs.ts'
 
 const ADMIN_KEY = 'the first key of an administrator'
@@ -73,14 +72,4 @@ async function created({ manage }: RunningGatehouse, path: string, body: unknown
   const made = (await response.json()) as Readonly<Record<string, unknown>>
   assert.equal(response.status, 201, JSON.stringify(made))
   return made
-}
-
-/** The suite does not say on which it listens, so that it is to be told. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

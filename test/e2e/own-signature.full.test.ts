@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { createPublicKey, type JsonWebKey, verify } from 'node:crypto'
-import { once } from 'node:events'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { request } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { httpbis } from 'http-message-signatures'
 import { test } from 'tap'
@@ -14,6 +11,7 @@ import { directoryProof } from '../../src/identity/verify/directory-signature.ts
 import { run, start } from '../commands/gateway-process.ts'
 import { Receiver } from './receiver.ts'
 import { temporaryFolder } from './programs.ts'
+import { freePort } from './ports.ts'
 
 const KEY = 'an-admin-key-for-tests-only'
 const listen = '"127.0.0.1:0"'
@@ -124,11 +122,3 @@ test('a gateway that signs nothing shows no keys, and makes none', async (t) => 
   assert.throws(() => statSync(join(folder, 'data', 'signing.jwk')), { code: 'ENOENT' })
   await gateway.stop()
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
-}

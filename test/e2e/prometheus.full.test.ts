@@ -9,7 +9,7 @@ import { startApp } from './app.ts'
 import { curl } from './curl.ts'
 import { type RunningGatehouse, startGatehouse } from './gatehouse.ts'
 import { endWith, plainEnvironment, run, skipped, temporaryFolder } from './programs.ts'
-import { freePort } from './engines.ts'
+import { freePort } from './ports.ts'
 
 const skip = skipped('prometheus') || skipped('promtool') || skipped('curl')
 

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { type CurlCase, curl } from './curl.ts'
 import { startGatehouse } from './gatehouse.ts'
+import { freePort, untilOpen } from './ports.ts'
 import { endWith, plainEnvironment, skipped, temporaryFolder } from './programs.ts'
 import { answerOf, asHttp2, type Talk } from './talk.ts'
 
@@ -114,28 +112,6 @@ async function startNginx(t: Test): Promise<Nginx> {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   endWith(t, child)
-  while (!(await isOpen(nginx.port))) {
-    assert.equal(child.exitCode, null, 'nginx has ended')
-    await wait(20)
-  }
+  await untilOpen(nginx.port, child)
   return nginx
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
-async function isOpen(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  const [isThere] = await Promise.race([
-    once(socket, 'connect').then(() => [true]),
-    once(socket, 'error').then(() => [false]),
-  ]).catch(() => [false])
-  socket.destroy()
-  return isThere!
 }

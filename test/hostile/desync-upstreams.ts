@@ -1,16 +1,13 @@
-import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import type { AddressInfo, Server, Socket } from 'node:net'
-import { connect } from 'node:net'
 import { createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { freePort } from '../e2e/engines.ts'
+import { freePort, untilOpen } from '../e2e/ports.ts'
 import { endWith, plainEnvironment, temporaryFolder } from '../e2e/programs.ts'
 import { type Framing, type Message, MessageReader, REQUESTS, valuesOf } from './desync-messages.ts'
 
@@ -266,10 +263,7 @@ async function startProgram(
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   endWith(t, child)
-  while (!(await isOpen(port))) {
-    assert.equal(child.exitCode, null, `${program} has ended`)
-    await wait(20)
-  }
+  await untilOpen(port, child)
   const seen = async () => {
     child.kill(stop)
     if (child.exitCode === null) await once(child, 'exit')
@@ -313,15 +307,6 @@ async function listening(t: Test, server: Server): Promise<string> {
     server.close()
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
-async function isOpen(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-  const isThere = await promise
-  socket.destroy()
-  return isThere
 }
 
 /** In the head. */

@@ -1,6 +1,6 @@
 import type { IPod } from 'kubernetes-models/v1/Pod'
 import type { Test } from 'tap'
-import { freePort } from '../e2e/engines.ts'
+import { freePort } from '../e2e/ports.ts'
 import { echoApp } from '../e2e/fleet.ts'
 import { again, answerTo, podAfter, REVIEWS, sidecarSettings } from './reviews.ts'
 

@@ -6,7 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Test } from 'tap'
 import { until } from '../contract/bus.ts'
-import { folderFor, freePort } from '../e2e/engines.ts'
+import { folderFor } from '../e2e/engines.ts'
+import { freePort } from '../e2e/ports.ts'
 import { endWithProcess } from '../e2e/programs.ts'
 
 /** A server of the test's own, with whatever guards it. */

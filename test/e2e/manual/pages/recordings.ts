@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../../engines.ts'
+import { freePort } from '../../ports.ts'
 import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [

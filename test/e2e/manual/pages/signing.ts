@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { freePort } from '../../engines.ts'
+import { freePort } from '../../ports.ts'
 import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [
