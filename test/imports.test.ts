@@ -18,11 +18,12 @@ const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:b
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: ['node:*', 'npm:lru-cache', 'npm:pino', 'npm:prom-client'],
-  config: ['shared', 'wire', 'classify', 'policy', 'node:*', 'npm:yaml'],
+  config: ['shared', 'wire', 'apps', 'classify', 'policy', 'node:*', 'npm:yaml'],
 
-  // From bytes to an action. The first four are pure.
+  // From bytes to an action. The first five are pure.
   wire: ['type shared/brand.ts', 'type node:*'],
   fingerprint: ['type shared/brand.ts', 'wire', 'node:crypto'],
+  apps: ['shared/fault.ts', 'shared/problem.ts', 'wire'],
   classify: ['shared/brand.ts', 'shared/fault.ts', 'shared/problem.ts', 'wire', 'fingerprint'],
   'classify/campaign': [],
   'classify/known': [],
@@ -41,10 +42,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'identity/keys': ['identity/signature', 'identity/fetch'],
   'identity/verify': ['identity/signature', 'identity/keys', 'identity/fetch'],
   'identity/address': ['identity/keys', 'identity/fetch', 'identity/verify'],
-  plane: ['shared', 'wire', 'fingerprint', 'classify', 'policy', 'node:*'],
+  plane: ['shared', 'wire', 'fingerprint', 'apps', 'classify', 'policy', 'node:*'],
   'plane/jetstream': ['plane', 'npm:@nats-io/*'],
   proxy: [
-    ...['shared', 'wire', 'fingerprint', 'capture', 'classify', 'policy', 'identity', 'plane'],
+    ...['shared', 'wire', 'fingerprint', 'apps', 'capture', 'classify', 'policy', 'identity', 'plane'],
     ...['node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   ],
   'proxy/connection': [],
@@ -56,7 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   inject: ['shared', 'config', 'proxy/tls/certificate-maker.ts', 'node:*'],
 
   // What is kept.
-  store: ['shared', 'plane', 'classify', 'policy', 'node:*', ...DRIVERS],
+  store: ['shared', 'plane', 'apps', 'classify', 'policy', 'node:*', ...DRIVERS],
   'store/engine': [],
   'store/catalogue': ['store/engine'],
   'store/traffic': ['store/engine', 'store/catalogue'],
@@ -71,6 +72,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       'config',
       'wire',
       'fingerprint',
+      'apps',
       'capture',
       'classify',
       'policy',
@@ -116,7 +118,7 @@ const FOLDER_FILES_MAX = 25
 const LONG_FOLDERS = ['manage/api']
 
 /** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */
-const PURE = ['wire', 'fingerprint', 'classify', 'policy']
+const PURE = ['wire', 'fingerprint', 'apps', 'classify', 'policy']
 /** They change what they are called on. */
 const MUTATING = [
   ...['add', 'clear', 'copyWithin', 'delete', 'fill', 'pop', 'push', 'reverse', 'set', 'shift', 'sort'],

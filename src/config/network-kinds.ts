@@ -2,7 +2,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { isOurHeader } from '../classify/verdict/our-headers.ts'
 import { parseAddressRange } from '../wire/address-ranges.ts'
 import { foldHeaderName } from '../wire/header-name.ts'
-import { asciiHint } from '../wire/host.ts'
+import { asciiHint, HOST_PATTERN_EXPECTED, isHostName, isHostPattern } from '../wire/host.ts'
 import { type Kind, matching, written } from './kinds.ts'
 
 export interface HostPort {
@@ -186,10 +186,9 @@ export const hostName: Kind<string> = written({
   parse: (text) => (isHostName(text) ? text : null),
 })
 
-/** A host name, `*.` and a host name (any one label in front), or an address as in a Host header. */
 export const hostPattern: Kind<string> = written({
   takes: 'host name, *.host name, or address',
-  expected: 'a host name, *. and a host name, or an address like 192.0.2.1 or [2001:db8::1], without a port',
+  expected: HOST_PATTERN_EXPECTED,
   hint: asciiHint,
   parse: (text) => (isHostPattern(text) ? text : null),
 })
@@ -267,19 +266,7 @@ function upstreamHint(raw: string): string {
   return hasPath ? '; remove the path: the path of each request is forwarded' : ''
 }
 
-function isHostPattern(text: string): boolean {
-  const address = text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text
-  const family = isIP(address)
-  if (family !== 0) return (family === 6) === (address !== text)
-  return isHostName(text.replace(/^\*\./, ''))
-}
-
-function isHostName(host: string): boolean {
-  return host.length <= 253 && HOST_NAME.test(host) && !/^[\d.]+$/.test(host)
-}
-
 const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):(\d{1,5})$/
-const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 const UPSTREAM_URL = /^(?:https?|h2c?):\/\/(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?\/?$/i
 const SYSLOG_URL = /^(?:udp|tcp|tls):\/\/((?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5})$/
 const OF_HTTP: ReadonlySet<string> = new Set([

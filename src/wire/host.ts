@@ -58,34 +58,79 @@ export function asciiHint(host: string): string {
   return ascii === undefined ? '' : ` (write ${ascii})`
 }
 
-/** Hosts and patterns. In a pattern `*.` stands for exactly one label. */
-export class HostSet {
-  readonly #hosts: ReadonlySet<string>
-  readonly #parents: ReadonlySet<string>
+/** For messages about a text that is not a host pattern. */
+export const HOST_PATTERN_EXPECTED =
+  'a host name, *. and a host name, or an address like 192.0.2.1 or [2001:db8::1], without a port'
 
-  constructor(patterns: readonly string[]) {
-    const isWildcard = (pattern: string) => pattern.startsWith('*.')
-    this.#hosts = new Set(patterns.filter((pattern) => !isWildcard(pattern)).map(hostOf))
-    this.#parents = new Set(patterns.filter(isWildcard).map((pattern) => hostOf(pattern.slice(2))))
+/** A host name, `*.` and a host name (any one label in front), or an address as in a Host header. */
+export function isHostPattern(text: string): boolean {
+  const isBracketed = text.startsWith('[') && text.endsWith(']')
+  const address = isBracketed ? text.slice(1, -1) : text
+  if (!address.includes('%') && normalAddress(address) !== null) return address.includes(':') === isBracketed
+  return isHostName(isWildcard(text) ? text.slice(2) : text)
+}
+
+export function isHostName(text: string): boolean {
+  return text.length <= 253 && HOST_NAME.test(text) && !/^[\d.]+$/.test(text)
+}
+
+/** The form in which patterns are compared: two patterns with the same form match the same hosts. */
+export function hostPatternKey(pattern: string): string {
+  return isWildcard(pattern) ? `*.${hostOf(pattern.slice(2))}` : hostOf(pattern)
+}
+
+/** Values by host pattern. In a pattern `*.` stands for exactly one label; a host without it is more specific. */
+export class HostMap<Value> {
+  readonly #hosts: ReadonlyMap<string, Value>
+  readonly #parents: ReadonlyMap<string, Value>
+
+  constructor(entries: readonly (readonly [pattern: string, value: Value])[]) {
+    const exact = entries.filter(([pattern]) => !isWildcard(pattern))
+    const wild = entries.filter(([pattern]) => isWildcard(pattern))
+    this.#hosts = new Map(exact.map(([host, value]) => [hostOf(host), value]))
+    this.#parents = new Map(wild.map(([pattern, value]) => [hostOf(pattern.slice(2)), value]))
   }
 
   get isEmpty(): boolean {
     return this.#hosts.size + this.#parents.size === 0
   }
 
+  /** `host` is in the form of `hostOf`. The cost does not depend on the number of patterns. */
+  get(host: string): Value | undefined {
+    const exact = this.#hosts.get(host)
+    if (exact !== undefined || this.#parents.size === 0) return exact
+    const dot = host.indexOf('.')
+    return dot > 0 ? this.#parents.get(host.slice(dot + 1)) : undefined
+  }
+}
+
+/** Hosts and patterns. */
+export class HostSet {
+  readonly #hosts: HostMap<true>
+
+  constructor(patterns: readonly string[]) {
+    this.#hosts = new HostMap(patterns.map((pattern) => [pattern, true]))
+  }
+
+  get isEmpty(): boolean {
+    return this.#hosts.isEmpty
+  }
+
   /** `host` is in the form of `hostOf`. */
   has(host: string): boolean {
-    if (this.#hosts.has(host)) return true
-    if (this.#parents.size === 0) return false
-    const dot = host.indexOf('.')
-    return dot > 0 && this.#parents.has(host.slice(dot + 1))
+    return this.#hosts.get(host) === true
   }
+}
+
+function isWildcard(pattern: string): boolean {
+  return pattern.startsWith('*.')
 }
 
 function isIn(code: number, kind: number): boolean {
   return code < 128 && (KINDS[code]! & kind) !== 0
 }
 
+const HOST_NAME = /^(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?$/
 const NOT_ASCII = /[^ -~]/
 const COLON = 0x3a
 const DOT = 0x2e

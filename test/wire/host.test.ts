@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { asciiHint, HostSet, hostOf, isAuthority } from '../../src/wire/host.ts'
+import {
+  asciiHint,
+  HostMap,
+  hostOf,
+  hostPatternKey,
+  HostSet,
+  isAuthority,
+  isHostPattern,
+} from '../../src/wire/host.ts'
 
 /** An authority, and its host in the form in which hosts are compared. */
 const HOSTS: readonly (readonly [authority: string, host: string])[] = [
@@ -87,4 +95,49 @@ test('a host in other letters is shown as requests have it', async () => {
   assert.equal(asciiHint('b\xfccher.example'), ' (write xn--bcher-kva.example)')
   assert.equal(asciiHint('shop.example'), '')
   assert.equal(asciiHint('\xff \xff'), '')
+})
+
+test('a pattern is a host name, a wildcard and a host name, or an address as in a Host header', async () => {
+  for (const text of [
+    ...['shop.example', 'Shop.example.', '*.shop.example', 'localhost', '*.test', '192.0.2.1'],
+    ...['[2001:db8::1]', '[::ffff:192.0.2.1]', `${'a'.repeat(63)}.test`],
+  ])
+    assert.ok(isHostPattern(text), text)
+  for (const text of [
+    ...[
+      '',
+      '*',
+      '*.',
+      '**.a.test',
+      'a.*.test',
+      '*.*.test',
+      '.test',
+      'a..test',
+      '-a.test',
+      'a b',
+      'a/b',
+      'a:80',
+    ],
+    ...['2001:db8::1', '[192.0.2.1]', '[fe80::1%eth0]', '[]', '[::1', '[::1]:80', '1.2.3', '192.0.2.256'],
+    ...['192.0.2.1:80', 'u@a.test', 'b\xfccher.example', `${'a'.repeat(64)}.test`, 'a.'.repeat(127)],
+  ])
+    assert.ok(!isHostPattern(text), text)
+})
+
+test('patterns that match the same hosts have the same form', async () => {
+  assert.equal(hostPatternKey('*.Shop.example.'), '*.shop.example')
+  assert.equal(hostPatternKey('[2001:DB8:0::1]'), '[2001:db8::1]')
+  assert.notEqual(hostPatternKey('*.shop.example'), hostPatternKey('shop.example'))
+})
+
+test('a map prefers the host to the wildcard', async () => {
+  const map = new HostMap([
+    ['*.a.test', 1],
+    ['b.a.test', 2],
+    ['*.b.a.test', 3],
+  ])
+  assert.equal(map.get('b.a.test'), 2)
+  assert.equal(map.get('c.a.test'), 1)
+  assert.equal(map.get('c.b.a.test'), 3)
+  assert.equal(map.get('a.test'), undefined)
 })
