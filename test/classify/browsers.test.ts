@@ -28,6 +28,34 @@ test("no person's browser is misclassified, whatever its version, also with unkn
   }
 })
 
+test('a browser that nobody knows is no agent, unless its TLS or its requests are those of a program', async () => {
+  const userAgent = 'Mozilla/5.0 (SerenityOS; x86_64) LibWeb+LibJS/1.0 Browser/1.0'
+  const ofBrowser = ['upgrade-insecure-requests', '1', 'sec-fetch-dest', 'document']
+  const unknown = 't13d1516h2_000000000001_000000000002' as Ja4
+  const token = ['authorization', 'Bearer x', 'x-stainless-lang', 'js']
+  for (const [ja4, headers, kind] of [
+    [null, ofBrowser, 'unknown'],
+    [unknown, ofBrowser, 'unknown'],
+    [NODE_JA4, ofBrowser, 'automation'],
+    [unknown, token, 'agent'],
+  ] as const) {
+    const rawHeaders = [
+      ':method',
+      'GET',
+      ':authority',
+      'a.test',
+      ':path',
+      '/',
+      'user-agent',
+      userAgent,
+      ...headers,
+    ]
+    const head = { method: 'GET', target: '/', version: '20', rawHeaders } as const
+    const verdict = classify(knowledge, { print: print(ja4), head, conduct: new Conduct() })
+    assert.equal(verdict.kind, kind, `${ja4} ${headers[0]}`)
+  }
+})
+
 test('no person is misclassified because a company turns post-quantum keys off', async () => {
   const rows = readFileSync(new URL('recorded.jsonl', import.meta.url), 'utf8')
     .trimEnd()

@@ -135,9 +135,10 @@ export class UserAgentIndex {
     const isOwnClient = OWN_CLIENT.test(text)
     if (!isOwnClient) this.#walk(text, (pattern, at) => best.consider(pattern, at))
     // A bot that embeds a browser, or is built with a tool, is still a bot if it says so.
-    const declared = best.agent === null ? declaredIn(text, best) : null
+    const agent = best.agent !== null && isItsWindow(text, best.agent) ? null : best.agent
+    const declared = agent === null ? declaredIn(text, best) : null
     const isBrowser = declared === null && best.browser !== null && !isForged(text, best.browser)
-    const software = best.agent ?? best.tool ?? (isBrowser ? best.browser : null)
+    const software = agent ?? best.tool ?? (isBrowser ? best.browser : null)
     const kind = declared ?? software?.kind ?? (best.browser === null ? kindOf(text) : 'unknown-product')
     const platform = platformOf(text)
     const engine = kind === 'browser' ? engineOf(software!, platform) : null
@@ -254,10 +255,15 @@ function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' 
  * text, where phones, televisions and signs have their model; an app's name without the engine of its web view.
  */
 function isForged(text: string, { engine }: Software): boolean {
-  if (CODE.test(text)) return true
+  if (CODE.test(text) || (engine === 'blink' && FUTURE_MOZILLA.test(text))) return true
   if (text.startsWith('mozilla/') || text.startsWith('opera/')) return false
   if (!ENGINE_WORD.test(text)) return engine === 'blink' || engine === 'webkit'
   return DESKTOP_ENGINE.test(text) && !text.includes('qtwebengine')
+}
+
+/** The program of a messenger for desktops, in which a person writes. Its servers and phones fetch the previews. */
+function isItsWindow(text: string, { purposes }: Software): boolean {
+  return purposes.length === 1 && purposes[0] === 'preview' && text.includes(' electron/')
 }
 
 /** All browsers of iOS, and all in-app browsers, use the WebKit of the system. */
@@ -304,11 +310,14 @@ const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE
 const WORD = /[a-z0-9]+/
 /** The first product, up to its version. For a scoped package, scope and name. */
 const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
-/** Excludes Cubot: no other phone has such a name. Programs that update a system are agents of that system. */
+/**
+ * Excludes Cubot: no other phone has such a name. An Angebot is an offer in German. Programs that update a
+ * system are agents of that system. Masking Agent is an extension.
+ */
 const BOT_WORD =
-  /(?<!\bcu)bots?\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|(?<!\b(?:user|update)[ -])\bagent\b/
+  /(?<!\b(?:cu|ange))bots?\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|(?<!(?:user|update|masking)[ -])\bagent\b/
 /** The same, without what apps and tools are also called. Command lines say `ai-agent` if an agent runs them. */
-const BOT_NAME = /(?<!\bcu)bot\b|\bai-agent\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
+const BOT_NAME = /(?<!\b(?:cu|ange))bot\b|\bai-agent\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
 /** `(compatible; Name/1.0; +https://…)`: how crawlers of search engines have introduced themselves since 1996. */
 const CRAWLER_FORM = /\bcompatible; ?[^;)]+; ?\+?https?:/
 const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
@@ -318,7 +327,7 @@ const DOMAIN = /(?<![.\w@-])[a-z0-9-]{1,63}\.(?:com|net|org)\b(?!\.)/
 const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
 /** What programs that look at pages call themselves. No browser has such a word. */
 const ROLE_WORD =
-  /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|classifier|synthetics|http client|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
+  /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|classifier|synthetics|http ?client|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
 /** `(compatible; Name …)` behind the system, where old browsers do not have it. */
 const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))/
 /** Browsers end it here; bots add their name. */
@@ -330,8 +339,11 @@ const ANDROID_DEVICE =
 const PRODUCTS = /(?<![a-z0-9._-])[a-z][a-z0-9._-]{0,63}(?=[/;)]|$)/g
 /** `WhatsApp/2.18 Android/5.1 Device/…`: an app that talks to its own server names its system and its device. */
 const OWN_CLIENT = /^\w+\/\S+ \w+\/\S+ device\//
-/** Markup and code, which scanners send, and a whole User-Agent behind another text. */
-const CODE = /[,|] ?mozilla\/|<[/!]|<(?:script|style)|\$\{|&(?:lt|quot);|\(select /
+/** Markup and code, which scanners send, a script's list of properties, and a User-Agent behind another text. */
+const CODE =
+  /[,|] ?mozilla\/|<[/!]|<(?:script|style)|\$\{|&(?:lt|quot);|\(select |cookieenabled|^mozilla\/5\.0 \(.*(?:safari|firefox)\/[\d.]+ mozilla\/5\.0 \(/
+/** All browsers since 2000 send 5.0. */
+const FUTURE_MOZILLA = /^mozilla\/[6-9]/
 /** Browsers for feature phones name no engine. */
 const ENGINE_WORD = /webkit|gecko|browser|u2\/|mozilla/
 const DESKTOP_ENGINE = /\((?:windows nt|macintosh|x11)[^)]{0,256}\) (?:applewebkit|gecko)\//

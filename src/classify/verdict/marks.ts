@@ -32,7 +32,7 @@ export function markRequest(
     if (isRuntimeFetch(reading)) marks.add('runtime-fetch')
     if (!PAGES_SAY_NOTHING.has(claim.kind) && reading.accept?.startsWith(PAGE_ACCEPT) === true)
       marks.add('accepts-pages')
-    if (claim.kind !== 'agent' && hasBrowserHeaders(reading)) marks.add('browser-headers')
+    if (!MAY_BE_BROWSERS.has(claim.kind) && hasBrowserHeaders(reading)) marks.add('browser-headers')
     const ofHeaders = HEADERS[headers.kind]
     if (ofHeaders !== null) marks.add(ofHeaders)
     const ofCertificate = CERTIFICATES[certificate.kind]
@@ -153,6 +153,8 @@ const CERTIFICATES: Readonly<Record<Owners['kind'], EvidenceKind | null>> = {
 }
 /** Many tools accept pages, and so does everything that looks like a browser. */
 const PAGES_SAY_NOTHING: ReadonlySet<ClaimKind> = new Set(['tool', 'odd-mozilla'])
+/** Headers of browsers are no disguise: some agents are browsers, and so may be what looks like one. */
+const MAY_BE_BROWSERS: ReadonlySet<ClaimKind> = new Set(['agent', 'odd-mozilla'])
 /** The Accept header of browsers. Libraries accept anything, and text browsers send another text. */
 const PAGE_ACCEPT = 'text/html,application/xhtml+xml'
 /** The API paths of model vendors, which other vendors have adopted. */

@@ -104,13 +104,20 @@ function confidenceOf({ weights }: Knowledge, kind: Verdict['kind'], probability
  */
 function kindFor(marks: EvidenceSet, best: Class, human: number): Verdict['kind'] {
   if (best === 'human') return marks.has('stack-unlike') ? 'unknown' : 'human'
-  // Extensions also remove the User-Agent. Only browsers have this TLS, so it may be one.
-  if (marks.has('no-user-agent') && marks.has('stack-of-browsers') && !marks.hasAny(OF_PROGRAMS))
-    return isContradicted(marks) ? best : 'unknown'
+  if (maySayNothing(marks) && !marks.hasAny(OF_PROGRAMS)) return isContradicted(marks) ? best : 'unknown'
   const saysBrowser = marks.has('names-browser') || marks.has('names-plain-browser')
   if (!saysBrowser) return best
   if (isContradicted(marks)) return human <= HUMAN_DOUBT_MAX ? best : 'unknown'
   return marks.has('stack-agrees') ? 'human' : 'unknown'
+}
+
+/**
+ * Extensions also remove the User-Agent, and only browsers have this TLS. Consoles, televisions and old or rare
+ * browsers have names that are not known, and no library's TLS.
+ */
+function maySayNothing(marks: EvidenceSet): boolean {
+  if (marks.has('no-user-agent')) return marks.has('stack-of-browsers')
+  return marks.has('odd-mozilla') && !marks.has('stack-of-libraries')
 }
 
 function isSpoofed(kind: Verdict['kind'], marks: EvidenceSet): boolean {
@@ -169,6 +176,17 @@ const OF_PROGRAMS = EvidenceSet.of([
   'robots-first',
   'crawls',
   'asks-fast',
+  'asks-sitemap',
+  'agent-header',
+  'tool-header',
+  'mcp-request',
+  'oauth-discovery',
+  'headless',
+  'headers-of-agents',
+  'certificate-of-agents',
+  'certificate-of-libraries',
+  'fingerprint-of-agent',
+  'address-published',
 ])
 /** At most about ten megabytes, whatever clients send. */
 const VERDICTS_MAX = 4096
