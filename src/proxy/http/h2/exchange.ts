@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
-import { FRAME_BYTES_MAX, INTERNAL_ERROR } from '../../../wire/h2/frame.ts'
+import { FRAME_BYTES_MAX, INTERNAL_ERROR, NO_ERROR } from '../../../wire/h2/frame.ts'
 import { DEFAULT_PRIORITY, parsePriority, type Priority } from '../../../wire/h2/priority.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import type { Exchange } from '../../connection/exchange.ts'
 import type { ReceivedHead } from '../../connection/received-head.ts'
 import type { RequestFacts } from '../../connection/request-check.ts'
+import { STATUS_CODES } from '../../../shared/node-http.ts'
 import { encodeHead, encodeTrailers } from './answer-fields.ts'
 import type { Http2Body } from './body.ts'
 import type { Answering, Outflow } from './outflow.ts'
@@ -44,6 +45,8 @@ export class OwnHttp2Exchange implements Exchange, Answering {
   discarded = 0
   /** The answer has been sent, and the client will be asked to stop sending. */
   isLingering = false
+  /** What the stream is reset with once the client had time to read the answer. */
+  resetCode: number = NO_ERROR
   readonly #turns: Turns
   #state: State = 'open'
   /** Bytes of the answer's body still to come. `null` if unknown. */
@@ -144,6 +147,24 @@ export class OwnHttp2Exchange implements Exchange, Answering {
     if (bodyLength !== 0) return
     this.#finished()
     this.#sent()
+  }
+
+  /**
+   * Answers instead of the holder, to which the client has left. A client that still sends gets a text and its
+   * length: without it curl (7.88) waits on.
+   */
+  refuse(status: number, resetCode: number): void {
+    const tell = this.onGone
+    this.resetCode = resetCode
+    this.incoming?.destroy()
+    if (this.isBodyWhole || this.head.method === 'HEAD') this.answer(status, NONE, 0)
+    else {
+      const text = Buffer.from(`${STATUS_CODES[status]}\n`)
+      const length = String(text.length)
+      this.answer(status, ['content-type', 'text/plain', 'content-length', length], text.length)
+      this.write(text)
+    }
+    tell?.()
   }
 
   write(chunk: Uint8Array): boolean {

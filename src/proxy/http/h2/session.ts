@@ -108,7 +108,7 @@ export class Http2Session implements Swept, StreamsOwner {
   sweep(nowMs: number): void {
     if (nowMs >= this.#lookMs) this.#lookForUnread(nowMs)
     if (nowMs >= this.#leavingMs) this.#leave()
-    this.#streams.sweepBodies(nowMs)
+    this.#streams.uploads.sweep(nowMs)
     if (nowMs < this.#idleMs || this.#streams.open.size > 0) return
     this.#idleMs = Number.POSITIVE_INFINITY
     if (!this.#hasSettings) this.#lateOpening()
@@ -163,10 +163,10 @@ export class Http2Session implements Swept, StreamsOwner {
           this.#payload(reader)
           break
         case Step.piece:
-          this.#streams.piece(reader.bytes)
+          this.#streams.uploads.piece(reader.bytes)
           break
         case Step.dataEnd:
-          this.#streams.endData(reader.flags)
+          this.#streams.uploads.endData(reader.flags)
           break
         case Step.malformed:
           this.fail(h2.PROTOCOL_ERROR, ABUSE.padding)
@@ -191,7 +191,7 @@ export class Http2Session implements Swept, StreamsOwner {
     if (type === h2.HEADERS || type === h2.CONTINUATION) return this.#streams.beginBlock(head)
     if (type !== h2.DATA || (length === 0 && (flags & h2.END_STREAM) === 0)) this.#spend()
     if (this.#isOver) return
-    if (type === h2.DATA) return this.#streams.beginData(head)
+    if (type === h2.DATA) return this.#streams.uploads.beginData(head)
     const needsStream = type === h2.RST_STREAM || (type === h2.WINDOW_UPDATE && stream !== 0)
     if (needsStream && this.#streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
   }
