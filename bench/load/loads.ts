@@ -30,9 +30,16 @@ export async function sampled(pid: number, run: () => Promise<Result>): Promise<
   return { ...result, cpuMicros: ((usage(pid).cpuSeconds - before) * 1e6) / result.requests }
 }
 
+export const NEW_CONNECTIONS = load(
+  'a new connection for each request',
+  wrk,
+  ['-c', '16', '-H', 'Connection: close'],
+  '/',
+)
+
 export const LOADS: readonly Load[] = [
   load('h1, 64 keep-alive connections', wrk, ['-c', '64'], '/'),
-  load('a new connection for each request', wrk, ['-c', '16', '-H', 'Connection: close'], '/'),
+  NEW_CONNECTIONS,
   load('1 MiB answers, 16 connections', wrk, ['-c', '16'], '/big'),
   load('1 MiB uploads, 16 connections', wrk, ['-c', '16', '-s', uploads()], '/upload'),
   { ...load('h2, 64 connections', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
@@ -164,6 +171,11 @@ function milliseconds(text: string | undefined): number {
   return text?.endsWith('us') ? value / 1000 : text?.endsWith('ms') ? value : value * 1000
 }
 
-const run = promisify(execFile)
+function run(program: string, args: readonly string[]) {
+  return promisify(execFile)(program, args, { timeout: LOAD_MS_MAX })
+}
+
+/** On a busy machine h2load may miss the end of its time and go on for ever. */
+const LOAD_MS_MAX = 120_000
 const TICKS = 100
 const PAGE_BYTES = 4096
