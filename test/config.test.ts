@@ -181,6 +181,11 @@ test('a manager needs the bus and a database that others can have; what has both
   ] as const)
     parse({ ...(role === undefined ? {} : { role }), file: { name: 'g.yaml', text } })
   assert.deepEqual(faults('proxy', bus).length, 1)
+  const apps = 'apps: [{id: shop, hosts: shop.example, upstream: elsewhere}]'
+  assert.deepEqual(faults('proxy', `${bus}\n${ONLY_UPSTREAM}\n${apps}`), [
+    'g.yaml:3:1: apps: belongs in the settings of `gatehouse manage`, which sends the apps to its proxies; here, set proxy.app or remove it',
+  ])
+  parse({ role: 'manage', file: { name: 'g.yaml', text: `${bus}\n${store}\n${apps}` } })
 })
 
 test('the webhook of Kubernetes needs an image for sidecars, and no upstream; its --listen is its own', async () => {
@@ -253,7 +258,7 @@ test('an unknown variable is an error, except those of Kubernetes and of clients
     GATEHOUSE_MANAGE_ADMIN_KEY: 'x',
   }
   assert.deepEqual(faultOf({ flags, env }), [
-    'GATEHOUSE_PORT: unknown setting',
+    'GATEHOUSE_PORT: unknown setting (did you mean "GATEHOUSE_APPS"?)',
     'GATEHOUSE_PROXY_TRUSTED_PROXY: unknown setting (did you mean "GATEHOUSE_PROXY_TRUSTED_PROXIES"?)',
     'GATEHOUSE_MANAGE_ADMIN_KEY: unknown setting (did you mean "GATEHOUSE_ADMIN_KEY"?)',
   ])

@@ -42,6 +42,7 @@ export class SightingSource {
       address: `198.51.${(random >>> 5) % 20}.${(random >>> 12) % 250}`,
       method: 'GET',
       host: 'www.example.test',
+      app: 'default',
       path: `/articles/${random % 10_000}/comments`,
       userAgent: USER_AGENT,
       ja4: `t13d1516h2_8daaf615${stack}_b186095e22b6`,

@@ -32,8 +32,17 @@ export function isSlug(value: unknown): value is string {
 
 /** Throws a DocumentFault with all problems of an untrusted list of apps. */
 export function parseApps(value: unknown): readonly App[] {
+  return parsed(value, false)
+}
+
+/** The same for a list that was accepted before, possibly by a later version with more members. */
+export function parseAcceptedApps(value: unknown): readonly App[] {
+  return parsed(value, true)
+}
+
+function parsed(value: unknown, isFromLater: boolean): readonly App[] {
   const problems: DocumentProblem[] = []
-  const apps = readApps(Place.of(value, problems))
+  const apps = readApps(Place.of(value, problems, isFromLater))
   if (problems.length > 0) throw new DocumentFault('APPS_INVALID', problems)
   return apps
 }
@@ -57,9 +66,9 @@ export function readApp(at: Place): App {
   const members = place.members(MEMBERS)
   const member = (name: keyof App): Place | null => {
     const found = members.get(name)
-    return found === undefined || found.value === null ? null : found
+    return (found?.value ?? null) === null ? null : found!
   }
-  if (place.isMapping && member('id') === null) place.refuse('has no id')
+  if (place.isMapping && member('id') === null) place.refuse(NO_ID)
   const id = readId(member('id'))
   return {
     id,
@@ -76,8 +85,9 @@ function refuseTwice(items: readonly Place[], apps: readonly App[]): void {
   const ids = new Set<string>()
   const owners = new Map<string, string>()
   for (const [index, { id, hosts }] of apps.entries()) {
+    if (id === '') continue
     const refuse = (what: string) => items[index]!.inside(within(id)).refuse(what)
-    if (id !== '' && ids.has(id)) refuse('is defined twice; each app needs a unique id')
+    if (ids.has(id)) refuse('is defined twice; each app needs a unique id')
     ids.add(id)
     for (const host of hosts) {
       const key = hostPatternKey(host)
@@ -92,9 +102,15 @@ function refuseTwice(items: readonly Place[], apps: readonly App[]): void {
 }
 
 function readId(place: Place | null): string {
-  const id = readSlug(place) ?? ''
-  if (RESERVED.includes(id)) place?.refuse(`${shown(id)} is reserved; choose another id`)
-  return id
+  return (place === null ? null : readAppId(place)) ?? ''
+}
+
+/** The id of an app that may be defined. */
+export function readAppId(place: Place): string | null {
+  const id = readSlug(place)
+  return id !== null && RESERVED.includes(id)
+    ? place.refuse(`${shown(id)} is reserved; choose another id`)
+    : id
 }
 
 function readSlug(place: Place | null): string | null {
@@ -137,8 +153,9 @@ function within(id: string): string {
   return `app ${shown(id)}`
 }
 
+export const NO_ID = 'has no id'
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-const SLUG_EXPECTED = 'up to 63 letters a-z, digits and hyphens, without a hyphen at either end'
+export const SLUG_EXPECTED = 'up to 63 letters a-z, digits and hyphens, without a hyphen at either end'
 /** As in `proxy.upstreams`. */
 const UPSTREAM_NAME = /^\w(?:[\w.-]{0,62}\w)?$/
 const CONTROL = /\p{Cc}/u

@@ -1,3 +1,4 @@
+import { checkApps } from './apps.ts'
 import { checkInject, type Say, warnInject } from './inject.ts'
 import { type HostPort, isEverywhere } from './network-kinds.ts'
 import type { ValueOf } from './items.ts'
@@ -11,7 +12,7 @@ export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'
 
 /** Checks the settings that a role requires, and those that it cannot use. */
 export function checkRole(
-  { proxy, bus, store, inject }: Settings,
+  { proxy, bus, store, inject, apps }: Settings,
   role: ConfigRole | undefined,
   refuse: Say,
 ): void {
@@ -29,6 +30,11 @@ export function checkRole(
       '/bus/url',
       'is only for `gatehouse manage` and `gatehouse proxy`; `up` runs both planes in one process',
     )
+  if (role === 'proxy' && isOnBus && apps.length > 0)
+    refuse(
+      '/apps',
+      'belongs in the settings of `gatehouse manage`, which sends the apps to its proxies; here, set proxy.app or remove it',
+    )
   if (role !== 'manage') return
   if (!isOnBus)
     refuse('/bus/url', 'is missing; set the NATS server that connects the proxies, nats://HOST:PORT')
@@ -40,11 +46,25 @@ export function checkRole(
 
 /** Checks settings against each other. Settings that are invalid by themselves are undefined here. */
 export function checkTogether(
-  { proxy, manage, auth, fetch, identity, signing, feeds, store, bus, inject, tracing }: Partly<Settings>,
+  {
+    proxy,
+    manage,
+    auth,
+    fetch,
+    identity,
+    signing,
+    feeds,
+    apps,
+    store,
+    bus,
+    inject,
+    tracing,
+  }: Partly<Settings>,
   refuse: Say,
 ): void {
   const { upstreams, limits } = proxy
   checkInject(inject, refuse)
+  checkApps(apps, bus.url.length > 0 ? null : upstreams.map(({ name }) => name), refuse)
   if (store.encryption_key && store.encryption_keys.length > 0)
     refuse(
       '/store/encryption_key',

@@ -7,8 +7,10 @@ import { type InjectConfig, injectConfig } from './inject.ts'
 import { ConfigReader, type Effective } from './reader.ts'
 import { secretIn, textIn } from './setting-files.ts'
 import { ConfigFault, type Problem } from './source.ts'
+import type { App } from '../apps/app.ts'
 import type { LogSettings } from '../shared/log.ts'
 import { REDACTED, Secret } from '../shared/secret.ts'
+import { appsConfig } from './apps.ts'
 import { type AuthConfig, authConfig } from './auth.ts'
 import { type FeedConfig, feedConfig } from './feeds.ts'
 import { type BusConfig, busConfig } from './fleet.ts'
@@ -77,6 +79,7 @@ export interface StartupConfig {
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly threats: ThreatsConfig
+  readonly apps: readonly App[]
   readonly inject: InjectConfig
   readonly classify: { readonly campaigns: boolean }
   readonly fingerprints: { readonly ja4plus: boolean }
@@ -240,6 +243,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       max: others.observed.max,
     },
     threats: threatsConfig(others.threats),
+    apps: appsConfig(others.apps),
     inject: injectConfig(others.inject),
     classify: others.classify,
     fingerprints: others.fingerprints,

@@ -1,4 +1,5 @@
 import { boolean, choice, duration, integer, optional, path, share } from './kinds.ts'
+import { appId } from './apps.ts'
 import {
   addressRange,
   clientHeaderName,
@@ -92,6 +93,11 @@ export const PROXY = section('The data plane.', {
     ),
     header: setting(headerName, 'x-ja4-fingerprint', 'The header in which they send the JA4.'),
   }),
+  app: setting(
+    optional(appId),
+    null,
+    'The app that all requests to this proxy belong to, for a proxy in front of a single app. `null`: the app whose `hosts` match, see `apps`, otherwise `default`.',
+  ),
   hosts: list(
     hostPattern,
     'Hosts that clients may request, without a port: `shop.example`, `*.shop.example` (exactly one label before it), `192.0.2.1`, `[2001:db8::1]`. Empty: any host.',
@@ -189,6 +195,8 @@ export interface ProxyConfig {
   readonly trustedProxies: readonly string[]
   readonly proxyProtocol: 'off' | 'optional' | 'required'
   readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
+  /** The app of every request; `null`: by host. */
+  readonly app: string | null
   /** Empty: any host. */
   readonly hosts: readonly string[]
   readonly unknownHost: 'refuse' | 'pass'
@@ -241,6 +249,7 @@ export function proxyConfig(proxy: ValueOf<typeof PROXY>, workersDefault: number
     trustedProxies: proxy.trusted_proxies,
     proxyProtocol: proxy.proxy_protocol,
     ja4Hops: proxy.ja4_hops,
+    app: proxy.app,
     hosts: proxy.hosts,
     unknownHost: proxy.unknown_host,
     headers: {

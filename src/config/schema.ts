@@ -1,6 +1,7 @@
 import { boolean, choice, duration, integer, optional, path, share, size, text } from './kinds.ts'
 import { storeUrl, syslogRisk, syslogUrl, webUrl } from './network-kinds.ts'
 import { list, secret, secrets, section, sections, setting } from './items.ts'
+import { APP } from './apps.ts'
 import { AUTH } from './auth.ts'
 import { FEED } from './feeds.ts'
 import { BUS } from './fleet.ts'
@@ -194,6 +195,10 @@ export const SETTINGS = section('', {
       'Whether submissions without any objection are accepted immediately. Then every caller who may submit can decide which clients are classified as an agent. `false`: an administrator reviews each one.',
     ),
   }),
+  apps: sections(
+    APP,
+    'The apps behind the proxies; config/guide/apps.md. They belong in the settings of `gatehouse up` or `gatehouse manage`; proxies on a bus receive them from there.',
+  ),
   inject: INJECT,
   classify: section('', {
     campaigns: setting(

@@ -47,6 +47,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       proxy: column(rows, ({ proxy }) => proxy),
       address: column(rows, ({ address }) => address),
       host: column(rows, ({ host }) => host),
+      app: column(rows, ({ app }) => app),
       userAgent: column(rows, ({ userAgent }) => userAgent),
       ja4: column(rows, ({ ja4 }) => ja4),
       ja4Source: column(rows, ({ ja4Source }) => ja4Source),
@@ -90,6 +91,7 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     proxy: at(common.proxy, row),
     address: at(common.address, row),
     host: at(common.host, row),
+    app: at(common.app, row),
     userAgent: at(common.userAgent, row),
     ja4: at(common.ja4, row),
     ja4Source: at(common.ja4Source, row),
@@ -163,6 +165,7 @@ function haveInCommon(one: Sighting, other: Sighting): boolean {
     one.ja4h === other.ja4h &&
     one.userAgent === other.userAgent &&
     one.host === other.host &&
+    one.app === other.app &&
     one.proxy === other.proxy &&
     one.ja4 === other.ja4 &&
     one.ja4Source === other.ja4Source &&

@@ -1,3 +1,4 @@
+import { DEFAULT_APP, isSlug } from '../apps/app.ts'
 import { PROOF_METHODS, type Proof } from '../classify/verdict/proof.ts'
 import type { Sighting } from './sighting.ts'
 
@@ -60,6 +61,7 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 
 /** Defaults of members that were added later. */
 const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
+  app: DEFAULT_APP,
   purposes: [],
   nameConfidence: 0,
   limited: false,
@@ -80,6 +82,7 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['address', text],
   ['method', text],
   ['host', textOrNull],
+  ['app', isSlug],
   ['path', text],
   ['userAgent', textOrNull],
   ['ja4', textOrNull],

@@ -16,6 +16,8 @@ export interface Sighting {
   readonly address: string
   readonly method: string
   readonly host: string | null
+  /** The id of the app that it was for. */
+  readonly app: string
   /** Without the query. */
   readonly path: string
   readonly userAgent: string | null

@@ -9,9 +9,10 @@ import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
  * the index stays in its file.
  */
 export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> {
-  const { number, hash, madeAtMs, policy, signatures, campaigns } = document
+  const { number, hash, madeAtMs, policy, signatures, campaigns, apps } = document
   const said = signatures === null ? null : saidOf(signatures)
-  const head = JSON.stringify({ format: FORMAT, number, hash, madeAtMs, policy, signatures: said, campaigns })
+  const own = { format: FORMAT, number, hash, madeAtMs, policy }
+  const head = JSON.stringify({ ...own, signatures: said, campaigns, apps })
   const index = signatures === null ? NOTHING : await readFile(signatures.index.path)
   return Buffer.concat([Buffer.from(`${head}\n`), index])
 }
@@ -59,8 +60,9 @@ function split(bytes: Buffer): { readonly document: SnapshotDocument; readonly i
   if (format !== FORMAT)
     throw unreadable(`is of format ${JSON.stringify(format)}, and this version reads ${FORMAT}`)
   if (!isSnapshotDocument(head)) throw unreadable('is not a Snapshot')
-  const { number, hash, madeAtMs, policy, signatures, campaigns } = head
-  const document = { number, hash, madeAtMs, policy, signatures, ...(campaigns && { campaigns }) }
+  const { number, hash, madeAtMs, policy, signatures, campaigns, apps } = head
+  const parts = { ...(campaigns && { campaigns }), ...(apps && { apps }) }
+  const document = { number, hash, madeAtMs, policy, signatures, ...parts }
   return { document, index: bytes.subarray(end + 1) }
 }
 

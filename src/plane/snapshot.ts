@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { type App, parseAcceptedApps } from '../apps/app.ts'
 import { type CampaignList, type CampaignMembers, campaignMembers } from '../classify/campaign/members.ts'
 import type { Knowledge } from '../classify/known/knowledge.ts'
 import { Fault } from '../shared/fault.ts'
@@ -17,6 +18,7 @@ export interface Snapshot {
   readonly knowledge: Knowledge | null
   /** The members of running campaigns; `null`: no campaign is running. */
   readonly campaigns: CampaignMembers | null
+  readonly apps: readonly App[]
 }
 
 /** The form that travels: `policy` is as its author wrote it, and the receiver compiles it. */
@@ -28,6 +30,14 @@ export interface SnapshotDocument {
   readonly signatures: SignatureSet | null
   /** Earlier versions do not send it. */
   readonly campaigns?: CampaignList | null
+  /** Missing: no apps are defined, or an earlier version sent it. */
+  readonly apps?: readonly App[]
+}
+
+/** What a Snapshot may contain beside its policy and signatures. */
+export interface SnapshotParts {
+  readonly campaigns?: CampaignList | null
+  readonly apps?: readonly App[]
 }
 
 /**
@@ -39,13 +49,15 @@ export function makeSnapshot(
   policy: unknown,
   madeAtMs: number,
   signatures: SignatureSet | null = null,
-  campaigns: CampaignList | null = null,
+  { campaigns = null, apps = [] }: SnapshotParts = {},
 ): SnapshotDocument {
   parseAcceptedPolicy(policy)
   const hash = createHash('sha256').update(JSON.stringify(policy))
   if (signatures !== null) hash.update(signatures.hash)
   if (campaigns !== null) hash.update(JSON.stringify(campaigns))
-  return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures, ...(campaigns && { campaigns }) }
+  if (apps.length > 0) hash.update(JSON.stringify(apps))
+  const parts = { ...(campaigns && { campaigns }), ...(apps.length > 0 && { apps }) }
+  return { number, hash: hash.digest('hex'), madeAtMs, policy, signatures, ...parts }
 }
 
 /** `knowledge` is compiled from the document's signatures. The policy is compiled with its names. */
@@ -54,7 +66,8 @@ export function parseSnapshot(document: unknown, knowledge: Knowledge | null = n
   const { number, hash, madeAtMs } = document
   const policy = parseAcceptedPolicy(document.policy, null, knowledge?.names ?? null)
   const campaigns = campaignMembers(document.campaigns)
-  return Object.freeze({ number, hash, madeAtMs, policy, knowledge, campaigns })
+  const apps = document.apps === undefined ? [] : parseAcceptedApps(document.apps)
+  return Object.freeze({ number, hash, madeAtMs, policy, knowledge, campaigns, apps })
 }
 
 export function isSnapshotDocument(value: unknown): value is SnapshotDocument {

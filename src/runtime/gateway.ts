@@ -102,22 +102,14 @@ export class Gateway {
       signing.webhooks || signing.upstream
         ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => this.#useSigning(keys))
         : null
-    const { policyFile, signatures, feeds, identity, management } = settings
+    const { identity, management } = settings
     this.#encryptionKeys = encryptionKeyPart(management?.encryptionKeys ?? [], (keys) =>
       this.#management?.useEncryptionKeys(keys),
     )
     const { rangesRefreshMs, allowPrivate } = identity
+    const upstreams = worker.upstreams.map(({ name }) => name)
     this.#maker = new SnapshotMaker(
-      {
-        policyFile,
-        signatures,
-        feeds,
-        rangesRefreshMs,
-        allowPrivate,
-        dataFolder,
-        upstreams: worker.upstreams.map(({ name }) => name),
-        store: management,
-      },
+      { ...settings, rangesRefreshMs, allowPrivate, upstreams, store: management },
       code,
       {
         publish: (document) => {

@@ -1,3 +1,4 @@
+import type { App } from '../apps/app.ts'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { DocumentMetrics } from '../identity/fetch/document-metrics.ts'
@@ -43,6 +44,7 @@ export interface ManagerSettings {
   readonly configHash: string
   readonly bus: BusSettings & StreamLimits
   readonly management: ManagementSettings
+  readonly apps: readonly App[]
   readonly policyFile: string | null
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]

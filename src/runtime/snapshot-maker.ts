@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
+import type { App } from '../apps/app.ts'
 import type { CampaignList } from '../classify/campaign/members.ts'
 import { RangesRefresher } from '../identity/address/ranges-refresher.ts'
 import { RangesStore, rangesFolder } from '../identity/address/ranges-store.ts'
@@ -24,6 +25,7 @@ import { SignatureCompiler } from './signatures/signature-compiler.ts'
 import { builtinHash } from './signatures/signature-files.ts'
 
 interface MakerSettings {
+  readonly apps: readonly App[]
   readonly policyFile: string | null
   /** The names that a rule may route to; `null`: the proxies run elsewhere and have their own. */
   readonly upstreams: readonly string[] | null
@@ -87,6 +89,7 @@ export class SnapshotMaker {
       remake: async () => this.#signaturesReloader?.check(true),
       nowMs: Date.now,
     })
+    this.#publisher.useApps(settings.apps)
     const usePolicy = (policy: unknown) => this.#publisher.usePolicy(policy)
     this.#policyFile = new PolicyPart(policyFile, upstreams, usePolicy)
     this.#policyKeeper =
@@ -147,7 +150,7 @@ export class SnapshotMaker {
   first(): SnapshotDocument {
     assert(this.#loaded !== null)
     const { policy, signatures } = this.#loaded
-    return makeSnapshot(FIRST_NUMBER, policy, Date.now(), signatures)
+    return makeSnapshot(FIRST_NUMBER, policy, Date.now(), signatures, { apps: this.#settings.apps })
   }
 
   /** Publishes the first Snapshot of what was loaded, and every later one. */

@@ -80,7 +80,7 @@ export function madeSnapshot<Result>(
         : new RangesStore(rangesFolder(config.data.dir), silent, Date.now)
     const sources = { ...(await withFetched(own, feeds, ranges)), accepted }
     const { set } = await compiled({ sources, folder, newest: null, copies: [] })
-    return use(makeSnapshot(MADE_NUMBER, chosen, Date.now(), set))
+    return use(makeSnapshot(MADE_NUMBER, chosen, Date.now(), set, { apps: config.apps }))
   })
 }
 

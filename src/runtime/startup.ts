@@ -66,6 +66,7 @@ export async function managerSettings(
     configHash: parsed.hash,
     bus: busSettings(config),
     management: await managementSettings(parsed),
+    apps: config.apps,
     policyFile: config.policy.file,
     signatures: { paths: config.signatures, weightsFile: config.weights.file },
     feeds: feedSettings(config),
@@ -98,6 +99,7 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
     workers: proxy.workers,
     certificates: proxy.tls.certificates.map(keyPairSource),
     ticketKeyFile: proxy.tls.ticketKeyFile,
+    apps: config.apps,
     policyFile: policy.file,
     sightings: sightingFileSettings(config),
     signatures: { paths: config.signatures, weightsFile: config.weights.file },
@@ -269,6 +271,7 @@ async function workerSettings({
   return {
     listen: proxy.listen,
     plainListen: proxy.plainListen,
+    app: proxy.app,
     upstreams: await Promise.all(proxy.upstreams.map(upstreamSettings)),
     trustedProxies: proxy.trustedProxies,
     proxyProtocol: proxy.proxyProtocol,

@@ -8,6 +8,7 @@ import {
   APP_NAME_LENGTH_MAX,
   APPS_MAX,
   isSlug,
+  parseAcceptedApps,
   parseApps,
 } from '../../src/apps/app.ts'
 import { DocumentFault } from '../../src/shared/problem.ts'
@@ -114,7 +115,7 @@ test('the app of a host: an exact host before a wildcard, one label for the wild
       { id: 'idle' },
     ]),
   )
-  const apps: Readonly<Record<string, string | null>> = {
+  const apps: Readonly<Record<string, string>> = {
     'shop.example': 'main',
     'SHOP.example.:8443': 'main',
     '192.0.2.1:80': 'main',
@@ -122,17 +123,40 @@ test('the app of a host: an exact host before a wildcard, one label for the wild
     'a.shop.example': 'shops',
     'eu.shop.example': 'eu',
     'a.eu.shop.example': 'eu',
-    'a.b.shop.example': null,
-    'a.b.eu.shop.example': null,
-    example: null,
-    '': null,
-    'evilshop.example': null,
-    'shop.example.evil.test': null,
-    '*.shop.example.evil.test': null,
+    'a.b.shop.example': 'default',
+    'a.b.eu.shop.example': 'default',
+    example: 'default',
+    '': 'default',
+    'evilshop.example': 'default',
+    'shop.example.evil.test': 'default',
+    '*.shop.example.evil.test': 'default',
   }
-  for (const [authority, id] of Object.entries(apps))
-    assert.equal(index.appOf(authority)?.id ?? null, id, authority)
-  assert.equal(new AppIndex([]).appOf('shop.example'), null)
+  for (const [authority, id] of Object.entries(apps)) assert.equal(index.appOf(authority).id, id, authority)
+  assert.equal(new AppIndex([]).appOf('shop.example').id, 'default')
+})
+
+test('a proxy in front of one app finds no other', async () => {
+  const apps = parseApps([
+    { id: 'shop', hosts: ['shop.example'], upstream: 'two' },
+    { id: 'blog', hosts: ['blog.example'] },
+  ])
+  assert.equal(new AppIndex(apps, 'shop').appOf('blog.example'), apps[0])
+  const unknown = new AppIndex(apps, 'wiki').appOf('blog.example')
+  assert.deepEqual([unknown.id, unknown.upstream], ['wiki', null])
+})
+
+test('remembered authorities make room for others, and are found again', async () => {
+  const index = new AppIndex(parseApps([{ id: 'wild', hosts: ['*.test'] }]))
+  for (let round = 0; round < 2; round++)
+    for (let at = 0; at < 3_000; at++) assert.equal(index.appOf(`h${at}.test:443`).id, 'wild')
+  const long = `${'a.'.repeat(200)}test`
+  assert.equal(index.appOf(long).id, 'default')
+})
+
+test('an app from a later version keeps what this one knows', async () => {
+  const later = [{ id: 'shop', quota: 5 }]
+  assert.deepEqual(parseAcceptedApps(later), parseApps([{ id: 'shop' }]))
+  assert.throws(() => parseAcceptedApps([{ id: 'Shop' }]), { code: 'APPS_INVALID' })
 })
 
 test('every host of 10,000 apps is found', async () => {

@@ -151,6 +151,7 @@ export function sighting(number: number): Sighting {
     address: '192.0.2.1',
     method: 'GET',
     host: 'app.example.test',
+    app: 'shop',
     path: '/ä\u0000',
     userAgent: null,
     ja4: 't13d1516h2_8daaf6152771_e5627efa2ab1',

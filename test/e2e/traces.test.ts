@@ -39,6 +39,7 @@ test('a request is a trace: what was decided, and what the app hangs its own on'
     ],
     ['/shop', '200', 'GPTBot/1.2', 'gptbot'],
   )
+  assert.equal(said['gatehouse.app'], 'default')
   assert.deepEqual([said['gatehouse.action'], said['gatehouse.verdict']], ['tag', 'agent'])
   assert.equal(said['gatehouse.decision_id'], headersOf(app)['x-agent-decision-id'])
   assert.equal(String(said['gatehouse.decision_id']).replaceAll('-', ''), traceId)

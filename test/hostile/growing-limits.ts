@@ -3,6 +3,7 @@
  * with it; or one of the reasons below.
  */
 export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: readonly string[]])[] = [
+  ['apps/app-index.ts', 'KNOWN_MAX', 'AppIndex.#known'],
   ['capture/crypto-stream.ts', 'AHEAD_PIECES_MAX', 'CryptoStream.#ahead'],
   ['capture/dtls-session.ts', 'OPEN_MESSAGES_MAX', 'MessageJoiner.#open'],
   ['capture/dtls-session.ts', 'MESSAGES_MAX', 'MessageJoiner.#given'],

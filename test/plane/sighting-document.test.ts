@@ -4,6 +4,7 @@ import { parseSighting } from '../../src/plane/sighting-document.ts'
 import { sighting } from '../contract/bus.ts'
 
 const LATER = [
+  'app',
   'purposes',
   'nameConfidence',
   'limited',
@@ -27,7 +28,8 @@ test('whatever is missing or of another type is said', async () => {
   for (const name of Object.keys(sighting(1))) {
     const without = { ...sighting(1), [name]: undefined }
     // Those that were written before there was this.
-    const expected = LATER.includes(name) ? sighting(1) : `has no ${name}`
+    const { app } = name === 'app' ? { app: 'default' } : sighting(1)
+    const expected = LATER.includes(name) ? { ...sighting(1), app } : `has no ${name}`
     assert.deepEqual(parseSighting(JSON.stringify(without)), expected)
     assert.equal(
       parseSighting(JSON.stringify({ ...sighting(1), [name]: {} })),
@@ -38,6 +40,8 @@ test('whatever is missing or of another type is said', async () => {
     [{ verdict: 'robot' }, 'verdict'],
     [{ evidence: ['a', 1] }, 'evidence'],
     [{ confidence: -1 }, 'confidence'],
+    [{ app: 'Shop' }, 'app'],
+    [{ app: 'a'.repeat(64) }, 'app'],
   ] as const)
     assert.equal(
       parseSighting(JSON.stringify({ ...sighting(1), ...member })),

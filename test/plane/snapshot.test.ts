@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import { parseApps } from '../../src/apps/app.ts'
 import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
+import { documentIn, packSnapshot } from '../../src/plane/snapshot-package.ts'
 
 const POLICY = { rules: [{ name: 'no-entry', when: { path: '/no' }, action: { block: {} } }] }
 
@@ -40,4 +42,19 @@ test('anything that is not a Snapshot is a Fault', async () => {
   ]
   for (const value of bad) assert.throws(() => parseSnapshot(value), { code: 'SNAPSHOT_INVALID' })
   assert.throws(() => parseSnapshot({ ...good, policy: { rules: 1 } }), { code: 'POLICY_INVALID' })
+})
+
+test('apps travel in a Snapshot and change its hash; without apps it is as before', async () => {
+  const apps = parseApps([{ id: 'shop', hosts: ['shop.example'] }])
+  const without = makeSnapshot(1, POLICY, 1, null, { apps: [] })
+  assert.deepEqual(without, makeSnapshot(1, POLICY, 1))
+  assert.ok(!('apps' in without))
+  assert.deepEqual(parseSnapshot(without).apps, [])
+  const document = makeSnapshot(1, POLICY, 1, null, { apps })
+  assert.notEqual(document.hash, without.hash)
+  assert.deepEqual(parseSnapshot(structuredClone(document)).apps, apps)
+  assert.deepEqual(documentIn(await packSnapshot(document)), document)
+  const later = [{ id: 'shop', hosts: ['shop.example'], quota: 5 }]
+  assert.deepEqual(parseSnapshot({ ...document, apps: later }).apps, apps)
+  assert.throws(() => parseSnapshot({ ...document, apps: [{ id: '../shop' }] }), { code: 'APPS_INVALID' })
 })

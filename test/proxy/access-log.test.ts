@@ -5,6 +5,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { AppIndex } from '../../src/apps/app-index.ts'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import { silentLog } from '../../src/shared/log.ts'
 import { AccessLog, type AccessEntry, commonLine, jsonLine } from '../../src/proxy/request/access-log.ts'
@@ -26,6 +27,7 @@ const ENTRY: AccessEntry = {
   judged: {
     id: '0199-id' as DecisionId,
     address: '192.0.2.1',
+    app: new AppIndex([], 'shop').appOf('a.example'),
     verdict: UNKNOWN,
     decision: { action: { kind: 'block' }, rule: 'no bots' } as AccessEntry['judged']['decision'],
     print: { connection: { ja4: null } },
@@ -55,6 +57,7 @@ test('a line of JSON has the same and more', async () => {
     [time, path, status, decision_id, rule, action, duration_ms, upstream_ms],
     ['2026-11-26T08:07:06.005Z', '/shop', 403, '0199-id', 'no bots', 'block', 12.346, null],
   )
+  assert.equal(JSON.parse(jsonLine(ENTRY)).app, 'shop')
   assert.doesNotMatch(jsonLine(ENTRY), /secret/)
   const agent = { id: 'bot', name: 'Bot', category: 'crawler', purposes: ['search', 'training'] }
   const named = { ...ENTRY, judged: { ...ENTRY.judged, verdict: { ...UNKNOWN, agent } } }

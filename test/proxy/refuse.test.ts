@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import { AppIndex } from '../../src/apps/app-index.ts'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import type { BlockAction } from '../../src/policy/action.ts'
 import { HostGate, type HostSettings } from '../../src/proxy/request/host-gate.ts'
@@ -23,6 +24,7 @@ const JUDGED: Judged = {
   id: ID,
   received: { kept: [], forged: [], hop: NO_HOP, oddNames: 0 },
   address: '192.0.2.1',
+  app: new AppIndex([]).appOf(''),
   print: { connection: new MemoryExchange().connection.print, ja4h: null },
   verdict: UNKNOWN,
   bar: null,

@@ -1,5 +1,6 @@
 import type { Test } from 'tap'
 import type { Knowledge } from '../../src/classify/known/knowledge.ts'
+import { AppIndex } from '../../src/apps/app-index.ts'
 import { Traffic } from '../../src/classify/verdict/traffic.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { makeSnapshot, parseSnapshot } from '../../src/plane/snapshot.ts'
@@ -74,6 +75,8 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     snapshot: snapshotOf(plan.policy ?? { rules: [] }),
     upstreams: new Map(groups.map((group) => [group.name, group])),
     defaultUpstream: groups[0]!,
+    apps: new AppIndex([]),
+    lacksUpstream: () => {},
     trusted: plan.options?.trusted ?? AddressSet.parse([])!,
     headerRules: rules,
     trailersForApp: (trailers) => receiveTrailers(rules, trailers, countOdd),

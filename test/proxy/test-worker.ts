@@ -57,6 +57,7 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
   return {
     listen: { host: '127.0.0.1', port: 0 },
     plainListen: null,
+    app: null,
     upstreams: [],
     trustedProxies: [],
     proxyProtocol: 'off',

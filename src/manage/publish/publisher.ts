@@ -1,3 +1,4 @@
+import type { App } from '../../apps/app.ts'
 import type { CampaignList } from '../../classify/campaign/members.ts'
 import type { SignatureSet } from '../../plane/signature-set.ts'
 import { makeSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
@@ -10,13 +11,14 @@ interface PublisherLinks {
   nowMs(): number
 }
 
-/** Makes a Snapshot of the policy, the signatures and the running campaigns whenever one of them changes. */
+/** Makes a Snapshot of the policy, the signatures, the running campaigns and the apps whenever one of them changes. */
 export class Publisher {
   readonly #links: PublisherLinks
   #number = 0
   #policy: unknown = null
   #signatures: SignatureSet | null = null
   #campaigns: CampaignList | null = null
+  #apps: readonly App[] = []
   #state: 'waiting' | 'started' | 'closed' = 'waiting'
   /** A nudge is pending. */
   #isNudged = false
@@ -48,6 +50,11 @@ export class Publisher {
 
   useCampaigns(campaigns: CampaignList): void {
     this.#campaigns = campaigns.campaigns.length === 0 ? null : campaigns
+    this.#publish()
+  }
+
+  useApps(apps: readonly App[]): void {
+    this.#apps = apps
     this.#publish()
   }
 
@@ -83,7 +90,8 @@ export class Publisher {
     // Proxies that outlive this process reject a Snapshot whose number is not above their own.
     this.#number = Math.max(this.#number + 1, this.#links.nowMs())
     const madeAtMs = this.#links.nowMs()
-    this.#links.publish(makeSnapshot(this.#number, this.#policy, madeAtMs, this.#signatures, this.#campaigns))
+    const parts = { campaigns: this.#campaigns, apps: this.#apps }
+    this.#links.publish(makeSnapshot(this.#number, this.#policy, madeAtMs, this.#signatures, parts))
   }
 }
 

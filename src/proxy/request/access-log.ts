@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, statSync, write, writeSync } from 'node:fs'
+import type { App } from '../../apps/app.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
@@ -25,6 +26,7 @@ export interface LoggedOutcome {
   readonly judged: {
     readonly id: DecisionId
     readonly address: string
+    readonly app: App
     readonly verdict: Verdict
     readonly decision: Decision
     readonly print: { readonly connection: { readonly ja4: string | null } }
@@ -193,12 +195,13 @@ export function commonLine(entry: AccessEntry): string {
 
 export function jsonLine(entry: AccessEntry): string {
   const { head, authority, judged, status, bytes, durationMs, upstreamMs } = entry
-  const { id, address, verdict, decision, print } = judged
+  const { id, address, app, verdict, decision, print } = judged
   const line = {
     time: new Date(entry.endedMs).toISOString(),
     address,
     method: head.method,
     host: authority,
+    app: app.id,
     path: pathOf(head.target),
     protocol: PROTOCOLS[head.version],
     status,

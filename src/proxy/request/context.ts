@@ -1,3 +1,5 @@
+import type { App } from '../../apps/app.ts'
+import type { AppIndex } from '../../apps/app-index.ts'
 import { Scratch } from '../../classify/verdict/scratch.ts'
 import type { Traffic } from '../../classify/verdict/traffic.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
@@ -23,16 +25,20 @@ import type { Upgrades } from './upgrade.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
 /**
- * Everything that a worker needs to judge and serve requests. Only `snapshot`, `signer` and the clock ever
+ * Everything that a worker needs to judge and serve requests. Only `snapshot`, `apps`, `signer` and the clock ever
  * change.
  */
 export interface ProxyContext {
   /** The name of this proxy in Sightings. */
   readonly name: string
   snapshot: Snapshot
+  /** The apps of the Snapshot. */
+  apps: AppIndex
   /** By name. The first one is the default. */
   readonly upstreams: ReadonlyMap<string, UpstreamGroup>
   readonly defaultUpstream: UpstreamGroup
+  /** Called for a request whose app has an upstream that this proxy lacks. */
+  lacksUpstream(app: App): void
   readonly trusted: AddressSet
   /** Decides which client headers reach the app. */
   readonly headerRules: HeaderRules

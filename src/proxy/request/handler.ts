@@ -1,3 +1,4 @@
+import type { App } from '../../apps/app.ts'
 import { NO_PROOFS, type Proofs } from '../../classify/verdict/proof.ts'
 import type { Action } from '../../policy/action.ts'
 import type { ClientTimeout } from '../connection/client-timeouts.ts'
@@ -8,6 +9,7 @@ import type { Http1Handlers } from '../http/http1-connection.ts'
 import { barred, blocked, redirected } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { UpgradeVisit } from './upgrade-visit.ts'
+import type { UpstreamGroup } from '../upstream/upstream.ts'
 import type { Visit } from './visit.ts'
 
 export interface RequestHandlers {
@@ -66,15 +68,19 @@ function decide(proxy: ProxyContext, visit: Visit, proofs: Proofs, isGone: boole
 function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, retryMs: number): void {
   switch (action.kind) {
     case 'pass':
-      return visit.pass(judged, proxy.defaultUpstream, null)
+      return visit.pass(judged, upstreamOf(proxy, judged.app), null)
     case 'tag':
-      return visit.pass(judged, proxy.defaultUpstream, action.headers)
+      return visit.pass(judged, upstreamOf(proxy, judged.app), action.headers)
     case 'route':
-      return visit.pass(judged, proxy.upstreams.get(action.upstream) ?? proxy.defaultUpstream, NO_HEADERS)
+      return visit.pass(
+        judged,
+        proxy.upstreams.get(action.upstream) ?? upstreamOf(proxy, judged.app),
+        NO_HEADERS,
+      )
     case 'rate_limit': {
       const { overLimitMs } = judged
       if (overLimitMs > 0) return act(proxy, visit, judged, action.then, overLimitMs)
-      return visit.pass(judged, proxy.defaultUpstream, NO_HEADERS)
+      return visit.pass(judged, upstreamOf(proxy, judged.app), NO_HEADERS)
     }
     case 'tarpit': {
       const refusal = blocked(judged, action, retryMs)
@@ -86,6 +92,14 @@ function act(proxy: ProxyContext, visit: Visit, judged: Judged, action: Action, 
     case 'redirect':
       return visit.answer(judged, redirected(judged, action))
   }
+}
+
+/** The upstream of a request that no rule routes. */
+function upstreamOf(proxy: ProxyContext, app: App): UpstreamGroup {
+  if (app.upstream === null) return proxy.defaultUpstream
+  const upstream = proxy.upstreams.get(app.upstream)
+  if (upstream === undefined) proxy.lacksUpstream(app)
+  return upstream ?? proxy.defaultUpstream
 }
 
 const NO_HEADERS: readonly string[] = []

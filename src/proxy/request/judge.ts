@@ -1,3 +1,4 @@
+import type { App } from '../../apps/app.ts'
 import { classify } from '../../classify/verdict/classify.ts'
 import { Conduct } from '../../classify/verdict/conduct.ts'
 import { NO_PROOFS, type Proofs, type SignatureFinding } from '../../classify/verdict/proof.ts'
@@ -26,6 +27,7 @@ export interface Judged {
   readonly received: ReceivedHeaders
   /** The client's address, as far as the hops in front of the proxy are trusted. */
   readonly address: string
+  readonly app: App
   readonly print: Print
   readonly verdict: Verdict
   /** Set if the settings decided instead of the policy. */
@@ -44,6 +46,7 @@ export function judge(
   proofs: Proofs = NO_PROOFS,
 ): Judged {
   const { snapshot } = proxy // read once, so that a request sees a single Snapshot
+  const app = proxy.apps.appOf(authority)
   const { headerRules, metrics } = proxy
   const received = receiveHeaders(headerRules, connection, head, authority, snapshot.policy.asked.method)
   const address = clientAddress(connection, received.hop, proxy.trusted)
@@ -69,7 +72,7 @@ export function judge(
   const decision = bar === null ? decide(snapshot.policy, facts, clock.nowMs, scratch.policy) : BARRED[bar]
   const overLimitMs = overLimit(proxy, address, print, verdict, decision)
   const id = proxy.ids.next()
-  const judged: Judged = { id, received, address, print, verdict, bar, decision, overLimitMs }
+  const judged: Judged = { id, received, address, app, print, verdict, bar, decision, overLimitMs }
   if (received.forged.length > 0) metrics.forgedHeaders(received.forged.length)
   if (received.oddNames > 0) metrics.oddHeaderNames(received.oddNames)
   proxy.recorder.record(sighting(proxy, judged, arrived, proofs.signature, snapshot.number))
@@ -140,6 +143,7 @@ function sighting(
     address: judged.address,
     method: head.method,
     host: shortText(authority, SIGHTING_TEXT_MAX),
+    app: judged.app.id,
     path: pathOf(head.target),
     userAgent: userAgentOf(received.kept),
     ja4,

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { App } from '../../apps/app.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import type { Print } from '../../fingerprint/print.ts'
 import type { Decision } from '../../policy/decide.ts'
@@ -36,6 +37,7 @@ export interface TracedDecision {
   readonly id: DecisionId
   readonly received: ReceivedHeaders
   readonly address: string
+  readonly app: App
   readonly print: Print
   readonly verdict: Verdict
   readonly decision: Decision
@@ -140,11 +142,12 @@ function ofRequest(
   ]
 }
 
-function ofDecision({ id, verdict, decision, print }: TracedDecision): readonly Attribute[] {
+function ofDecision({ id, app, verdict, decision, print }: TracedDecision): readonly Attribute[] {
   const { agent, software, proof, conflicts, evidence } = verdict
   const { ja4 } = print.connection
   return [
     text('gatehouse.decision_id', id),
+    text('gatehouse.app', app.id),
     text('gatehouse.verdict', verdict.kind),
     { key: 'gatehouse.confidence', value: { doubleValue: verdict.confidence } },
     ...(agent === null

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
+import { AppIndex } from '../../apps/app-index.ts'
 import { Traffic } from '../../classify/verdict/traffic.ts'
 import type { Log, LogSettings } from '../../shared/log.ts'
 import type { MetricsReading } from '../../shared/metrics.ts'
@@ -42,6 +43,8 @@ import type { ListenAddress } from '../../shared/listen-address.ts'
 export interface WorkerSettings {
   readonly listen: ListenAddress
   readonly plainListen: ListenAddress | null
+  /** The app of every request; `null`: by host. */
+  readonly app: string | null
   /** The first one is the default. */
   readonly upstreams: readonly UpstreamSettings[]
   readonly trustedProxies: readonly string[]
@@ -145,6 +148,7 @@ export class Worker {
     const worker = new Worker(settings, state, await first.promise, services)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
+      worker.#context.apps = new AppIndex(snapshot.apps, settings.app)
       worker.#context.prover?.use(snapshot.knowledge)
     }
     try {
@@ -182,7 +186,7 @@ export class Worker {
       expressions: this.#scratch.policy,
       waiting: () => this.#context.prover?.waiting ?? 0,
     })
-    this.#context = this.#contextWith(snapshot, investigator, state.signingKey)
+    this.#context = this.#contextWith(snapshot, investigator, state.signingKey, lacksUpstream(log))
     this.#context.prover?.use(snapshot.knowledge)
 
     const handlers = createHandler(this.#context)
@@ -254,6 +258,7 @@ export class Worker {
     snapshot: Snapshot,
     investigator: Investigator | null,
     signingKey: string | null,
+    lacksUpstream: ProxyContext['lacksUpstream'],
   ): ProxyContext {
     const settings = this.#settings
     const trusted = addressSet(settings.trustedProxies)
@@ -262,8 +267,10 @@ export class Worker {
     return {
       name: hostname(),
       snapshot,
+      apps: new AppIndex(snapshot.apps, settings.app),
       upstreams: new Map(this.#upstreams.map((group) => [group.name, group])),
       defaultUpstream: this.#upstreams[0]!,
+      lacksUpstream,
       trusted,
       headerRules,
       trailersForApp: (trailers) => receiveTrailers(headerRules, trailers, countOdd),
@@ -304,6 +311,19 @@ export class Worker {
     const [listener, plainListener] = this.#listeners
     await listener!.listen({ ...this.#settings.listen })
     await plainListener?.listen({ ...this.#settings.plainListen! })
+  }
+}
+
+/** Warns once of each name. */
+function lacksUpstream(log: Log): ProxyContext['lacksUpstream'] {
+  const lacking = new Set<string>()
+  return ({ id, upstream }) => {
+    if (upstream === null || lacking.has(upstream) || lacking.size === LACKING_MAX) return
+    lacking.add(upstream)
+    log.warn('an app has an upstream that this proxy lacks; its requests go to the default', {
+      app: id,
+      upstream,
+    })
   }
 }
 
@@ -368,6 +388,8 @@ function addressSet(ranges: readonly string[]): AddressSet {
   return set
 }
 
+/** Limits the warnings. */
+const LACKING_MAX = 100
 /** Exact enough for decisions, with ten wake-ups a second. */
 const CLOCK_BEAT_MS = 100
 /** Even at the deadline, the last Sightings get a moment. */

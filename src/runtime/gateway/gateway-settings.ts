@@ -1,3 +1,4 @@
+import type { App } from '../../apps/app.ts'
 import type { SigningConfig } from '../../config/identity.ts'
 import type { LogSettings } from '../../shared/log.ts'
 import type { SightingFileSettings } from '../../manage/intake/sighting-file.ts'
@@ -20,6 +21,8 @@ export interface GatewaySettings {
   /** Empty: the development certificate is used. */
   readonly certificates: readonly KeyPairSource[]
   readonly ticketKeyFile: string | null
+  /** Empty: those of the managers, or none. */
+  readonly apps: readonly App[]
   readonly policyFile: string | null
   /** `null`: sightings are not written to a file. */
   readonly sightings: SightingFileSettings | null

@@ -1,0 +1,48 @@
+import { type App, NO_ID, readAppId, readApps, SLUG_EXPECTED } from '../apps/app.ts'
+import { type DocumentProblem, Place } from '../shared/problem.ts'
+import type { Say } from './inject.ts'
+import { type Kind, optional, text } from './kinds.ts'
+import { list, section, setting, type ValueOf } from './items.ts'
+
+/** Checked by `checkApps`, which sees all apps. */
+const word: Kind<string> = { ...text, read: ({ value }) => value as string }
+const slug: Kind<string> = { ...word, takes: 'a-z, 0-9 and -' }
+const host: Kind<string> = { ...word, takes: 'host name, *.host name, or address' }
+export const appId: Kind<string> = { ...slug, read: readAppId }
+
+/** One of `apps`. */
+export const APP = section('', {
+  id: setting(
+    slug,
+    undefined,
+    `The name in statistics, metrics and filters: ${SLUG_EXPECTED}. \`default\` and \`other\` are reserved.`,
+  ),
+  name: setting(optional(word), null, 'The name for people. `null`: the id.'),
+  team: setting(optional(slug), null, 'The team that owns the app.'),
+  hosts: list(
+    host,
+    'Hosts of the app, as in `proxy.hosts`; at most 256. A host without `*.` wins over one with it. A host belongs to one app only.',
+  ),
+  upstream: setting(
+    optional(word),
+    null,
+    'The name of the upstream for requests to this app that no rule routes elsewhere. `null`: the first one of each proxy.',
+  ),
+  labels: list(word, 'Up to 16 words about the app, of at most 64 characters each.'),
+})
+
+/** Reports invalid apps, and upstreams that are not in `upstreams`; `null`: the proxies have their own. */
+export function checkApps(apps: readonly object[], upstreams: readonly unknown[] | null, refuse: Say): void {
+  const problems: DocumentProblem[] = []
+  const read = readApps(Place.of(apps, problems))
+  // A setting that is missing is reported already.
+  for (const { pointer, what } of problems) if (what !== NO_ID) refuse(`/apps${pointer}`, what)
+  if (upstreams === null) return
+  for (const [index, { upstream }] of read.entries())
+    if (upstream !== null && !upstreams.includes(upstream))
+      refuse(`/apps/${index}/upstream`, `is "${upstream}", which is not in proxy.upstreams; add it there`)
+}
+
+export function appsConfig(apps: readonly ValueOf<typeof APP>[]): readonly App[] {
+  return apps.map((app) => ({ ...app, name: app.name ?? app.id }))
+}
