@@ -16,7 +16,8 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   project: ['.github/*.md'],
   test: ['test/**/*.ts'],
 }
-const EXCEPT = /^src\/dashboard\/api\/operations\.ts$|^test\/prose\/|^test\/vectors\/cases\//
+const EXCEPT =
+  /(^|\/)node_modules\/|^src\/dashboard\/api\/operations\.ts$|^test\/prose\/|^test\/vectors\/cases\//
 const BUDGETS = 'test/prose/budget.json'
 
 type Budgets = Record<string, number>
