@@ -778,7 +778,7 @@ test('time-outs', async (t) => {
         }
       })
     })
-    const group = groupOf([server.url], { idleTimeoutMs: 150, headTimeoutMs: 100 })
+    const group = groupOf([server.url], { idleTimeoutMs: 450, headTimeoutMs: 450 })
     const quick = answerOf(group)
     const slow = ask(group)
     slow.exchange.isSlow = true
