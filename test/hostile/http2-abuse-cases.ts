@@ -185,6 +185,15 @@ export const ABUSES: readonly Abuse[] = [
     isDeaf: true,
   },
   {
+    name: 'DATA without end on a stream that was reset',
+    first: [holdPost(1), windowUpdate(0, 1)],
+    count: 2000,
+    each: () => data(1, 'x'.repeat(16_000), false),
+    outcome: [STREAM_CLOSED],
+    counted: 'late-data',
+    askedMax: 1,
+  },
+  {
     name: 'CVE-2019-9518, DATA of no bytes',
     first: [holdPost(1)],
     count: 5000,

@@ -25,12 +25,17 @@ export class Uploader {
     return Math.min(onStream, INITIAL_WINDOW + this.#granted(0) - this.#usedTotal)
   }
 
-  /** Each frame carries `padding` bytes beside its own. Ends early if the stream is reset. */
-  async send(stream: number, bytes: number, { hasEnded = true, padding = 0 } = {}): Promise<void> {
+  /** Each frame carries `padding` bytes beside its own. Ends early if the stream is reset, unless it is deaf to that. */
+  async send(
+    stream: number,
+    bytes: number,
+    { hasEnded = true, padding = 0, isDeaf = false } = {},
+  ): Promise<void> {
+    const isReset = () => !isDeaf && this.#peer.resetOf(stream) !== null
     const overhead = padding === 0 ? 0 : padding + 1
     for (let left = bytes; left > 0; ) {
-      await this.#peer.until(() => this.room(stream) > overhead || this.#peer.resetOf(stream) !== null)
-      if (this.#peer.resetOf(stream) !== null || this.#peer.isClosed) return
+      await this.#peer.until(() => this.room(stream) > overhead || isReset())
+      if (isReset() || this.#peer.isClosed) return
       const size = Math.min(left, this.room(stream) - overhead, FRAME_BYTES_MAX - overhead)
       left -= size
       const payload = Buffer.alloc(size + overhead, 'x')

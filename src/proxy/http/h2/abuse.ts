@@ -34,6 +34,7 @@ export const ABUSE = {
   frameOrder: 'frame-order',
   streamNumber: 'stream-number',
   closedStream: 'closed-stream',
+  lateData: 'late-data',
   padding: 'padding',
   settings: 'settings-value',
   flowControl: 'flow-control',

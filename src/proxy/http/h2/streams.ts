@@ -70,6 +70,10 @@ export class Streams implements Turns, UploadsOwner {
     return stream > this.lastServed || this.#resets.isOurs(stream)
   }
 
+  late(stream: number, bytes: number): boolean {
+    return this.#resets.late(stream, bytes)
+  }
+
   // Header blocks
 
   /** HEADERS or CONTINUATION, before the payload is there. */

@@ -15,6 +15,8 @@ export interface UploadsOwner {
   isIdle(stream: number): boolean
   /** The client may send on a closed stream until it hears of our reset or GOAWAY (§5.1, §6.8). */
   isStillSent(stream: number): boolean
+  /** DATA has come for such a stream. `false`: it is more than the client could send before it has heard. */
+  late(stream: number, bytes: number): boolean
   /** The client has done something wrong on this stream. */
   faulty(stream: number, code: number): void
   /** The request is malformed. `code` says why. */
@@ -57,6 +59,7 @@ export class Uploads {
     this.#incoming = null
     if (exchange === undefined) {
       if (!owner.isStillSent(stream)) return this.#place.fail(h2.STREAM_CLOSED, ABUSE.closedStream)
+      if (!owner.late(stream, length)) return this.#place.fail(h2.STREAM_CLOSED, ABUSE.lateData)
       return this.#inflow.free(length)
     }
     const body = exchange.incoming
