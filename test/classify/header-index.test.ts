@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { HEADER, HeaderIndex, softwareOf } from '../../src/classify/known/index/header-index.ts'
+import { HEADER, HeaderIndex } from '../../src/classify/known/index/header-index.ts'
 import { HeaderOrders } from '../../src/classify/known/header-orders.ts'
 import { Reading } from '../../src/classify/verdict/reading.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
@@ -48,7 +48,7 @@ const VALUES: readonly (readonly [value: string, id: string])[] = [
 
 for (const [value, id] of VALUES) {
   test(`a header that says ${JSON.stringify(value)} is ${id}'s`, async () => {
-    for (const name of ['x-sdk', 'X-SDK', 'x-Sdk']) assert.equal(softwareOf(INDEX.find(name), value)?.id, id)
+    for (const name of ['x-sdk', 'X-SDK', 'x-Sdk']) assert.equal(INDEX.find(name).softwareOf(value)?.id, id)
   })
 }
 
@@ -60,7 +60,7 @@ test('values fit as a regular expression would have it', async () => {
       fc.pre(pattern !== '')
       const index = new HeaderIndex(parseSoftwareList([agent('one', [{ header: 'x', value: pattern }])]))
       const wanted = new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(said)
-      assert.equal(softwareOf(index.find('x'), said) !== null, wanted, `${pattern} ${said}`)
+      assert.equal(index.find('x').softwareOf(said) !== null, wanted, `${pattern} ${said}`)
     }),
     { numRuns: 1000 },
   )
@@ -73,15 +73,25 @@ test('of two that a value fits the one is meant that gives way less', async () =
   ]
   for (const each of [list, list.toReversed()]) {
     const index = new HeaderIndex(parseSoftwareList(each))
-    assert.equal(softwareOf(index.find('x'), 'base, built')?.id, 'built-on-it')
-    assert.equal(softwareOf(index.find('x'), 'base')?.id, 'base')
+    assert.equal(index.find('x').softwareOf('base, built')?.id, 'built-on-it')
+    assert.equal(index.find('x').softwareOf('base')?.id, 'base')
   }
+})
+
+test('a value names the same software the second time, after many others, and if it is long', async () => {
+  const header = INDEX.find('x-sdk')
+  for (let round = 0; round < 3; round++)
+    for (let i = 0; i < 100; i++) {
+      const rest = i % 2 === 0 ? 'x'.repeat(300) : 'x'
+      assert.equal(header.softwareOf(`begin ${i} ${rest}`)?.id, 'begins')
+      assert.equal(header.softwareOf(`other ${i} ${rest}`)?.id, 'any')
+    }
 })
 
 test('an unknown name says nothing, and neither does a name of an object member', async () => {
   for (const name of ['x-other', '', 'constructor', '__proto__', 'x-sdk ', 'x'.repeat(100_000)]) {
     const header = INDEX.find(name)
-    assert.deepEqual([header.code, header.patterns], [0, []], name.slice(0, 20))
+    assert.deepEqual([header.code, header.isEvidence], [0, false], name.slice(0, 20))
   }
 })
 

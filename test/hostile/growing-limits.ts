@@ -28,6 +28,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ],
   ['classify/known/index/header-index.ts', 'ours', 'HeaderIndex.#headers'],
   ['classify/known/index/header-index.ts', 'SENT_MAX', 'HeaderIndex.#sent'],
+  ['classify/known/index/header-index.ts', 'VALUES_MAX', 'Header.#found'],
   ['classify/known/header-orders.ts', 'ours', 'HeaderOrders.#orders'],
   [
     'classify/known/identities.ts',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
-import { HeaderIndex, softwareOf } from '../../src/classify/known/index/header-index.ts'
+import { HeaderIndex } from '../../src/classify/known/index/header-index.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import { UserAgentIndex } from '../../src/classify/known/user-agent.ts'
 import { Fault } from '../../src/shared/fault.ts'
@@ -47,7 +47,7 @@ const PLACES: Readonly<Record<string, (glob: string) => (text: string) => unknow
   'a header of a signature': (glob) => {
     const list = software([{ type: 'header', name: 'x-a', value: glob, ...SOURCE }])
     const found = new HeaderIndex(list).find('x-a')
-    return (text) => softwareOf(found, text)
+    return (text) => found.softwareOf(text)
   },
   'a User-Agent of a signature': (glob) => {
     const list = software([{ type: 'user-agent', text: glob.replaceAll('*', ' '), ...SOURCE }])

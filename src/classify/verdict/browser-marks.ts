@@ -1,7 +1,7 @@
 import { hasTraits, TRAIT } from '../../fingerprint/hello-traits.ts'
 import type { ConnectionPrint } from '../../fingerprint/print.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
-import { isEncodingNewer, isEncodingOlder, isHelloNewer } from '../known/browsers/history.ts'
+import { isEncodingNewer, isEncodingOlder, isHelloNewer, mayKnowZstd } from '../known/browsers/history.ts'
 import type { EvidenceSet } from '../known/evidence.ts'
 import { HEADER } from '../known/index/header-index.ts'
 import type { HeaderOrders } from '../known/header-orders.ts'
@@ -195,6 +195,7 @@ function markEncoding(
   engine: Engine,
   encodings: string | null,
 ): void {
+  if (encodings === ENCODINGS_TODAY && mayKnowZstd(engine, version)) return
   if (encodings === null || !isOfBrowser(encodings)) marks.add('encoding-disagrees')
   else if (isEmbedded) return
   else if (isEncodingOlder(engine, version, encodings)) marks.add('encoding-disagrees')
@@ -264,9 +265,13 @@ function isClientHintsOdd(claim: Claim, engine: Engine, reading: Reading): boole
 /** Chromium derives the GREASE brand from its version (User-Agent Client Hints, GREASE). */
 function isGreaseOdd(version: number, hints: string): boolean {
   if (version < GREASE_SINCE || version > GREASE_UNTIL) return false
+  return !hints.includes(GREASE_BRANDS[version - GREASE_SINCE]!)
+}
+
+function greaseBrand(version: number): string {
   const first = GREASE_CHARACTERS[version % GREASE_CHARACTERS.length]
   const second = GREASE_CHARACTERS[(version + 1) % GREASE_CHARACTERS.length]
-  return !hints.includes(`"Not${first}A${second}Brand";v="${GREASE_VERSIONS[version % 3]}"`)
+  return `"Not${first}A${second}Brand";v="${GREASE_VERSIONS[version % 3]}"`
 }
 
 /** HEADER_TABLE_SIZE (1) or MAX_HEADER_LIST_SIZE (6). */
@@ -278,6 +283,11 @@ const GREASE_VERSIONS = ['8', '99', '24']
 const GREASE_SINCE = 110
 /** The rule for later versions is not known yet. */
 const GREASE_UNTIL = 157
+const GREASE_BRANDS = Array.from({ length: GREASE_UNTIL - GREASE_SINCE + 1 }, (_, i) =>
+  greaseBrand(GREASE_SINCE + i),
+)
+/** Of all engines, for a page. */
+const ENCODINGS_TODAY = 'gzip, deflate, br, zstd'
 const PRIORITY_SINCE = 125
 const POST_QUANTUM_SINCE: Readonly<Record<Engine, number>> = {
   blink: 131,

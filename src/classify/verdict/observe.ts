@@ -145,6 +145,7 @@ export function claimedAgent(agent: Software | null, before: Software | null): S
  */
 export function isContradicted(marks: EvidenceSet): boolean {
   if (marks.hasAny(CONTRADICTIONS)) return true
+  if (!marks.hasAny(WEAK)) return false
   let [soft, removable] = [0, 0]
   for (const kind of SOFT) if (marks.has(kind)) soft++
   for (const kind of REMOVABLE) if (marks.has(kind)) removable++
@@ -153,6 +154,7 @@ export function isContradicted(marks: EvidenceSet): boolean {
 
 const LASTING_DISAGREEMENTS = [...DISAGREEMENTS].filter((kind) => !SOFT_DISAGREEMENTS.has(kind))
 const SOFT = [...SOFT_DISAGREEMENTS].filter((kind) => kind !== 'post-quantum-missing')
+const WEAK = EvidenceSet.of([...SOFT_DISAGREEMENTS, ...REMOVABLE])
 const HARD_DISAGREEMENTS = LASTING_DISAGREEMENTS.filter((kind) => !REMOVABLE.has(kind))
 const CONTRADICTIONS = EvidenceSet.of([
   'headless',

@@ -1,5 +1,5 @@
 import type { RequestHead } from '../../wire/request-head.ts'
-import { HEADER, type HeaderIndex, softwareOf } from '../known/index/header-index.ts'
+import { HEADER, type HeaderIndex } from '../known/index/header-index.ts'
 import type { Software } from '../known/software.ts'
 
 /**
@@ -41,7 +41,7 @@ export class Reading {
       if (header.code !== 0) this.#note(header.code, rawHeaders[i + 1]!)
       const first = name.charCodeAt(0)
       if (first >= 0x41 && first <= 0x5a) this.hasCapitals = true
-      if (header.patterns.length > 0) this.#found(softwareOf(header, rawHeaders[i + 1]!), name)
+      if (header.isEvidence) this.#found(header.softwareOf(rawHeaders[i + 1]!), name)
     }
   }
 

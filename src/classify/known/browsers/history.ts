@@ -73,9 +73,14 @@ export function isHelloNewer(engine: Engine, version: number, traits: HelloTrait
   )
 }
 
+/** Whether that version of the engine may know the newest encoding. */
+export function mayKnowZstd(engine: Engine, version: number): boolean {
+  return engine === 'other' || version >= HISTORY[engine].zstd.earliest
+}
+
 /** Whether the encodings include one that that version of the engine cannot have known yet. */
 export function isEncodingNewer(engine: Engine, version: number, acceptEncoding: string): boolean {
-  return engine !== 'other' && version < HISTORY[engine].zstd.earliest && acceptEncoding.includes('zstd')
+  return !mayKnowZstd(engine, version) && acceptEncoding.includes('zstd')
 }
 
 /** Whether the encodings lack one that that version always sends. Media are requested with `identity`. */

@@ -44,15 +44,42 @@ interface Pattern {
   readonly value: readonly string[] | null
 }
 
-interface Header {
+class Header {
   /** A code of HEADER, or 0. */
   readonly code: number
-  readonly patterns: readonly Pattern[]
+  /** Lowest `givesWay` first. */
+  readonly #patterns: readonly Pattern[]
+  /** The Software, if no pattern asks for a value. */
+  readonly #ofAnyValue: Software | null
+  /** By the value as sent: most browsers send a few. */
+  #found = new Map<string, Software | null>()
+
+  constructor(code: number, patterns: readonly Pattern[]) {
+    this.code = code
+    this.#patterns = patterns
+    this.#ofAnyValue = patterns.every(({ value }) => value === null) ? (patterns[0]?.software ?? null) : null
+  }
+
+  get isEvidence(): boolean {
+    return this.#patterns.length > 0
+  }
+
+  softwareOf(value: string): Software | null {
+    if (this.#ofAnyValue !== null) return this.#ofAnyValue
+    if (value.length > VALUE_LENGTH_MAX) return softwareOf(this.#patterns, value)
+    const known = this.#found.get(value)
+    if (known !== undefined) return known
+    const software = softwareOf(this.#patterns, value)
+    if (this.#found.size >= VALUES_MAX) this.#found = new Map()
+    this.#found.set(value, software)
+    return software
+  }
 }
 
 /** Finds headers by name, regardless of case. */
 export class HeaderIndex {
   readonly #headers = new Map<string, Header>()
+  readonly #other = new Header(0, [])
   /** By the name as sent, so that each spelling is lower-cased only once. */
   #sent = new Map<string, Header>()
 
@@ -66,16 +93,19 @@ export class HeaderIndex {
       }
     }
     for (const name of [...Object.keys(HEADER), ...patterns.keys()])
-      this.#headers.set(name, {
-        code: Object.hasOwn(HEADER, name) ? HEADER[name as HeaderName] : 0,
-        patterns: (patterns.get(name) ?? []).sort((a, b) => a.software.givesWay - b.software.givesWay),
-      })
+      this.#headers.set(
+        name,
+        new Header(
+          Object.hasOwn(HEADER, name) ? HEADER[name as HeaderName] : 0,
+          (patterns.get(name) ?? []).sort((a, b) => a.software.givesWay - b.software.givesWay),
+        ),
+      )
   }
 
   find(sent: string): Header {
     const known = this.#sent.get(sent)
     if (known !== undefined) return known
-    const header = this.#headers.get(sent.toLowerCase()) ?? OTHER
+    const header = this.#headers.get(sent.toLowerCase()) ?? this.#other
     if (this.#sent.size >= SENT_MAX) this.#sent = new Map()
     if (sent.length <= NAME_LENGTH_MAX) this.#sent.set(sent, header)
     return header
@@ -83,10 +113,9 @@ export class HeaderIndex {
 }
 
 /**
- * The first Software whose pattern matches the value, lowest `givesWay` first. A pattern with a value has
- * precedence over one without.
+ * The first Software whose pattern matches the value. A pattern with a value has precedence over one without.
  */
-export function softwareOf({ patterns }: Header, value: string): Software | null {
+function softwareOf(patterns: readonly Pattern[], value: string): Software | null {
   let found: Software | null = null
   const lower = value.toLowerCase()
   for (const pattern of patterns) {
@@ -109,7 +138,9 @@ function fits(parts: readonly string[], value: string): boolean {
   return value.length - parts[last]!.length >= at && value.endsWith(parts[last]!)
 }
 
-const OTHER: Header = { code: 0, patterns: [] }
 /** Different spellings of header names. All clients of a site together send a few hundred. */
 const SENT_MAX = 2048
 const NAME_LENGTH_MAX = 64
+/** Different values of each header that names software. Longer ones are compared each time. */
+const VALUES_MAX = 64
+const VALUE_LENGTH_MAX = 256
