@@ -366,11 +366,16 @@ test('a gap ends one direction, and leaves the other', async () => {
     const session = new TlsSession(keys, new Handshake('tcp', true), (fromClient, data) => {
       bytes[fromClient ? 0 : 1]! += data.length
     })
-    for (const [i, chunk] of chunks.entries()) {
-      if (i === 4) session.gap(true)
+    let hasGap = false
+    for (const [i, chunk] of chunks.flatMap(split(1)).entries()) {
+      // After the first of the two records of the request, wherever the chunks of the recording end.
+      if (!hasGap && bytes[0]! > 0) {
+        session.gap(true)
+        hasGap = true
+      }
       session.push(chunk.fromClient, chunk.bytes, i)
     }
-    assert.ok(bytes[0]! < request.length)
+    assert.ok(bytes[0]! > 0 && bytes[0]! < request.length)
     assert.equal(bytes[1], response.length)
     assert.ok(!session.done)
     session.gap(false)
