@@ -8,6 +8,7 @@ import { eventStream } from '../../src/manage/events/event-stream.ts'
 import { TaskWatch } from '../../src/manage/jobs/task-watch.ts'
 import { Store } from '../../src/store/store.ts'
 import { openFresh } from '../store/databases.ts'
+import { until } from '../until.ts'
 import { TestManagement } from './management.ts'
 
 const V1 = { 'a2a-version': '1.0' }
@@ -66,11 +67,12 @@ test('the database is asked once for all that are watched, and not while none is
   const stop = new AbortController()
   const waiting = Array.from({ length: 50 }, () => watch.changed(a, stop.signal))
   const other = watch.changed(b, stop.signal)
-  await wait(50)
-  const [, ...later] = asked // the first was for whoever came first
-  assert.ok(later.every((ids) => ids.join() === 'tsk_a,tsk_b') && later.length > 1)
+  await until(() => asked.length > 2)
+  const [, ...later] = asked // the first is for the first of them
+  assert.ok(later.every((ids) => ids.join() === 'tsk_a,tsk_b'))
   isAway = true
-  await wait(30)
+  const count = asked.length
+  await until(() => asked.length > count + 1)
   assert.equal(watch.size, 51) // nobody is told what is not known
   isAway = false
   await store.tasks.cancel('tsk_a', Date.now())
