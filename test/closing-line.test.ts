@@ -50,6 +50,56 @@ not ok 2 - test/b.test.ts # time=49ms
   ])
 })
 
+test('files that share a process are told one by one', async () => {
+  const lines = reported(`TAP version 14
+1..3
+# Subtest: .tap/groups/manage-1.mjs
+    # Subtest: test/manage/a.test.ts
+        # Subtest: works
+            ok 1 - one
+            1..1
+        ok 1 - works # time=1ms
+        1..1
+    ok 1 - test/manage/a.test.ts # time=200ms
+    # Subtest: test/manage/b.test.ts
+        not ok 1 - two
+        1..1
+    not ok 2 - test/manage/b.test.ts # time=300ms
+    1..2
+not ok 1 - .tap/groups/manage-1.mjs # time=900ms
+# Subtest: .tap/groups/wire-1.mjs
+    # Subtest: test/wire/c.test.ts
+        ok 1 - three # SKIP no
+        1..1
+    ok 1 - test/wire/c.test.ts # time=100ms
+    1..1
+ok 2 - .tap/groups/wire-1.mjs # time=900ms
+not ok 3 - .tap/groups/wire-2.mjs # time=400ms
+  ---
+  exitCode: 3
+  ...
+`)
+  assert.deepEqual(lines, [
+    'ok     test/manage/a.test.ts (0.2 s)',
+    'FAILED test/manage/b.test.ts (0.3 s)',
+    '',
+    '  test/manage/b.test.ts > two',
+    '',
+    'FAILED .tap/groups/manage-1.mjs (0.9 s)',
+    'ok     test/wire/c.test.ts (0.1 s)',
+    'FAILED .tap/groups/wire-2.mjs (0.4 s)',
+    '',
+    '  .tap/groups/wire-2.mjs',
+    '    exitCode: 3',
+    '',
+    'skipped test/wire/c.test.ts > three: no',
+    'FAILED test/manage/b.test.ts > two',
+    'FAILED .tap/groups/wire-2.mjs',
+    '',
+    '1 passed, 2 failed, 1 skipped',
+  ])
+})
+
 test('a file that dies after its tests have passed is a failure', async () => {
   const lines = reported(`TAP version 14
 1..1

@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { type FinalResults, Parser, type Result } from 'tap-parser'
+import { GROUPS_FOLDER } from './groups/groups.ts'
 
 /**
  * tap's reporter (see .taprc). TAP comes in on stdin; out goes a line for each finished file with the diagnostics of
@@ -21,9 +22,15 @@ function report(parser: Parser): void {
   const skip = (result: Result): unknown => skipped.push(describeSkip(result))
 
   passOnOutput(parser)
-  parser.on('assert', (file: Result) => {
+  const tellFile = (file: Result): void => {
     print(`${file.ok ? 'ok    ' : 'FAILED'} ${file.name}${took(file)}`)
     tell()
+  }
+  parser.on('assert', (file: Result) => {
+    if (!isGroup(file.name) || !file.ok) tellFile(file)
+  })
+  parser.on('child', (child: Parser) => {
+    if (isGroup(child.name)) child.on('assert', tellFile)
   })
   parser.on('pass', () => passed++)
   parser.on('fail', (result: Result) => failed.push(describeFailure(result)))
@@ -43,6 +50,17 @@ function report(parser: Parser): void {
   })
 }
 
+/** Files that share a process are the tests of a group (see groups/groups.ts). They are told as if each had its own. */
+function isGroup(name: string): boolean {
+  return name.startsWith(`${GROUPS_FOLDER}/`)
+}
+
+/** The full name of a test, from its file on. */
+function nameOf({ fullname }: Result): string {
+  const separator = fullname.indexOf(' > ')
+  return isGroup(fullname) && separator > 0 ? fullname.slice(separator + 3) : fullname
+}
+
 /** What a test wrote to stdout by itself, which is not part of the protocol. */
 function passOnOutput(parser: Parser): void {
   parser.on('extra', (text: string) => process.stdout.write(text))
@@ -55,7 +73,8 @@ function took(file: Result): string {
 
 function describeSkip(result: Result): string {
   const reason = [result.skip, result.todo].find((directive) => typeof directive === 'string')
-  return reason === undefined ? result.fullname : `${result.fullname}: ${reason}`
+  const name = nameOf(result)
+  return reason === undefined ? name : `${name}: ${reason}`
 }
 
 function describeFailure(result: Result): Failure {
@@ -63,7 +82,8 @@ function describeFailure(result: Result): Failure {
   const lines = Object.entries(diagnostics)
     .filter(([key]) => !TAP_INTERNALS.has(key))
     .map(([key, value]) => `${key}: ${indent(typeof value === 'string' ? value.trimEnd() : inspect(value))}`)
-  return { name: result.fullname, diagnostics: indent([result.fullname, ...lines].join('\n')) }
+  const name = nameOf(result)
+  return { name, diagnostics: indent([name, ...lines].join('\n')) }
 }
 
 function indent(text: string): string {

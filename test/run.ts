@@ -2,12 +2,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { COUNTS_VARIABLE, closingLine, sumOf } from './closing-line.ts'
+import { writeGroups } from './groups/groups.ts'
 
 /**
- * `npm run test:all`: first what `npm test` runs, then the files named `*.full.test.ts`. Both run to their end,
- * whatever fails. The last line has the sums of both, and the exit code is 1 if either failed.
+ * `npm test` runs every test file but those named `*.full.test.ts`, or the given files. With `--all`, the full tests
+ * run afterwards, whatever fails. The last line has the sums of both, and the exit code is 1 if either failed.
  */
 const COUNTS_FILE = '.tap/counts.jsonl'
+/** Of a process that runs several files, on a machine that does much else. */
+const GROUP_TIMEOUT_S = 1_500
 
 async function run(files: readonly string[]): Promise<boolean> {
   const env = { E2E_GATEHOUSE: 'dist/bin.js', ...process.env, [COUNTS_VARIABLE]: COUNTS_FILE }
@@ -18,7 +21,16 @@ async function run(files: readonly string[]): Promise<boolean> {
 
 mkdirSync('.tap', { recursive: true })
 writeFileSync(COUNTS_FILE, '')
-const outcomes = [await run([]), await run(globSync('test/**/*.full.test.ts').sort())]
+const args = process.argv.slice(2)
+const isAll = args.includes('--all')
+const full = globSync('test/**/*.full.test.ts').sort()
+const short = globSync('test/**/*.test.ts')
+  .filter((file) => !full.includes(file))
+  .sort()
+const outcomes: boolean[] = []
+if (args.length > 0 && !isAll) outcomes.push(await run(args))
+else outcomes.push(await run([`--timeout=${GROUP_TIMEOUT_S}`, ...writeGroups(short)]))
+if (isAll) outcomes.push(await run(full))
 const hasFailed = outcomes.includes(false)
 const { passed, failed, skipped } = sumOf(readFileSync(COUNTS_FILE, 'utf8'))
 // A run that ends before its reporter has counted is a failure too.

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { groupsOf } from './groups.ts'
+
+test('every file of a sharing folder is in one group of at most twelve of that folder', async () => {
+  const files = globSync('test/{manage,capture,policy}/*.test.ts').sort()
+  assert.deepEqual([...groupsOf(['test/log.test.ts', 'test/store/parts.test.ts'])], [])
+  const groups = [...groupsOf(files)]
+  assert.deepEqual(groups.flatMap(([, members]) => members).sort(), files)
+  for (const [name, members] of groups) {
+    assert.ok(members.length <= 12, name)
+    assert.ok(
+      members.every((file) => file.startsWith(`test/${name.replace(/-\d+$/, '')}/`)),
+      name,
+    )
+  }
+})
+
+test('each file has its tests and its end to itself', async (t) => {
+  const folder = t.testdir({
+    'one.mjs': `import { after, test } from 'tap'
+after(() => console.log('one has ended'))
+test('good', async (t) => t.ok(true))
+test('skipped', { skip: 'not here' }, () => undefined)`,
+    'two.mjs': `import { test } from 'tap'
+test('bad', async (t) => t.ok(false))
+test('after the bad', async (t) => t.ok(true))`,
+    'three.mjs': '// none',
+    'four.mjs': 'throw new Error("at its top")',
+    'five.mjs': `import { test } from 'tap'
+console.log('five begins')
+test('good', (t) => { t.ok(true); t.end() })`,
+  })
+  const names = ['one', 'two', 'three', 'four', 'five']
+  const files = names.map((name) => join(folder, `${name}.mjs`))
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [
+      '--input-type=module',
+      '--eval',
+      `import { runFiles } from './test/groups/run-files.ts'\nawait runFiles(${JSON.stringify(files)})`,
+    ],
+    { encoding: 'utf8', env: { ...process.env, TAP: '1' } },
+  )
+  assert.equal(status, 1)
+  const outcomes = stdout.match(/^(not )?ok \d+ - .*$/gm)!.map((line) => line.replace(/ # time.*| \{$/, ''))
+  assert.deepEqual(
+    outcomes,
+    files.map((file, index) => `${index % 4 === 0 ? 'ok' : 'not ok'} ${index + 1} - ${file}`),
+  )
+  assert.match(stdout, /three.mjs has no test/)
+  assert.match(stdout, /at its top/)
+  assert.match(stdout, / {4}ok 2 - after the bad/)
+  assert.ok(stdout.indexOf('one has ended') < stdout.indexOf('five begins'))
+})
