@@ -57,7 +57,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   inject: ['shared', 'config', 'proxy/tls/certificate-maker.ts', 'node:*'],
 
   // What is kept.
-  store: ['shared', 'plane', 'apps', 'classify', 'policy', 'node:*', ...DRIVERS],
+  store: ['shared', 'wire/host.ts', 'plane', 'apps', 'classify', 'policy', 'node:*', ...DRIVERS],
   'store/engine': [],
   'store/catalogue': ['store/engine'],
   'store/traffic': ['store/engine', 'store/catalogue'],

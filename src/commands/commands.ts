@@ -73,6 +73,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./record/record.ts')).record,
   },
   {
+    name: 'apps',
+    summary: 'List, create, import, export and apply the apps of a running Gatehouse',
+    load: async () => (await import('./apps/apps.ts')).apps,
+  },
+  {
     name: 'keys',
     summary: 'Create, list and revoke API keys',
     load: async () => (await import('./access/keys.ts')).keys,

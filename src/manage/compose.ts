@@ -129,6 +129,7 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     sealer,
     settings: live,
     policy: links.policy,
+    apps: links.apps,
     publisher: links.publisher,
     fleet: links.fleet ?? null,
     upstreams: settings.upstreams,

@@ -19,6 +19,7 @@ import type { DelivererSettings } from './events/webhooks/deliverer.ts'
 import type { KeeperSettings } from './intake/sighting-keeper.ts'
 import type { MakeServer } from './mcp/asker.ts'
 import type { EventRetention } from './periodic-jobs.ts'
+import type { AppKeeper } from './publish/app-keeper.ts'
 import type { PolicyFile, PolicyKeeper } from './publish/policy-keeper.ts'
 import type { Publisher } from './publish/publisher.ts'
 
@@ -74,6 +75,7 @@ export interface ManagementSettings {
 export interface ManagementLinks {
   readonly publisher: Pick<Publisher, 'nudge'> & Partial<Pick<Publisher, 'useCampaigns'>>
   readonly policy: PolicyFile | PolicyKeeper
+  readonly apps: AppKeeper
   /** Called when the database is open. */
   opened(store: Store): void
   /** Called when a backup was restored into the database. */

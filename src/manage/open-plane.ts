@@ -50,7 +50,12 @@ export class OpenPlane {
     const { settings, links, live } = ground
     const store = await Store.open(settings.storeUrl, settings.storeLogin)
     try {
-      await Promise.all([live.open(store), links.policy.kind === 'file' ? null : links.policy.open(store)])
+      const { policy, apps } = links
+      await Promise.all([
+        live.open(store),
+        policy.kind === 'file' ? null : policy.open(store),
+        apps.open(store),
+      ])
       return new OpenPlane(ground, await composed(store, ground, site))
     } catch (error) {
       await store.close()
@@ -118,8 +123,8 @@ export class OpenPlane {
   /** Resolves when everything is stored. */
   async close(): Promise<void> {
     const { tail, agents, elsewhere, apiKeys, pulse, log } = this.context
-    const { sinks } = this.#ground
-    const parts = [this.#periodic, this.ingest, this.#keeper, this.#tasks, this.#callbacks]
+    const { sinks, links } = this.#ground
+    const parts = [links.apps, this.#periodic, this.ingest, this.#keeper, this.#tasks, this.#callbacks]
     await Promise.all([...parts, this.#deliverer, sinks, pulse].map((part) => part.close()))
     tail.close()
     agents.close()
@@ -188,10 +193,11 @@ export class OpenPlane {
         return 'done'
       },
     })
-    const { policy } = links
+    const { policy, apps } = links
     return [
       job('read the settings', FOLLOW_MS, () => live.follow()),
       ...(policy.kind === 'file' ? [] : [job('read the policy', FOLLOW_MS, () => policy.follow())]),
+      job('read the apps', FOLLOW_MS, () => apps.follow()),
       {
         ...job('poll for changes whose notification was lost', CATCH_UP_MS, () => links.catchUp?.()),
         isOnce: true,

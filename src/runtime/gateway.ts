@@ -134,6 +134,7 @@ export class Gateway {
         : new code.ManagementPlane(settings.management, log, {
             publisher: this.#maker,
             policy: this.#maker.policy,
+            apps: this.#maker.apps,
             opened: (opened) => void this.#maker.opened(opened),
             restored: () => this.#maker.nudge(),
             catchUp: () => this.#maker.catchUp(),
@@ -322,7 +323,7 @@ export class Gateway {
    * policy does this wait for a moment.
    */
   async #startManagement(): Promise<void> {
-    const isPolicyKnown = await this.#maker.recallPolicy()
+    const isPolicyKnown = await this.#maker.recall()
     const started = this.#management?.start(this.manageAddress)
     this.#managementStarted = started ?? Promise.resolve()
     if (isPolicyKnown) return

@@ -7,13 +7,18 @@ export type ManagementCode = Awaited<ReturnType<typeof managementCode>>
  * and databases. It takes 30 MiB.
  */
 export async function managementCode() {
-  const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }] = await Promise.all([
-    import('../manage/api/operations.ts'),
-    import('../manage/management-plane.ts'),
-    import('../manage/publish/policy-keeper.ts'),
-    import('../manage/publish/policy-copy.ts'),
-  ])
-  return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy }
+  const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }, keeper, copy] =
+    await Promise.all([
+      import('../manage/api/operations.ts'),
+      import('../manage/management-plane.ts'),
+      import('../manage/publish/policy-keeper.ts'),
+      import('../manage/publish/policy-copy.ts'),
+      import('../manage/publish/app-keeper.ts'),
+      import('../manage/publish/app-copy.ts'),
+    ])
+  const { AppKeeper } = keeper
+  const { AppCopy } = copy
+  return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy, AppKeeper, AppCopy }
 }
 
 /** Koa and everything around it. */

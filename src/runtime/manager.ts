@@ -127,6 +127,7 @@ export class Manager {
     this.#management = new code.ManagementPlane(management, log, {
       publisher: { nudge: () => this.#nudge(), useCampaigns: (list) => this.#maker.useCampaigns(list) },
       policy: this.#maker.policy,
+      apps: this.#maker.apps,
       fleet: { isLeading: () => this.#leadership.isLeader, view: this.#fleet },
       opened: (store) => void this.#maker.opened(store),
       restored: () => this.#nudge(),
@@ -191,7 +192,7 @@ export class Manager {
       this.#fleet.published(document.number)
       void this.#management.use(document)
     })
-    await this.#maker.recallPolicy()
+    await this.#maker.recall()
     const started = this.#management.start(this.address)
     await this.#maker.load()
     await Promise.race([started, wait(DATABASE_WAIT_MS, undefined, { ref: false })])

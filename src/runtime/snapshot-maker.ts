@@ -10,6 +10,7 @@ import { FeedOpener } from '../manage/publish/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/publish/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/publish/feed-store.ts'
 import type { ManagementSettings } from '../manage/management-settings.ts'
+import type { AppKeeper } from '../manage/publish/app-keeper.ts'
 import type { PolicyFile, PolicyKeeper } from '../manage/publish/policy-keeper.ts'
 import { Publisher } from '../manage/publish/publisher.ts'
 import type { Metrics } from '../shared/metrics.ts'
@@ -58,6 +59,8 @@ export class SnapshotMaker {
   readonly #policyFile: PolicyPart
   /** `null`: the policy comes from a file, or is the default. */
   readonly #policyKeeper: PolicyKeeper | null
+  /** `null`: without a database. */
+  readonly #apps: AppKeeper | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
   readonly #publisher: Publisher
@@ -76,7 +79,7 @@ export class SnapshotMaker {
   /** `code`: `null` if no database could hold the policy. */
   constructor(
     settings: MakerSettings,
-    code: Pick<ManagementCode, 'PolicyKeeper' | 'PolicyCopy'> | null,
+    code: Pick<ManagementCode, 'PolicyKeeper' | 'PolicyCopy' | 'AppKeeper' | 'AppCopy'> | null,
     links: MakerLinks,
     log: Log,
   ) {
@@ -101,6 +104,15 @@ export class SnapshotMaker {
             use: usePolicy,
           })
         : null
+    this.#apps =
+      code === null
+        ? null
+        : new code.AppKeeper({
+            configured: settings.apps,
+            copy: new code.AppCopy(join(dataFolder, 'apps.json')),
+            log,
+            use: (apps) => this.#publisher.useApps(apps),
+          })
     this.#accepted = new AcceptedSignatures(log)
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
     const feeds = new FeedStore(feedFolder(dataFolder), settings.feeds, log, this.#feedOpener)
@@ -118,6 +130,12 @@ export class SnapshotMaker {
     return this.#policyKeeper ?? this.#policyFile
   }
 
+  /** The apps of the settings and of the API; only with a management plane. */
+  get apps(): AppKeeper {
+    assert(this.#apps !== null)
+    return this.#apps
+  }
+
   /** The parts that reload when files change. */
   get reloaders(): readonly Reloader<unknown>[] {
     return this.#reloaders
@@ -127,8 +145,12 @@ export class SnapshotMaker {
     return this.#policyKeeper === null ? [] : [this.#policyKeeper.status]
   }
 
-  /** Restores the policy that was last in force. `false`: no policy is known until the database responds. */
-  async recallPolicy(): Promise<boolean> {
+  /**
+   * Restores the apps and the policy that were last in force. `false`: no policy is known until the database
+   * responds.
+   */
+  async recall(): Promise<boolean> {
+    await this.#apps?.start()
     return (await this.#policyKeeper?.start()) ?? true
   }
 
@@ -197,13 +219,14 @@ export class SnapshotMaker {
   /** The database may have changed. */
   nudge(): void {
     void this.#policyKeeper?.follow()
+    void this.#apps?.follow()
     this.#publisher.nudge()
     if (this.#links.isLeading()) this.#catalogue.nudge()
   }
 
   /** Nudges itself if the database has changes. Rejects if the database is unreachable. */
   async catchUp(): Promise<void> {
-    await this.#policyKeeper?.follow()
+    await Promise.all([this.#policyKeeper?.follow(), this.#apps?.follow()])
     if (await this.#accepted.isBehind()) this.#publisher.nudge()
   }
 
@@ -215,7 +238,7 @@ export class SnapshotMaker {
   /** Fetches feeds and reads the policy from the database. Never rejects. */
   async reload(): Promise<void> {
     if (this.#isFetching) void this.#feeds.pull() // not awaited: as slow as the feeds' servers
-    await this.#policyKeeper?.follow()
+    await Promise.all([this.#policyKeeper?.follow(), this.#apps?.follow()])
   }
 
   close(): void {

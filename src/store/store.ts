@@ -1,4 +1,5 @@
 import { AgentsSeenStore } from './catalogue/agents-seen.ts'
+import { AppStore } from './work/apps.ts'
 import { AuditStore } from './people/audit.ts'
 import { CampaignStore } from './traffic/campaigns.ts'
 import { CatalogueStore } from './catalogue/catalogue.ts'
@@ -52,6 +53,7 @@ import { WebhookStore } from './events/webhooks.ts'
  */
 export class Store {
   readonly agentsSeen: AgentsSeenStore
+  readonly apps: AppStore
   readonly audit: AuditStore
   readonly campaigns: CampaignStore
   readonly catalogue: CatalogueStore
@@ -105,6 +107,7 @@ export class Store {
     const { db, kind } = database
     this.#database = database
     this.agentsSeen = new AgentsSeenStore(db)
+    this.apps = new AppStore(db, kind)
     this.audit = new AuditStore(db)
     this.campaigns = new CampaignStore(db)
     this.catalogue = new CatalogueStore(db, kind)

@@ -7,16 +7,18 @@ import type { Store } from '../../src/store/store.ts'
 import { SILENT } from '../contract/seen.ts'
 import { freshUrl } from '../store/databases.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
-import { idleLinks, SETTINGS } from './management.ts'
+import { idleLinks } from './idle-links.ts'
+import { SETTINGS } from './management.ts'
 
 test('a start that fails late ends its background work, and the next start begins one set', async (t) => {
   const stores: Store[] = []
   const polls = new Map<Store, number>()
+  const folder = temporaryFolder(t)
   const plane = new ManagementPlane(
-    { ...SETTINGS, dataFolder: temporaryFolder(t), storeUrl: await freshUrl('sqlite', t) },
+    { ...SETTINGS, dataFolder: folder, storeUrl: await freshUrl('sqlite', t) },
     SILENT,
     {
-      ...idleLinks(),
+      ...idleLinks(folder),
       policy: { kind: 'file', inForce: () => DEFAULT_POLICY },
       // By now, all parts have started.
       opened: (store) => {

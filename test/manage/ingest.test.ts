@@ -13,7 +13,8 @@ import { addsUp } from '../contract/sightings.ts'
 import { ingestInto, NOW_MS, seen, SILENT } from '../contract/seen.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
-import { idleLinks, SETTINGS } from './management.ts'
+import { idleLinks } from './idle-links.ts'
+import { SETTINGS } from './management.ts'
 
 for (const kind of KINDS) {
   test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice`, async (t) => {
@@ -94,7 +95,7 @@ test('what comes before the database is open stays where it comes from', async (
   const told: Sighting[] = []
   const plane = (storeUrl: string) =>
     new ManagementPlane({ ...SETTINGS, dataFolder: folder, storeUrl }, SILENT, {
-      ...idleLinks(),
+      ...idleLinks(folder),
       stored: (batch) => told.push(...batch),
       policy: { kind: 'file', inForce: () => assert.fail('nobody asks') },
     })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { App } from '../../src/apps/app.ts'
 import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
 import { loadContent } from '../../src/runtime/signatures/signature-content.ts'
 import { parseConfig } from '../../src/config/config.ts'
@@ -19,7 +20,7 @@ import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
-import type { ManagementLinks, ManagementSettings } from '../../src/manage/management-settings.ts'
+import type { ManagementSettings } from '../../src/manage/management-settings.ts'
 import type { MakeServer } from '../../src/manage/mcp/asker.ts'
 import { PolicyCopy } from '../../src/manage/publish/policy-copy.ts'
 import { type PolicyFile, PolicyKeeper } from '../../src/manage/publish/policy-keeper.ts'
@@ -29,6 +30,7 @@ import { REASONS } from '../../src/manage/events/threats/threat.ts'
 import { StoreLogin } from '../../src/store/engine/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
+import { appKeeper, idleLinks } from './idle-links.ts'
 import { quickHasher } from './quick-hasher.ts'
 
 export interface TestOptions extends Partial<ManagementSettings> {
@@ -44,6 +46,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   readonly workers?: readonly WorkerStatus[]
   /** Another clock. */
   readonly nowMs?: () => number
+  /** The apps of its settings. */
+  readonly apps?: readonly App[]
   /** What hashes passwords, unless it is to take its time. */
   readonly passwords?: PasswordHasher
   /** Who can sign in. */
@@ -66,6 +70,8 @@ export class TestManagement {
   readonly said: readonly string[]
   /** All that were put in force by way of the API. */
   readonly policies: readonly unknown[]
+  /** All lists of apps that were put in force. */
+  readonly apps: readonly (readonly App[])[]
   /** How often something was to be brought to proxies. */
   nudges = 0
   /** Brings a policy, and the signatures that it knows (with those in `paths`), as a publisher does; resolves when it judges by them. */
@@ -90,6 +96,7 @@ export class TestManagement {
       people,
       clientDocuments,
       mcpServer,
+      apps: configuredApps = [],
       host = '127.0.0.1',
       ...given
     } = options
@@ -101,6 +108,7 @@ export class TestManagement {
     const log = createLogTo('info', { write: (line) => said.push(line) })
     const copy = new PolicyCopy(join(folder, 'policy.json'))
     const policies: unknown[] = []
+    const apps: (readonly App[])[] = []
     const plane = new ManagementPlane(
       {
         ...SETTINGS,
@@ -112,11 +120,12 @@ export class TestManagement {
       },
       log,
       {
-        ...idleLinks(),
+        ...idleLinks(folder),
         publisher: { nudge: () => void manage.nudges++ },
         policy:
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
+        apps: appKeeper(folder, { configured: configuredApps, use: (list) => apps.push(list), log }),
         workers: () => workers,
         passwords,
         ...(nowMs === undefined ? {} : { nowMs }),
@@ -142,7 +151,7 @@ export class TestManagement {
     const url = `http://127.0.0.1:${port}`
     const publish = publisherFor(t, plane, knows)
     const take = (batch: unknown) => plane.take(batch)
-    const facts = { url, folder, storeUrl, said, policies, failures, publish, take }
+    const facts = { url, folder, storeUrl, said, policies, apps, failures, publish, take }
     const manage = new TestManagement(facts, adminKey)
     await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
@@ -158,12 +167,13 @@ export class TestManagement {
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
-    const { url, folder, storeUrl, said, policies, failures, publish, take } = facts
+    const { url, folder, storeUrl, said, policies, apps, failures, publish, take } = facts
     this.url = url
     this.folder = folder
     this.storeUrl = storeUrl
     this.said = said
     this.policies = policies
+    this.apps = apps
     this.#adminKey = adminKey
     this.failures = failures
     this.publish = publish
@@ -229,7 +239,7 @@ export class TestManagement {
 
 type TestManagementFacts = Pick<
   TestManagement,
-  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'failures' | 'publish' | 'take'
+  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'apps' | 'failures' | 'publish' | 'take'
 >
 
 export interface Answered {
@@ -323,16 +333,6 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   deliveries: { ca: null, retryBaseMs: 10_000, retentionMs: 86_400_000 },
   allowPrivateFetches: false,
   upstreams: UPSTREAMS,
-}
-/** To a process in which there is nothing else. */
-export function idleLinks(): Omit<ManagementLinks, 'policy'> {
-  return {
-    restored: () => undefined,
-    publisher: { nudge: () => undefined },
-    opened: () => undefined,
-    stored: () => undefined,
-    workers: () => [],
-  }
 }
 
 const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }

@@ -436,6 +436,22 @@ create table policies (
   restored_version bigint,
   created_at_ms bigint not null
 );
+create table apps (
+  id text collate "C" primary key,
+  name text not null,
+  team text collate "C",
+  upstream text,
+  labels text not null,
+  created_at_ms bigint not null,
+  updated_at_ms bigint not null
+);
+create table app_hosts (
+  key text collate "C" primary key,
+  pattern text not null,
+  app_id text collate "C" not null references apps (id) on delete cascade,
+  place bigint not null
+);
+create index app_hosts_by_app on app_hosts (app_id, place);
 create table tasks (
   id text primary key,
   principal text not null,

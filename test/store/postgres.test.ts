@@ -13,6 +13,7 @@ import { StoreLogin } from '../../src/store/engine/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { gnapContract } from '../contract/gnap.ts'
+import { appsContract } from '../contract/apps.ts'
 import { policiesContract } from '../contract/policies.ts'
 import { trustContract } from '../contract/trust.ts'
 import { passkeysContract } from '../contract/passkeys.ts'
@@ -250,6 +251,7 @@ async function opened(t: Test): Promise<{ store: Store; database: Database; rela
 const FIRST = { page: 1, limit: 50 }
 const QUICK = { connectionsMax: 3, connectMs: 500, statementMs: 1000, queryMs: 1500 }
 
+appsContract('postgres')
 policiesContract('postgres')
 gnapContract('postgres')
 trustContract('postgres')

@@ -22,6 +22,7 @@ import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
 import { storeContract } from '../contract/store.ts'
 import { gnapContract } from '../contract/gnap.ts'
+import { appsContract } from '../contract/apps.ts'
 import { policiesContract } from '../contract/policies.ts'
 import { trustContract } from '../contract/trust.ts'
 import { passkeysContract } from '../contract/passkeys.ts'
@@ -259,6 +260,7 @@ async function opened(t: Test): Promise<{ store: Store; file: string }> {
 
 const NOBODY = 65_534
 
+appsContract('sqlite')
 policiesContract('sqlite')
 gnapContract('sqlite')
 trustContract('sqlite')

@@ -7,31 +7,48 @@ import { keyGiven, urlGiven } from '../../runtime/running.ts'
 import { visible } from '../../terminal/table.ts'
 
 /** Calls the API of the running gateway. Returns the answer, or throws a Fault. `body`: `null` for a read. */
-export async function asked<Schema extends z.ZodType>(
+export function asked<Schema extends z.ZodType>(
   given: Arguments,
   io: Io,
   schema: Schema,
   path: string,
   body: unknown,
 ): Promise<z.output<Schema>> {
+  return called(given, io, schema, { method: body === null ? 'GET' : 'POST', path, body })
+}
+
+/** The same with any method. An answer without a body is `null`. */
+export async function called<Schema extends z.ZodType>(
+  given: Arguments,
+  io: Io,
+  schema: Schema,
+  { method, path, body }: ApiCall,
+): Promise<z.output<Schema>> {
   const url = addressGiven(given, io, path)
   const headers = { Authorization: `Bearer ${keyGiven(given, io)}`, 'Content-Type': 'application/json' }
-  const sent = body === null ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
-  let status: number
+  const sent = { headers, method, ...(body === null ? {} : { body: JSON.stringify(body) }) }
+  let response: Response
   let said: unknown
   try {
-    const response = await fetch(url, { ...sent, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) })
-    status = response.status
-    said = await response.json()
+    response = await fetch(url, { ...sent, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) })
+    said = response.status === NO_CONTENT ? null : await response.json()
   } catch (error) {
     throw new Fault('NOT_ANSWERED', `${url} does not answer: ${reasonOf(error)}`, { cause: error })
   }
+  const { ok, status } = response
   const problem = problemAnswer.safeParse(said)
-  if (status !== 200 && problem.success) throw refused(problem.data)
+  if (!ok && problem.success) throw refused(problem.data)
   const answer = schema.safeParse(said)
-  if (status !== 200 || !answer.success)
+  if (!ok || !answer.success)
     throw new Fault('NOT_GATEHOUSE', `${url} answers with ${status}, and not as Gatehouse does`)
   return answer.data
+}
+
+interface ApiCall {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly path: string
+  /** `null`: none. */
+  readonly body: unknown
 }
 
 /** Yields the `data` of each event from now on; ends with the stream, or with `stop`. */
@@ -77,6 +94,7 @@ const problemAnswer = z.object({
   detail: z.string(),
   errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).default([]),
 })
+const NO_CONTENT = 204
 /** The request timeout of the management port. */
 const TIMEOUT_MS = 60_000
 const EVENT_LENGTH_MAX = 1_048_576

@@ -39,6 +39,11 @@ export const OPERATIONS = {
   listSigningKeys: ['GET', '/signing-keys'],
   rotateSigningKey: ['POST', '/signing-keys'],
   listAudit: ['GET', '/audit'],
+  listApps: ['GET', '/apps'],
+  createApp: ['POST', '/apps'],
+  getApp: ['GET', '/apps/{app_id}'],
+  updateApp: ['PATCH', '/apps/{app_id}'],
+  deleteApp: ['DELETE', '/apps/{app_id}'],
   getPolicy: ['GET', '/policy'],
   putPolicy: ['PUT', '/policy'],
   listPolicyVersions: ['GET', '/policy/versions'],
@@ -300,6 +305,36 @@ export interface Operations {
     body: undefined
     answer: { readonly audit: readonly (AuditEntry)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
+  listApps: {
+    path: {  }
+    query: { team?: string; page?: number; limit?: number }
+    body: undefined
+    answer: { readonly apps: readonly (App)[]; readonly total: number; readonly page: number; readonly limit: number }
+  }
+  createApp: {
+    path: {  }
+    query: {  }
+    body: AppRequest
+    answer: App
+  }
+  getApp: {
+    path: { app_id: string }
+    query: {  }
+    body: undefined
+    answer: App
+  }
+  updateApp: {
+    path: { app_id: string }
+    query: {  }
+    body: AppChanges
+    answer: App
+  }
+  deleteApp: {
+    path: { app_id: string }
+    query: {  }
+    body: undefined
+    answer: undefined
+  }
   getPolicy: {
     path: {  }
     query: {  }
@@ -518,6 +553,10 @@ export type ClientAuthMethod = "client_secret_basic" | "client_secret_post" | "p
 
 export type SigningKeyRequest = { readonly drop_old?: boolean }
 
+export type AppRequest = { readonly id: string; readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[] }
+
+export type AppChanges = { readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[] }
+
 export type Policy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
 
 export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
@@ -619,6 +658,8 @@ export type Client = { readonly client_id: string; readonly name: string; readon
 export type SigningKey = { readonly kid: string; readonly created_at: Time; readonly signs_from: Time }
 
 export type AuditEntry = { readonly id: string; readonly at: Time; readonly principal: string; readonly action: string; readonly subject: string | null; readonly detail: Readonly<Record<string, unknown>>; readonly address: string | null; readonly request_id: string | null }
+
+export type App = { readonly id: string; readonly name: string; readonly team: string | null; readonly hosts: readonly (string)[]; readonly upstream: string | null; readonly labels: readonly (string)[]; readonly source: "settings" | "api"; readonly created_at: Time | null; readonly updated_at: Time | null }
 
 export type PolicyInForce = { readonly policy: Policy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
 

@@ -8,6 +8,7 @@ import type { RequestFeed } from '../intake/request-feed.ts'
 import type { TrafficPulse } from '../intake/traffic-pulse.ts'
 import type { JobsContext } from '../jobs/context.ts'
 import type { JudgingContext } from '../judging/context.ts'
+import type { AppKeeper } from '../publish/app-keeper.ts'
 import type { FleetView } from '../publish/fleet-view.ts'
 import type { LiveSettings } from '../publish/live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from '../publish/policy-keeper.ts'
@@ -18,6 +19,7 @@ export interface ApiContext extends AuthContext, JobsContext, JudgingContext, Ev
   readonly settings: LiveSettings
   /** The policy in force and its origin. */
   readonly policy: PolicyFile | PolicyKeeper
+  readonly apps: AppKeeper
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
   /** The external OpenID provider for sign-in; `null`: none. */

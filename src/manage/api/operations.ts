@@ -2,6 +2,7 @@ import { ANALYZE_CAPTURE } from './capture-task.ts'
 import { taskTypesOf } from '../jobs/task-types.ts'
 import { toolsOf } from './tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
+import { APP_OPERATIONS } from './apps.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { CAMPAIGN_OPERATIONS } from './campaigns.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
@@ -62,6 +63,7 @@ const ALL: readonly ApiOffered[] = [
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
+  ...APP_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,
   explainPolicy,

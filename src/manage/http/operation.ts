@@ -177,5 +177,6 @@ export const TAGS = [
   { name: 'Events', description: 'Past and live events.' },
   { name: 'Webhooks', description: 'Notifications of events.' },
   { name: 'Statistics', description: 'Statistics about the traffic.' },
+  { name: 'Apps', description: 'The apps behind the proxies.' },
   { name: 'Administration', description: 'Keys, settings, policy.' },
 ] as const

@@ -21,4 +21,5 @@ export const LOCKS = {
   trust: 7_164_201_916,
   webhooks: 7_164_201_917,
   oauthClients: 7_164_201_918,
+  apps: 7_164_201_919,
 } as const

@@ -91,6 +91,25 @@ async function stretchOf<Row extends object, Item>(
   return { items: items.map(item), next }
 }
 
+/** One part of a list in memory, sorted by a unique text. */
+export function partIn<Item, Asked extends Part>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+  part: Asked,
+): PartOf<Item, Asked> {
+  const { limit } = part
+  if ('page' in part) {
+    const from = (part.page - 1) * limit
+    return { items: items.slice(from, from + limit), total: items.length } as unknown as PartOf<Item, Asked>
+  }
+  const { after } = part
+  if (after !== null) checkPosition({ columns: [{ name: 'apps.id', kind: 'text' }] }, after)
+  const behind = after === null ? items : items.filter((item) => keyOf(item) > (after[0] as string))
+  const some = behind.slice(0, limit)
+  const next = behind.length > limit ? [keyOf(some.at(-1)!)] : null
+  return { items: some, next } as unknown as PartOf<Item, Asked>
+}
+
 /** The part of an empty list. */
 export function noPart<Item, Asked extends Part>(part: Asked): PartOf<Item, Asked> {
   const answer = 'page' in part ? { items: [], total: 0 } : { items: [], next: null }

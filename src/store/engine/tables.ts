@@ -1,3 +1,4 @@
+import type { AppTables } from './tables/apps.ts'
 import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
 import type { DeliveryTables } from './tables/deliveries.ts'
@@ -21,7 +22,8 @@ import type { WebhookTables } from './tables/webhooks.ts'
  * or 1, structured values are JSON text, and names are in snake_case.
  */
 export interface Tables
-  extends AuditTables,
+  extends AppTables,
+    AuditTables,
     CatalogueTables,
     DeliveryTables,
     EventTables,

@@ -19,6 +19,8 @@ type SettingPut =
 
 /** Internal, not in the configuration. A changed value means that the whole database was replaced. */
 export const RESTORED = 'store.restored'
+/** Internal, not in the configuration. Has another value after each change of an app. */
+export const APPS_CHANGE = 'apps.change'
 /** Internal, not in the configuration. Identifies the key that last sealed the secrets in the database. */
 export const SEALED_BY = 'store.sealed_by'
 

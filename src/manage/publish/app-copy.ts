@@ -1,0 +1,29 @@
+import * as z from 'zod'
+import type { AppRecord } from '../../store/work/apps.ts'
+import { DiskCopy } from './disk-copy.ts'
+
+/** The apps of the database at one moment. */
+export interface KeptApps {
+  /** Identifies the last change; `null`: there was none yet. */
+  readonly change: unknown
+  readonly records: readonly AppRecord[]
+}
+
+/** A copy of the last apps in force. Without it, requests belong to no app until a database answers. */
+export class AppCopy extends DiskCopy<KeptApps> {
+  constructor(file: string) {
+    super(file, KEPT, 'apps')
+  }
+}
+
+const RECORD = z.object({
+  id: z.string(),
+  name: z.string(),
+  team: z.string().nullable(),
+  hosts: z.array(z.string()),
+  upstream: z.string().nullable(),
+  labels: z.array(z.string()),
+  createdAtMs: z.int(),
+  updatedAtMs: z.int(),
+})
+const KEPT = z.object({ change: z.unknown(), records: z.array(RECORD) })
