@@ -258,6 +258,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['store/catalogue/version-tally.ts', 'batch', 'VersionTally.#versions'],
   ['terminal/finding-table.ts', 'batch', 'FindingTable.#counts'],
   ['wire/event-stream.ts', 'lengthMax', 'EventStreamReader.#data'],
+  ['wire/h2/dynamic-table.ts', 'bytesMax', 'DynamicTable.#texts'],
 ]
 
 /** Where there need be no number. */

@@ -1,7 +1,9 @@
 /** The dynamic table of HPACK (RFC 7541 §2.3.2 and §4), a ring. Index 0 is the newest field. */
 export class DynamicTable {
-  #names: string[] = new Array<string>(ROOM_MIN).fill('')
-  #values: string[] = new Array<string>(ROOM_MIN).fill('')
+  /** Each name and its value. */
+  #texts: string[] = []
+  /** How many fields have room: a power of two, as a ring needs it, or 0. */
+  #room = 0
   #added = 0
   #length = 0
   #bytes = 0
@@ -26,12 +28,12 @@ export class DynamicTable {
 
   /** `index` is less than `length`. */
   nameAt(index: number): string {
-    return this.#names[(this.#added - 1 - index) & (this.#names.length - 1)]!
+    return this.#texts[2 * ((this.#added - 1 - index) & (this.#room - 1))]!
   }
 
   /** `index` is less than `length`. */
   valueAt(index: number): string {
-    return this.#values[(this.#added - 1 - index) & (this.#values.length - 1)]!
+    return this.#texts[2 * ((this.#added - 1 - index) & (this.#room - 1)) + 1]!
   }
 
   /** §4.4: a field larger than the table empties it, which is not an error. Returns whether it was added. */
@@ -39,10 +41,10 @@ export class DynamicTable {
     const bytes = fieldBytes(name, value)
     this.#evictTo(this.#bytesMax - bytes)
     if (bytes > this.#bytesMax) return false
-    if (this.#length === this.#names.length) this.#grow()
-    const at = this.#added & (this.#names.length - 1)
-    this.#names[at] = name
-    this.#values[at] = value
+    if (this.#length === this.#room) this.#grow()
+    const at = 2 * (this.#added & (this.#room - 1))
+    this.#texts[at] = name
+    this.#texts[at + 1] = value
     this.#added++
     this.#length++
     this.#bytes += bytes
@@ -56,25 +58,24 @@ export class DynamicTable {
 
   #evictTo(bytes: number): void {
     while (this.#bytes > bytes && this.#length > 0) {
-      const at = (this.#added - this.#length) & (this.#names.length - 1)
-      this.#bytes -= fieldBytes(this.#names[at]!, this.#values[at]!)
-      this.#names[at] = ''
-      this.#values[at] = ''
+      const at = 2 * ((this.#added - this.#length) & (this.#room - 1))
+      this.#bytes -= fieldBytes(this.#texts[at]!, this.#texts[at + 1]!)
+      this.#texts[at] = ''
+      this.#texts[at + 1] = ''
       this.#length--
     }
   }
 
   #grow(): void {
-    const room = 2 * this.#names.length
-    const names = new Array<string>(room).fill('')
-    const values = new Array<string>(room).fill('')
+    const room = Math.max(2 * this.#room, ROOM_MIN)
+    const texts = new Array<string>(2 * room).fill('')
     for (let index = 0; index < this.#length; index++) {
-      const at = (this.#added - 1 - index) & (room - 1)
-      names[at] = this.nameAt(index)
-      values[at] = this.valueAt(index)
+      const at = 2 * ((this.#added - 1 - index) & (room - 1))
+      texts[at] = this.nameAt(index)
+      texts[at + 1] = this.valueAt(index)
     }
-    this.#names = names
-    this.#values = values
+    this.#texts = texts
+    this.#room = room
   }
 }
 
@@ -86,5 +87,5 @@ export function fieldBytes(name: string, value: string): number {
 /** RFC 9113 §6.5.2: the size until a size update changes it. */
 export const TABLE_BYTES_DEFAULT = 4096
 
-/** A power of two, as a ring needs it. */
-const ROOM_MIN = 16
+/** A small client fills no more. */
+const ROOM_MIN = 4

@@ -33,18 +33,18 @@ export class FrameReader {
   #chunk: Uint8Array = EMPTY
   #at = 0
   #state: State = IN_HEAD
-  /** A frame header that is still incomplete. */
-  readonly #head = new Uint8Array(FRAME_HEADER_BYTES)
+  /** A frame header that is still incomplete. `null` before the first, which is rare. */
+  #head: Uint8Array | null = null
   #headBytes = 0
   /** A payload that is still incomplete. */
-  readonly #held = new ByteQueue()
+  #held: ByteQueue | null = null
   /** Bytes of data, or of padding, still to come. */
   #left = 0
   #padding = 0
 
   /** Bytes that it keeps itself between calls. */
   get heldBytes(): number {
-    return this.#held.heldBytes
+    return this.#held?.heldBytes ?? 0
   }
 
   /** Whether a frame has begun and is not complete. */
@@ -82,6 +82,8 @@ export class FrameReader {
       this.#at += FRAME_HEADER_BYTES
       return Step.head
     }
+    if (this.#at === chunk.length) return this.#wait()
+    this.#head ??= new Uint8Array(FRAME_HEADER_BYTES)
     while (this.#headBytes < FRAME_HEADER_BYTES) {
       if (this.#at === chunk.length) return this.#wait()
       this.#head[this.#headBytes++] = chunk[this.#at++]!
@@ -103,17 +105,18 @@ export class FrameReader {
 
   #readPayload(): FrameStep {
     const chunk = this.#chunk
-    const held = this.#held
-    const length = Math.min(this.length - held.length, chunk.length - this.#at)
+    const length = Math.min(this.length - (this.#held?.length ?? 0), chunk.length - this.#at)
     const part = chunk.subarray(this.#at, this.#at + length)
     this.#at += length
-    if (held.length === 0 && length === this.length) this.bytes = part
+    if (length === this.length) this.bytes = part
     else {
+      this.#held ??= new ByteQueue()
+      const held = this.#held
       held.push(part)
       held.keep()
       if (held.length < this.length) return this.#wait()
       this.bytes = held.rest()
-      held.clear()
+      this.#held = null
     }
     this.#state = IN_HEAD
     return Step.payload

@@ -1,6 +1,7 @@
 import { INDEXED, LITERAL_WITH_INDEXING, SIZE_UPDATE } from '../field-block.ts'
 import { DynamicTable, fieldBytes } from './dynamic-table.ts'
 import { huffmanTextMax, readHuffman } from './huffman.ts'
+import { Scratch } from './scratch.ts'
 import { STATIC_MAX, STATIC_NAMES, STATIC_VALUES } from './static-table.ts'
 
 export type Decoded =
@@ -22,15 +23,16 @@ export interface HpackLimits {
 export class HpackDecoder {
   readonly #table = new DynamicTable()
   readonly #limits: HpackLimits
+  readonly #scratch: Scratch
   #failed = false
   /** The block being decoded, and the position in it. -1 after an error. */
   #block: Uint8Array = NOTHING
   #at = 0
-  /** Where Huffman code is decoded to. */
-  #text: Buffer = NOTHING
 
-  constructor(limits: HpackLimits = HPACK_LIMITS) {
+  /** `scratch` is where Huffman code is decoded to. */
+  constructor(limits: HpackLimits = HPACK_LIMITS, scratch: Scratch = new Scratch()) {
     this.#limits = limits
+    this.#scratch = scratch
   }
 
   get heldBytes(): number {
@@ -47,7 +49,7 @@ export class HpackDecoder {
     this.#at = 0
     const decoded = this.#read(block, list)
     this.#block = NOTHING
-    if (this.#text.length > TEXT_KEPT_MAX) this.#text = NOTHING
+    this.#scratch.trim()
     this.#failed = decoded === 'malformed'
     return decoded
   }
@@ -121,9 +123,10 @@ export class HpackDecoder {
     this.#at = from + length
     if (first < HUFFMAN_CODED) return latin1(block, from, this.#at)
     const textMax = huffmanTextMax(length)
-    if (textMax > this.#text.length) this.#text = Buffer.allocUnsafeSlow(Math.max(textMax, TEXT_ROOM_MIN))
-    const textLength = readHuffman(block, from, this.#at, this.#text)
-    return textLength < 0 ? null : this.#text.toString('latin1', 0, textLength)
+    this.#scratch.ensure(textMax, 0)
+    const text = this.#scratch.bytes
+    const textLength = readHuffman(block, from, this.#at, text)
+    return textLength < 0 ? null : text.toString('latin1', 0, textLength)
   }
 }
 
@@ -146,6 +149,3 @@ const INTEGER_BITS_MAX = 28
 const HUFFMAN_CODED = 0x80
 
 const NOTHING: Buffer = Buffer.alloc(0)
-const TEXT_ROOM_MIN = 256
-/** What is longer is rare and not kept for the next block. */
-const TEXT_KEPT_MAX = 4096

@@ -2,24 +2,29 @@ import { INDEXED, LITERAL_WITH_INDEXING, SIZE_UPDATE } from '../field-block.ts'
 import { ownText } from '../own-text.ts'
 import { DynamicTable, fieldBytes, TABLE_BYTES_DEFAULT } from './dynamic-table.ts'
 import { writeHuffman } from './huffman.ts'
+import { Scratch } from './scratch.ts'
 import { STATIC_INDEXES, STATIC_MAX, STATIC_NAMES, STATIC_VALUES } from './static-table.ts'
 
 /** HPACK, RFC 7541: encodes the header blocks of one direction of an HTTP/2 connection, in order. */
 export class HpackEncoder {
   readonly #table = new DynamicTable()
-  /** Whether a field of the table was sent again, by its number: no two of them have the same one here. */
-  readonly #isRepeated = new Uint8Array(TABLE_FIELDS_MAX)
+  /** Whether a field of the table was sent again, by its number modulo TABLE_FIELDS_MAX, which no two of them share. */
+  readonly #isRepeated = new Bits(TABLE_FIELDS_MAX)
   /** The number after the last field found. A response mostly repeats the fields of an earlier one in their order. */
   #expected = 0
-  /** The block, from the free bytes before it to `#at`. */
-  #out: Buffer = Buffer.allocUnsafeSlow(OUT_BYTES_MIN)
+  /** Holds the block, from the free bytes before it to `#at`. */
+  readonly #scratch: Scratch
   #at = 0
   /** The smallest size that `allow` set since the last block, and whether the next block announces sizes. */
   #smallest = TABLE_BYTES_DEFAULT
   #isResized = false
 
+  constructor(scratch: Scratch = new Scratch()) {
+    this.#scratch = scratch
+  }
+
   get heldBytes(): number {
-    return this.#table.bytes + this.#out.length
+    return this.#table.bytes
   }
 
   /**
@@ -34,9 +39,12 @@ export class HpackEncoder {
     this.#table.resize(bytes)
   }
 
-  /** Begins a block. Its buffer has `room` free bytes before the block, for the header of a frame. */
+  /**
+   * Begins a block, before which are `room` free bytes for the header of a frame. No other encoder with the same
+   * scratch may begin one before `end`.
+   */
   begin(room: number): void {
-    if (this.#out.length > OUT_BYTES_KEPT_MAX) this.#out = Buffer.allocUnsafeSlow(OUT_BYTES_MIN)
+    this.#scratch.trim()
     this.#at = 0
     this.#ensure(room)
     this.#at = room
@@ -52,7 +60,7 @@ export class HpackEncoder {
     const index = STATUS_INDEXES.get(code)
     if (index === undefined) return this.field(':status', String(code))
     this.#ensure(0)
-    this.#out[this.#at++] = INDEXED | index
+    this.#scratch.bytes[this.#at++] = INDEXED | index
   }
 
   /** `name` is in lower case. Each character is a byte. */
@@ -73,9 +81,9 @@ export class HpackEncoder {
     this.#search(index, name, value)
   }
 
-  /** All bytes from the front, the free ones included. Valid until the next `begin`. */
+  /** All bytes from the front, the free ones included. Valid until the next `begin` with this scratch. */
   end(): Uint8Array {
-    return this.#out.subarray(0, this.#at)
+    return this.#scratch.bytes.subarray(0, this.#at)
   }
 
   /** `named` is the index of the name in the static table, or 0. Adds the field if it may come again. */
@@ -87,7 +95,7 @@ export class HpackEncoder {
       const earlier = table.valueAt(index)
       if (earlier === value) return this.#found(index)
       if (named === 0) named = STATIC_MAX + 1 + index
-      if (!this.#isRepeated[(table.added - 1 - index) & FIELD_NUMBER_MASK])
+      if (!this.#isRepeated.has((table.added - 1 - index) & FIELD_NUMBER_MASK))
         unrepeatedBytes += fieldBytes(name, earlier)
     }
     const bytes = fieldBytes(name, value)
@@ -95,7 +103,7 @@ export class HpackEncoder {
     if (isUnlikely || bytes > table.bytesMax * FIELD_SHARE_MAX)
       return this.#literal(NOT_INDEXED, named, name, value)
     this.#literal(LITERAL_WITH_INDEXING, named, name, value)
-    this.#isRepeated[table.added & FIELD_NUMBER_MASK] = 0
+    this.#isRepeated.delete(table.added & FIELD_NUMBER_MASK)
     table.add(this.#nameOf(named) ?? ownText(name), ownText(value))
     this.#expected = table.added
   }
@@ -108,7 +116,7 @@ export class HpackEncoder {
 
   #found(index: number): void {
     const number = this.#table.added - 1 - index
-    this.#isRepeated[number & FIELD_NUMBER_MASK] = 1
+    this.#isRepeated.add(number & FIELD_NUMBER_MASK)
     this.#expected = number + 1
     this.#integer(INDEXED, 0x7f, STATIC_MAX + 1 + index)
   }
@@ -122,7 +130,7 @@ export class HpackEncoder {
 
   /** §5.2. In Huffman code where that is shorter. */
   #string(text: string): void {
-    const out = this.#out
+    const out = this.#scratch.bytes
     const at = this.#at
     // Written behind a length of one byte, which is nearly always enough.
     const end = writeHuffman(text, out, at + 1)
@@ -139,7 +147,7 @@ export class HpackEncoder {
 
   /** §5.1. */
   #integer(kind: number, prefixMax: number, value: number): void {
-    const out = this.#out
+    const out = this.#scratch.bytes
     if (value < prefixMax) {
       out[this.#at++] = kind | value
       return
@@ -152,11 +160,28 @@ export class HpackEncoder {
 
   /** Room for a field with so many characters, or for `length` bytes and the size updates. */
   #ensure(length: number): void {
-    const needed = this.#at + length + INTEGERS_BYTES_MAX
-    if (needed <= this.#out.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#out.length))
-    larger.set(this.#out.subarray(0, this.#at))
-    this.#out = larger
+    this.#scratch.ensure(this.#at + length + INTEGERS_BYTES_MAX, this.#at)
+  }
+}
+
+/** A set of small numbers. V8 keeps so few bytes within the array object. */
+class Bits {
+  readonly #bytes: Uint8Array
+
+  constructor(count: number) {
+    this.#bytes = new Uint8Array(count >> 3)
+  }
+
+  has(number: number): boolean {
+    return (this.#bytes[number >> 3]! & (1 << (number & 7))) !== 0
+  }
+
+  add(number: number): void {
+    this.#bytes[number >> 3]! |= 1 << (number & 7)
+  }
+
+  delete(number: number): void {
+    this.#bytes[number >> 3]! &= ~(1 << (number & 7))
   }
 }
 
@@ -222,6 +247,3 @@ const FIELD_NUMBER_MASK = TABLE_FIELDS_MAX - 1
 
 /** A kind and two lengths. */
 const INTEGERS_BYTES_MAX = 18
-const OUT_BYTES_MIN = 512
-/** What is longer is rare and not kept for the next block. */
-const OUT_BYTES_KEPT_MAX = 8 * 1024

@@ -1,4 +1,5 @@
 import { HpackDecoder } from '../../../wire/h2/hpack-decoder.ts'
+import { Scratch } from '../../../wire/h2/scratch.ts'
 import type { ReceivedHead } from '../../connection/received-head.ts'
 import {
   type BadRequest,
@@ -37,11 +38,9 @@ export class BlockReader {
 
   constructor(limits: RequestLimits) {
     this.#limits = limits
-    this.#decoder = new HpackDecoder({
-      tableBytesMax: TABLE_BYTES,
-      listBytesMax: limits.headerBytesMax,
-      fieldsMax: limits.headerCountMax + CRUMBS_MAX,
-    })
+    const { headerBytesMax: listBytesMax, headerCountMax } = limits
+    const fieldsMax = headerCountMax + CRUMBS_MAX
+    this.#decoder = new HpackDecoder({ tableBytesMax: TABLE_BYTES, listBytesMax, fieldsMax }, SCRATCH)
   }
 
   /** `hasEnded`: the request has no body. */
@@ -80,6 +79,7 @@ export function isGrpc(fields: readonly string[]): boolean {
 const MALFORMED: ReadonlySet<string> = new Set([
   ...['target', 'method', 'name', 'no-host', 'hosts', 'host', 'content-length', 'malformed-field'],
 ])
+const SCRATCH = new Scratch()
 const UNDECODABLE = { kind: 'undecodable' } as const
 /** The table size until SETTINGS change it, which ours do not. */
 const TABLE_BYTES = 4_096

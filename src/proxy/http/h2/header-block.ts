@@ -12,11 +12,11 @@ export class HeaderBlock {
   dependsOn = -1
   /** The payload of its HEADERS, if that is all of it. */
   #whole: Uint8Array | null = null
-  readonly #joined = new ByteQueue()
+  #joined: ByteQueue | null = null
   #continuations = 0
 
   get length(): number {
-    return this.#joined.length
+    return this.#joined?.length ?? 0
   }
 
   get continuations(): number {
@@ -45,15 +45,14 @@ export class HeaderBlock {
   /** Ends the block. The bytes are valid until the next one begins. */
   end(): Uint8Array {
     this.stream = 0
-    const whole = this.#whole
+    const bytes = this.#whole ?? this.#joined!.rest()
     this.#whole = null
-    if (whole !== null) return whole
-    const bytes = this.#joined.rest()
-    this.#joined.clear()
+    this.#joined = null
     return bytes
   }
 
   #add(bytes: Uint8Array): void {
+    this.#joined ??= new ByteQueue()
     this.#joined.push(bytes)
     this.#joined.keep()
   }

@@ -18,6 +18,7 @@ import {
   writeU32,
 } from '../../../wire/h2/frame.ts'
 import { HpackEncoder } from '../../../wire/h2/hpack-encoder.ts'
+import { Scratch } from '../../../wire/h2/scratch.ts'
 import type { Priority } from '../../../wire/h2/priority.ts'
 import { OUTBOX, type Sender } from '../outbox.ts'
 import { borrow, giveBack } from './send-buffers.ts'
@@ -42,7 +43,7 @@ export interface Answering {
 export class Outflow implements Sender {
   /** How much DATA the client takes on all streams together. */
   window: number = WINDOW_BYTES_DEFAULT
-  readonly encoder = new HpackEncoder()
+  readonly encoder = new HpackEncoder(SCRATCH)
   /** DATA sent so far. */
   dataBytes = 0
   /** Parts of answers that apps have written. */
@@ -275,6 +276,8 @@ function copy(from: Uint8Array, start: number, length: number, to: Uint8Array, a
   else to.set(from.subarray(start, start + length), at)
 }
 
+/** A block leaves it as soon as it is encoded. */
+const SCRATCH = new Scratch()
 const SETTINGS_FRAME: FrameKind = { type: SETTINGS, flags: 0 }
 const SETTINGS_ACK: FrameKind = { type: SETTINGS, flags: ACK }
 const PING_FRAME: FrameKind = { type: PING, flags: 0 }

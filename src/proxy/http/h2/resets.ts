@@ -11,8 +11,11 @@ export interface ResetLimits {
 export class Resets {
   /** Those by the client, and those that it makes us send (CVE-2023-44487, CVE-2025-8671). */
   readonly #budget: Budget
-  /** Streams that we have reset, which the client may not know yet, and how much DATA it may still send there. */
-  readonly #ours = new Map<number, number>()
+  /**
+   * Streams that we have reset, which the client may not know yet, and how much DATA it may still send there. `null`
+   * before the first.
+   */
+  #ours: Map<number, number> | null = null
   /** The same for all streams that are not served any more. */
   #unservedLeft: number = CONNECTION_WINDOW_BYTES
   readonly #keptMax: number
@@ -29,12 +32,13 @@ export class Resets {
   }
 
   note(stream: number): void {
+    this.#ours ??= new Map()
     this.#ours.set(stream, STREAM_WINDOW_BYTES)
     if (this.#ours.size > this.#keptMax) this.#ours.delete(this.#ours.keys().next().value!)
   }
 
   isOurs(stream: number): boolean {
-    return this.#ours.has(stream)
+    return this.#ours?.has(stream) ?? false
   }
 
   /**
@@ -42,8 +46,8 @@ export class Resets {
    * be unaware of that.
    */
   late(stream: number, bytes: number): boolean {
-    const left = (this.#ours.get(stream) ?? this.#unservedLeft) - bytes
-    if (this.#ours.has(stream)) this.#ours.set(stream, left)
+    const left = (this.#ours?.get(stream) ?? this.#unservedLeft) - bytes
+    if (this.#ours?.has(stream)) this.#ours.set(stream, left)
     else this.#unservedLeft = left
     return left >= 0
   }
