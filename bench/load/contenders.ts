@@ -8,6 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface Contender {
   readonly name: string
   readonly speaksHttp2: boolean
+  /** It differs from another contender in nothing else. */
+  readonly isForHttp2Only?: boolean
   /** The app itself, without a proxy or TLS in front of it. */
   readonly isDirect: boolean
   start(place: Place, port: number): ChildProcess | null
@@ -36,6 +38,16 @@ export const CONTENDERS: readonly Contender[] = [
     speaksHttp2: true,
     isDirect: false,
     start: (place, port) => startGatehouse(place, port),
+  },
+  {
+    name: 'gatehouse, node:http2',
+    speaksHttp2: true,
+    isForHttp2Only: true,
+    isDirect: false,
+    start: (place, port) =>
+      startGatehouse({ ...place, folder: join(place.folder, 'node') }, port, {
+        env: { GATEHOUSE_PROXY_HTTP2: 'node' },
+      }),
   },
   { name: 'nginx', speaksHttp2: true, isDirect: false, start: startNginx },
   { name: 'haproxy', speaksHttp2: true, isDirect: false, start: startHaproxy },
@@ -217,7 +229,7 @@ function nginxHead(folder: string, name: string, workers = 1): string {
     fastcgi_temp_path ${folder}/fcgi; uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;`
 }
 
-function pinned(
+export function pinned(
   processor: string,
   program: string,
   args: readonly string[],

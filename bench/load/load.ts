@@ -58,7 +58,8 @@ try {
   const idle = entrants.map(({ pid }) => usage(pid).rssBytes)
   const isChosen = (name: string) => name.includes(values.only ?? '')
   for (const load of LOADS) if (isChosen(load.name)) say(await compare(load))
-  if (isChosen('half')) say(await compare(await halfLoad()))
+  for (const protocol of ['h1', 'h2'] as const)
+    if (isChosen(`${protocol} half`)) say(await compare(await halfLoad(protocol)))
   if (values.only === undefined) say(memoryTable(idle))
   if (isChosen('two workers')) say(await twoWorkers())
   if (values.only === undefined && values.before === undefined) put(report)
@@ -87,6 +88,7 @@ function enter(contender: Contender, port: number, where = place) {
     name,
     isDirect,
     speaksHttp2: contender.speaksHttp2,
+    isForHttp2Only: contender.isForHttp2Only ?? false,
     version: program,
     port,
     child,
@@ -107,7 +109,9 @@ async function alternate(those: readonly Entrant[], load: Load): Promise<Readonl
 }
 
 async function compare(load: Load): Promise<string> {
-  const able = entrants.filter(({ speaksHttp2 }) => speaksHttp2 || !load.isHttp2)
+  const able = entrants.filter(({ speaksHttp2, isForHttp2Only }) =>
+    load.isHttp2 ? speaksHttp2 : !isForHttp2Only,
+  )
   const samples = await alternate(able, load)
   const ofNginx = samples.get('nginx') ?? []
   const nginx = quartile(ofNginx.map(({ cpuMicros }) => cpuMicros))
@@ -179,11 +183,12 @@ async function twoWorkers(): Promise<string> {
 }
 
 /** The waiting time without a shortage: at half of our limit, the same load for all. */
-async function halfLoad(): Promise<Load> {
+async function halfLoad(protocol: 'h1' | 'h2'): Promise<Load> {
   const ours = entrants.find(({ name }) => name === 'gatehouse')!
-  await measure(ours, LOADS[0]!, WARM_UP_S) // it may not have served a request yet
-  const { requests, seconds: took } = await measure(ours, LOADS[0]!)
-  return steady(Math.floor(requests / took / 2))
+  const full = LOADS.find(({ name }) => name.startsWith(`${protocol}, 64`))!
+  await measure(ours, full, WARM_UP_S) // it may not have served a request yet
+  const { requests, seconds: took } = await measure(ours, full)
+  return steady(protocol, Math.floor(requests / took / 2))
 }
 
 function memoryTable(idle: readonly number[]): string {

@@ -37,12 +37,25 @@ export const NEW_CONNECTIONS = load(
   '/',
 )
 
+/** About half of what Gatehouse can. */
+const NEW_PER_SECOND = 400
+
 export const LOADS: readonly Load[] = [
   load('h1, 64 keep-alive connections', wrk, ['-c', '64'], '/'),
   NEW_CONNECTIONS,
   load('1 MiB answers, 16 connections', wrk, ['-c', '16'], '/big'),
   load('1 MiB uploads, 16 connections', wrk, ['-c', '16', '-s', uploads()], '/upload'),
   { ...load('h2, 64 connections', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
+  {
+    ...load(
+      'h2, 1 MiB uploads, 16 connections',
+      h2load,
+      ['-c', '16', '-m', '1', '-d', mebibyte()],
+      '/upload',
+    ),
+    isHttp2: true,
+  },
+  { ...load(`h2, ${NEW_PER_SECOND} new connections a second`, newConnections, [], '/'), isHttp2: true },
 ]
 
 /** As many as can be on 64 connections, by the one program that speaks both. */
@@ -51,12 +64,13 @@ export const KEEP_ALIVE: readonly Load[] = [
   { ...load('h2', h2load, ['-c', '64', '-m', '1'], '/'), isHttp2: true },
 ]
 
-/** This many requests a second on h1, for every server. */
-export function steady(requestsPerSecond: number): Load {
+/** This many requests a second, for every server. */
+export function steady(protocol: 'h1' | 'h2', requestsPerSecond: number): Load {
   const clients = 32
   const rate = Math.max(1, Math.floor(requestsPerSecond / clients))
-  const args = ['--h1', '-c', String(clients), '--rps', String(rate)]
-  return load(`h1, ${rate * clients} requests/s (half of what Gatehouse can)`, h2load, args, '/')
+  const args = [...(protocol === 'h1' ? ['--h1'] : ['-m', '1']), '-c', String(clients), '--rps', String(rate)]
+  const name = `${protocol}, ${rate * clients} requests/s (half of what Gatehouse can)`
+  return { ...load(name, h2load, args, '/'), isHttp2: protocol === 'h2' }
 }
 
 /** Keep-alive requests of HTTP/1 with these headers besides, to a path of the app. */
@@ -134,9 +148,21 @@ async function wrk(processor: string, seconds: number, args: readonly string[]):
 }
 
 async function h2load(processor: string, seconds: number, args: readonly string[]): Promise<Result> {
+  return h2loadWith(processor, seconds, ['-D', String(seconds), ...args])
+}
+
+/** Each connection makes one request. */
+async function newConnections(processor: string, seconds: number, args: readonly string[]): Promise<Result> {
+  const count = String(Math.max(1, Math.round(seconds * NEW_PER_SECOND)))
+  return h2loadWith(processor, seconds, ['-n', count, '-c', count, '-r', String(NEW_PER_SECOND), ...args])
+}
+
+async function h2loadWith(processor: string, seconds: number, args: readonly string[]): Promise<Result> {
   const log = join(tmpdir(), `h2load-${process.pid}.log`)
-  const time = ['-t', '1', '-D', String(seconds), '--log-file', log]
-  const { stdout } = await run('taskset', ['-c', processor, 'h2load', ...time, ...args])
+  const { stdout } = await run('taskset', [
+    ...['-c', processor, 'h2load', '-t', '1', '--log-file', log],
+    ...args,
+  ])
   const done = /requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, (\d+) failed/.exec(stdout)
   const times = logged(log)
   return {
@@ -160,8 +186,16 @@ function logged(log: string): readonly number[] {
 
 /** wrk takes a body from a script only. */
 function uploads(): string {
-  const file = join(tmpdir(), `wrk-upload-${process.pid}.lua`)
-  writeFileSync(file, "wrk.method = 'POST'\nwrk.body = string.rep('x', 1024 * 1024)\n")
+  return temporary('wrk-upload.lua', "wrk.method = 'POST'\nwrk.body = string.rep('x', 1024 * 1024)\n")
+}
+
+function mebibyte(): string {
+  return temporary('h2load-upload', 'x'.repeat(1024 * 1024))
+}
+
+function temporary(name: string, text: string): string {
+  const file = join(tmpdir(), `${process.pid}-${name}`)
+  writeFileSync(file, text)
   process.once('exit', () => rmSync(file))
   return file
 }
