@@ -9,6 +9,7 @@ import type { Http1Handlers, Http1Limits } from './http1-connection.ts'
 import type { Http1Server } from './http1-server.ts'
 import { Intake } from './intake.ts'
 import { checkHttp1 } from '../connection/request-check.ts'
+import { listenTo, type SocketListener, stopListening } from './socket-listener.ts'
 import { startReading, stopReading } from './socket-reading.ts'
 
 /**
@@ -54,7 +55,7 @@ export class FastLane implements Swept {
 }
 
 /** One connection. It serves its requests one after another, also if the client pipelines them. */
-class FastConnection implements FastTurn {
+class FastConnection implements FastTurn, SocketListener {
   deadlineMs: number
   readonly #connection: ClientConnection
   readonly #stream: Socket
@@ -83,8 +84,7 @@ class FastConnection implements FastTurn {
     this.#stream = connection.stream
     this.#lane = lane
     this.deadlineMs = lane.beat.after(lane.limits.headerTimeoutMs)
-    this.#stream.on('data', this.#came).on('drain', this.#drained).on('end', this.#ended)
-    this.#stream.on('close', this.#closed)
+    listenTo(this.#stream, this)
   }
 
   get isLast(): boolean {
@@ -137,7 +137,7 @@ class FastConnection implements FastTurn {
     this.#stream.destroy()
   }
 
-  readonly #came = (chunk: Buffer): void => {
+  came(chunk: Buffer): void {
     const rest = this.#incoming === null ? chunk : this.#feed(this.#incoming, chunk)
     if (rest === null) return
     if (this.#isClosing) this.#ignore(rest)
@@ -147,12 +147,12 @@ class FastConnection implements FastTurn {
     } else this.#keep(rest)
   }
 
-  readonly #drained = (): void => {
+  drained(): void {
     if (this.#current !== null) this.#current.onDrain?.()
     else this.#goOn()
   }
 
-  readonly #ended = (): void => {
+  ended(): void {
     this.#isClosing = true
     const exchange = this.#current
     if (exchange !== null && !exchange.isBodyWhole && !exchange.answered)
@@ -161,7 +161,7 @@ class FastConnection implements FastTurn {
     this.#stream.end()
   }
 
-  readonly #closed = (): void => {
+  closed(): void {
     this.#isClosing = true
     this.#lane.left(this)
     this.#current?.lose()
@@ -231,11 +231,7 @@ class FastConnection implements FastTurn {
   /** Hands the connection to the robust lane, with these bytes unread. */
   #handOver(bytes: Buffer): void {
     const stream = this.#stream
-    stream
-      .off('data', this.#came)
-      .off('drain', this.#drained)
-      .off('end', this.#ended)
-      .off('close', this.#closed)
+    stopListening(stream)
     this.#lane.left(this)
     this.#intake?.close()
     stream.pause()
@@ -273,10 +269,7 @@ class FastConnection implements FastTurn {
 
   /** Counts a piece of a body or of pipelined data. A TLS record may carry a single byte. */
   #count(bytes: number): void {
-    this.#intake ??= new Intake(
-      () => this.#stop(),
-      () => this.#goOnReading(),
-    )
+    this.#intake ??= new Intake({ stop: () => this.#stop(), goOn: () => this.#goOnReading() })
     this.#intake.count(1, bytes)
   }
 

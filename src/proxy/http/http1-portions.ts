@@ -30,10 +30,7 @@ export class Http1Portions {
   constructor(stream: Socket, body: ParsedBody) {
     this.#stream = stream
     this.#body = body
-    this.intake = new Intake(
-      () => this.#stop(),
-      () => this.#goOn(),
-    )
+    this.intake = new Intake({ stop: () => this.#stop(), goOn: () => this.#goOn() })
     const [parse] = stream.listeners('data') as [(bytes: Buffer) => void]
     this.#parse = parse
     stream.off('data', parse).on('data', this.#came).on('resume', this.#resumed).on('close', this.#closed)

@@ -124,10 +124,10 @@ class Http2Connection implements Swept {
     this.#opening = opening
     this.#server = server
     this.#memory = new SessionMemory(megabytes(server.limits.h2SessionMemoryBytes))
-    this.#intake = new Intake(
-      () => stopReading(connection.stream),
-      () => startReading(connection.stream),
-    )
+    this.#intake = new Intake({
+      stop: () => stopReading(connection.stream),
+      goOn: () => startReading(connection.stream),
+    })
     session.once('close', () => this.#intake.close())
     const end = (stream: ServedStream) => this.#ended(stream)
     this.#closed = function () {

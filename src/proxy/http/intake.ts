@@ -1,21 +1,25 @@
 import { OUTBOX } from './outbox.ts'
 
+/** How the reading of a connection stops and goes on. */
+export interface Reading {
+  stop(): void
+  goOn(): void
+}
+
 /**
  * Counts what one connection delivers in one event loop turn. At a limit it stops reading (`stop`) and
  * resumes (`goOn`) in a later turn. Of the connections with too many pieces only one resumes per turn, so
  * that any number of them delays the others only by the pieces of one.
  */
 export class Intake {
-  readonly #stop: () => void
-  readonly #goOn: () => void
+  readonly #reading: Reading
   #turn = 0
   #pieces = 0
   #bytes = 0
   #isStopped = false
 
-  constructor(stop: () => void, goOn: () => void) {
-    this.#stop = stop
-    this.#goOn = goOn
+  constructor(reading: Reading) {
+    this.#reading = reading
   }
 
   /** Pieces counted in this turn. */
@@ -41,7 +45,7 @@ export class Intake {
     const hasManyPieces = this.#pieces >= PIECES_PER_TURN_MAX
     if (!hasManyPieces && this.#bytes < BYTES_PER_TURN_MAX) return
     this.#isStopped = true
-    this.#stop()
+    this.#reading.stop()
     LINE.join(this, hasManyPieces)
   }
 
@@ -50,7 +54,7 @@ export class Intake {
    * happens before this call.
    */
   stopAgain(): void {
-    this.#stop()
+    this.#reading.stop()
   }
 
   /** Resumes in a later turn. */
@@ -58,7 +62,7 @@ export class Intake {
     this.#isStopped = false
     this.#turn = 0
     this.#pieces = 0
-    this.#goOn()
+    this.#reading.goOn()
   }
 
   /** The connection has closed. */

@@ -9,19 +9,19 @@ import { startReading, stopReading } from '../http/socket-reading.ts'
  * are joined into one write, and too many stop the reading until a later turn. Call it after `pipe`.
  */
 export function limitPieces(from: Socket, to: Socket): void {
-  const intake = new Intake(
-    () => {
+  const intake = new Intake({
+    stop: () => {
       from.pause()
       stopReading(from)
     },
-    () => {
+    goOn: () => {
       // This read delivers everything buffered since as one piece of `data`.
       if (from.readableLength > 0) from.read(from.readableLength)
       startReading(from)
       // Otherwise `pipe` resumes when there is room.
       if (!to.writableNeedDrain) from.resume()
     },
-  )
+  })
   let isCorked = false
   const release = {
     send: () => {

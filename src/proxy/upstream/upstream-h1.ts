@@ -302,10 +302,10 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 
   #countChunks(chunks: number): void {
     if (this.#phase === 'closed') return
-    this.#intake ??= new Intake(
-      () => undefined, // the return value of `#read` stops it
-      () => this.#goOnReading(),
-    )
+    this.#intake ??= new Intake({
+      stop: () => undefined, // the return value of `#read` stops it
+      goOn: () => this.#goOnReading(),
+    })
     this.#intake.count(Math.floor(chunks / CHUNKS_OF_A_PIECE), 0)
   }
 

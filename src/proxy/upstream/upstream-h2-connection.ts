@@ -50,10 +50,10 @@ export class H2Connection implements H2StreamOwner {
     this.times = pool.times
     this.#deadlineMs = deadlineMs
     this.#socket = pool.dialer.dial(null, () => this.#connected())
-    this.#intake = new Intake(
-      () => stopReading(this.#socket),
-      () => startReading(this.#socket),
-    )
+    this.#intake = new Intake({
+      stop: () => stopReading(this.#socket),
+      goOn: () => startReading(this.#socket),
+    })
     this.#socket.on('error', (error) => this.#brokeEarly(failureOf(error, true)))
     this.#socket.on('close', () => this.#brokeEarly('reset'))
   }

@@ -185,7 +185,7 @@ class ClientListener implements Listener {
   }
 
   #accept(raw: Socket): void {
-    raw.on('error', () => {}) // `close` follows and is handled
+    raw.on('error', ignore) // `close` follows and is handled
     const peerAddress = normalAddress(raw.remoteAddress ?? '') ?? raw.remoteAddress ?? ''
     const { tls } = this.#options
     const connection = new ClientConnection(nextId++, raw, tls !== null, peerAddress, this.#port)
@@ -362,6 +362,8 @@ const LISTEN_FAULTS: Readonly<Record<string, readonly [code: string, why: string
   EADDRNOTAVAIL: ['LISTEN_NO_ADDRESS', 'this machine does not have the address'],
   ENOTFOUND: ['LISTEN_NO_ADDRESS', 'the name has no address'],
 }
+
+function ignore(): void {}
 
 /** The history of a connection without requests. */
 const FIRST = { requests: 0, isBehind: false }

@@ -62,7 +62,6 @@ export class Outflow implements Sender {
   constructor(socket: Socket, isTls: boolean) {
     this.#socket = socket
     this.#isTls = isTls
-    socket.on('drain', this.#drained)
   }
 
   /** Whether DATA can leave now, as far as the connection is concerned. */
@@ -197,7 +196,8 @@ export class Outflow implements Sender {
     this.#held = []
   }
 
-  readonly #drained = (): void => {
+  /** The socket has room again. */
+  drained(): void {
     this.#isFull = false
     this.pump()
   }

@@ -6,7 +6,8 @@ import { HTTP2_PREFACE } from '../../../wire/http2-preface.ts'
 import type { Swept } from '../../connection/beat.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { closeSoftly } from '../../connection/farewell.ts'
-import { Intake } from '../intake.ts'
+import { Intake, type Reading } from '../intake.ts'
+import { listenTo, type SocketListener } from '../socket-listener.ts'
 import { startReading, stopReading } from '../socket-reading.ts'
 import {
   ABUSE,
@@ -22,7 +23,7 @@ import { Outflow } from './outflow.ts'
 import { Streams, type StreamsOwner } from './streams.ts'
 
 /** One HTTP/2 connection: reads its frames straight from the socket. */
-export class Http2Session implements Swept, StreamsOwner {
+export class Http2Session implements Swept, StreamsOwner, Reading, SocketListener {
   readonly connection: ClientConnection
   readonly server: Http2Context
   readonly outflow: Outflow
@@ -57,10 +58,9 @@ export class Http2Session implements Swept, StreamsOwner {
     this.outflow = new Outflow(stream, isTls)
     this.#streams = new Streams(this)
     this.#idleFrames = new Budget(IDLE_FRAMES.max, IDLE_FRAMES.perSecond, beat.nowMs)
-    this.#intake = new Intake(this.#stop, this.#goOn)
+    this.#intake = new Intake(this)
     this.#idleMs = beat.after(limits.headerTimeoutMs)
-    stream.on('data', this.#came).on('end', this.#ended).on('close', this.#closed)
-    stream.on('drain', this.#drained)
+    listenTo(stream, this)
     this.outflow.settings([
       [h2.MAX_CONCURRENT_STREAMS, limits.streamsPerConnectionMax],
       [h2.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
@@ -88,8 +88,7 @@ export class Http2Session implements Swept, StreamsOwner {
   fail(code: number, name: string): void {
     if (this.#isOver) return
     this.server.handlers.failed(this.connection, 'h2-protocol', name)
-    const { last, lastServed } = this.#streams
-    this.outflow.goAway(Math.min(last, lastServed), code)
+    this.outflow.goAway(Math.min(this.#streams.last, this.#streams.lastServed), code)
     this.#end()
   }
 
@@ -118,22 +117,24 @@ export class Http2Session implements Swept, StreamsOwner {
     }
   }
 
-  readonly #came = (chunk: Buffer): void => {
+  came(chunk: Buffer): void {
+    if (this.#isOver) return
     this.#reader.push(this.#prefaceLeft === 0 ? chunk : this.#readPreface(chunk))
     this.#read()
   }
 
-  readonly #drained = (): void => {
+  drained(): void {
+    this.outflow.drained()
     if (!this.#isCongested || this.outflow.unsentBytes > UNSENT_BYTES_MAX) return
     this.#isCongested = false
-    this.#goOn()
+    this.goOn()
   }
 
-  readonly #ended = (): void => {
+  ended(): void {
     if (!this.#isOver) this.#end()
   }
 
-  readonly #closed = (): void => {
+  closed(): void {
     this.#isOver = true
     this.#intake.close()
     this.#streams.loseAll()
@@ -313,7 +314,6 @@ export class Http2Session implements Swept, StreamsOwner {
     const { stream } = this.connection
     this.#streams.loseAll()
     this.outflow.flush()
-    stream.off('data', this.#came)
     this.#intake.close()
     startReading(stream)
     closeSoftly(stream)
@@ -361,15 +361,15 @@ export class Http2Session implements Swept, StreamsOwner {
   #congest(): void {
     if (this.#isCongested || this.connection.stream.writableLength === 0) return
     this.#isCongested = true
-    this.#stop()
+    this.stop()
   }
 
-  readonly #stop = (): void => {
+  stop(): void {
     this.connection.stream.pause()
     stopReading(this.connection.stream)
   }
 
-  readonly #goOn = (): void => {
+  goOn(): void {
     if (this.#isStopped || this.#isOver) return
     this.#read()
     if (this.#isStopped || this.#isOver) return
