@@ -17,7 +17,7 @@ export function idOf(ms: number, counter: number, process = 'a'.repeat(12)): Sig
 export function seen(number: number, changes: Partial<Sighting> = {}): Sighting {
   const ms = START_MS + number
   const id = idOf(ms - (ms % 100), ms % 100)
-  return { ...plain(number), id, seenAtMs: ms, path: '/', ...changes }
+  return { ...plain(number), app: 'default', id, seenAtMs: ms, path: '/', ...changes }
 }
 
 /** What takes them in, and what it has counted. */

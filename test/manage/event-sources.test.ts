@@ -30,7 +30,7 @@ for (const kind of KINDS) {
         ...{ verified: null, proof: null },
         first_seen: new Date(first.seenAtMs).toISOString(),
         sighting: {
-          ...{ id: first.id, seen_at: new Date(first.seenAtMs).toISOString(), proxy: 'one' },
+          ...{ id: first.id, seen_at: new Date(first.seenAtMs).toISOString(), proxy: 'one', app: 'default' },
           ...{ method: 'GET', host: 'app.example.test', path: '/', address: '192.0.2.1' },
           ...{ user_agent: 'GPTBot/1.2', verdict: 'agent', confidence: 0.9, name_confidence: 0.5 },
           ...{ rule: 'otherwise', action: 'tag', dry_run: null },

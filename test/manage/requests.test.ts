@@ -17,7 +17,7 @@ for (const kind of KINDS)
     const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
     const atMs = Date.now()
     await manage.take([
-      seen(1, { ...AGENT, seenAtMs: atMs, path: '/a/1', host: 'shop.example', done: 'tag' }),
+      seen(1, { ...AGENT, seenAtMs: atMs, path: '/a/1', host: 'shop.example', app: 'shop', done: 'tag' }),
       seen(2, { verdict: 'human', confidence: 0.2, seenAtMs: atMs, path: '/b', done: 'pass' }),
       seen(3, {
         ...AGENT,
@@ -40,6 +40,9 @@ for (const kind of KINDS)
       ['purpose=search', []],
       ['agent_id=gptbot&action=block', ['/a/2']],
       ['host=shop.example', ['/a/1']],
+      ['app=shop', ['/a/1']],
+      ['app=default', ['/a/2', '/b']],
+      ['app=other', []],
       ['path=/a', ['/a/2', '/a/1']],
       ['address=203.0.113.99', []],
       ['ja4=none', []],
@@ -53,6 +56,7 @@ for (const kind of KINDS)
       [newest.agent_id, newest.action, newest.verified, newest.dry_run, newest.seen_at, newest.conflicts],
       ['gptbot', 'block', 'ip-range', null, new Date(atMs).toISOString(), ['signed-as-another']],
     )
+    assert.equal(newest.app, 'default')
     assert.deepEqual(newest.agent_purpose, ['archive', 'training'])
     const one = await manage.ask('GET', `/v1/requests/${newest.id}`)
     assert.deepEqual([one.status, one.body], [200, newest])

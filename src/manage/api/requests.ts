@@ -28,6 +28,9 @@ const request = z
       .meta({ description: 'Also the id of the decision, as sent to the app and shown on error pages.' }),
     seen_at: time,
     proxy: z.string(),
+    app: z
+      .string()
+      .meta({ description: 'The id of the app; `default` if it matched none.', example: 'shop' }),
     method: z.string(),
     host: z.string().nullable(),
     path: z.string().meta({
@@ -76,6 +79,7 @@ const filters = {
     .meta({ description: 'Only requests of agents with this published purpose.' }),
   agent_id: textInQuery('Only requests of this agent: its id, its name or an alias.', 100).optional(),
   action: z.enum(ACTIONS).optional().meta({ description: 'Only requests with this action.' }),
+  app: textInQuery('Only requests to this app, by its id.', 63).optional(),
   host: textInQuery('Only requests to this host, as in the request.').optional(),
   path: textInQuery('Only requests whose path, as shown to the caller, begins with this.', 2_000).optional(),
   address: textInQuery(
@@ -197,7 +201,7 @@ async function filterOf(
   principal: Principal,
   { store, publicUrl }: ApiContext,
 ): Promise<IsWanted> {
-  const { verdict, category, purpose, agent_id, action, host, path, address, ja4, proxy, campaign_id } =
+  const { verdict, category, purpose, agent_id, action, app, host, path, address, ja4, proxy, campaign_id } =
     wanted
   const isFrom = address === undefined ? null : addressFilter(address, principal, publicUrl)
   const isFull = sightOf(principal) === 'full'
@@ -208,6 +212,7 @@ async function filterOf(
     (purpose === undefined || sighting.purposes.includes(purpose)) &&
     (agent_id === undefined || sighting.agent === agent_id) &&
     (action === undefined || sighting.done === action) &&
+    (app === undefined || sighting.app === app) &&
     (host === undefined || sighting.host === host) &&
     (ja4 === undefined || sighting.ja4 === ja4) &&
     (proxy === undefined || sighting.proxy === proxy) &&

@@ -55,11 +55,12 @@ export function detectionIn(
 
 /** A request and the action taken, as a Sighting records them. Without cookies, credentials or query. */
 export function outlineOf(sighting: Sighting) {
-  const { id, proxy, verdict, confidence, nameConfidence, rule, action, done } = sighting
+  const { id, proxy, app, verdict, confidence, nameConfidence, rule, action, done } = sighting
   return {
     id,
     seen_at: timeOf(sighting.seenAtMs),
     proxy,
+    app,
     ...requestOf(sighting),
     user_agent: sighting.userAgent,
     verdict,
