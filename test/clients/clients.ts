@@ -47,7 +47,7 @@ const PYTHON = '/usr/bin/python3'
 const HTTPX = '/usr/lib/python3/dist-packages/httpx/__init__.py'
 const H2 = '/usr/lib/python3/dist-packages/h2/__init__.py'
 
-export const CLIENTS: readonly Client[] = [
+export const PROGRAMS: readonly Client[] = [
   {
     name: 'curl',
     skip: skipped('curl'),
@@ -108,6 +108,9 @@ export const CLIENTS: readonly Client[] = [
       return { send: (asks) => sendByFetch(gate.url, asks, send as unknown as typeof globalThis.fetch) }
     },
   },
+]
+
+export const BROWSERS: readonly Client[] = [
   {
     name: 'Chromium',
     skip: skipped('chromium'),

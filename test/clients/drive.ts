@@ -5,9 +5,10 @@ import { until } from '../until.ts'
 import { HELD, PAGE, startClientsApp } from './app.ts'
 import { ask } from './ask.ts'
 import { CASES, whole } from './cases.ts'
-import { CLIENTS } from './clients.ts'
+import type { Client } from './clients.ts'
 
-for (const client of CLIENTS)
+/** A test of one client: it is asked everything that it can do. */
+export function drive(client: Client): void {
   test(`${client.name} over HTTP/2`, { skip: client.skip }, async (t) => {
     const app = await startClientsApp(t)
     const gate = await startGatehouse(t, { upstream: app.url, settings: ['http2: own'] })
@@ -35,6 +36,7 @@ for (const client of CLIENTS)
         await stopped
       })
   })
+}
 
 async function handshakes({ manage }: RunningGatehouse): Promise<number> {
   const page = await (await fetch(`${manage}/metrics`)).text()

@@ -1,0 +1,4 @@
+import { PROGRAMS } from './clients.ts'
+import { drive } from './drive.ts'
+
+for (const client of PROGRAMS) drive(client)
