@@ -15,7 +15,9 @@ import { bodyFor, changedIn, Estate, tablesOf } from './management-estate.ts'
 import { shareOf } from './whole.ts'
 
 /** Shared records, which every reader may read. All others that a path names have an owner, or need an administrator. */
-const EVERYBODYS = new Set(['/campaigns/{id}', '/agents/{agent_id}', '/requests/{id}', '/events/{id}'])
+const EVERYBODYS = new Set([
+  ...['/apps/{app_id}', '/campaigns/{id}', '/agents/{agent_id}', '/requests/{id}', '/events/{id}'],
+])
 const NAMED = VERSIONS.flatMap(({ prefix, operations }) =>
   operations
     .filter(({ path }) => path.includes('{'))
