@@ -74,7 +74,7 @@ export class Estate {
       '/trust/{id}',
       await made('/v1/trust', { agent_id: 'https://agent.example/id.json', scopes: ['read'] }),
     )
-    name('/apps/{app_id}', await made('/v1/apps', { id: 'shop', hosts: ['shop.example'] }))
+    name('/apps/{app_id}', await made('/v1/apps', { id: 'kept', hosts: ['kept.example'] }))
     name('/users/{id}', await made('/v1/users', USER))
     const webhook = await made('/v1/webhooks', { url: receiver.url, events: ['new_agent'] })
     name('/webhooks/{id}', webhook)
