@@ -1,5 +1,6 @@
 import type { Random } from '../fuzz/mutate.ts'
-import { type Frame, frame, framesOf } from '../proxy/http2-frames.ts'
+import { fieldBlock, type Frame, frame, framesOf } from '../proxy/http2-frames.ts'
+import { HEADERS } from './http2-peer.ts'
 
 /** `frames` with one to four changes, written out. What is left of a frame at the end is cut off. */
 export function mutateFrames(
@@ -10,14 +11,14 @@ export function mutateFrames(
   let changed = [...frames]
   for (let left = 1 + random.below(random.of([1, 1, 2, 4])); left > 0; left--)
     changed = random.of(CHANGES)(changed, others, random)
-  const bytes = Buffer.concat(changed.map(written))
+  const bytes = written(changed)
   // Now and then lengths lie, too.
   if (random.below(6) === 0 && bytes.length > 0) bytes[random.below(bytes.length)]! ^= 1 << random.below(8)
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-function written({ type, flags, stream, payload }: Frame): Buffer {
-  return frame(type, flags, stream, payload)
+export function written(frames: readonly Frame[]): Buffer {
+  return Buffer.concat(frames.map(({ type, flags, stream, payload }) => frame(type, flags, stream, payload)))
 }
 
 function wholeLength(bytes: Buffer): number {
@@ -56,6 +57,18 @@ const invent: Change = (frames, _others, random) => {
   return frames.toSpliced(random.below(frames.length + 1), 0, one)
 }
 
+/** Adds a field to a block, as a literal that leaves the table as it is. */
+const addField: Change = (frames, _others, random) => {
+  const places = [...frames.keys()].filter(
+    (place) => frames[place]!.type === HEADERS && (frames[place]!.flags & PADDED) === 0,
+  )
+  if (places.length === 0) return frames
+  const at = random.of(places)
+  const { payload } = frames[at]!
+  const block = [payload, fieldBlock(random.of(FIELDS))]
+  return frames.with(at, { ...frames[at]!, payload: Buffer.concat(block) })
+}
+
 const alter =
   (change: (one: Frame, random: Random) => Frame): Change =>
   (frames, _others, random) => {
@@ -65,7 +78,7 @@ const alter =
   }
 
 const CHANGES: readonly Change[] = [
-  ...[drop, double, move, bring, invent, invent],
+  ...[drop, double, move, bring, invent, invent, addField, addField],
   alter((one, random) => ({ ...one, type: random.below(11) })),
   alter((one, random) => ({ ...one, flags: one.flags ^ (1 << random.of([0, 0, 2, 2, 3, 5, 7])) })),
   alter((one, random) => ({ ...one, stream: streamNumber(random) })),
@@ -93,4 +106,44 @@ function streamNumber(random: Random): number {
   return random.of([0, 0, 1, 1, 3, 5, 2, 7, 9, 21, random.below(300), 0x7fff_ffff])
 }
 
+const FIELDS: readonly (readonly string[])[] = [
+  ['host', 'a'],
+  ['host', 'b'],
+  ['host', ''],
+  ['content-length', '0'],
+  ['content-length', '5'],
+  ['content-length', '+5'],
+  ['content-length', '5, 5'],
+  ['content-length', '18446744073709551621'],
+  ['content-length', ''],
+  ['transfer-encoding', 'chunked'],
+  ['connection', 'close'],
+  ['proxy-connection', 'close'],
+  ['upgrade', 'h2c'],
+  ['te', 'trailers'],
+  ['te', 'Trailers'],
+  ['te', 'gzip'],
+  ['expect', '100-continue'],
+  ['trailer', 'x-sum'],
+  ['cookie', 'a=1; b=2'],
+  ['cookie', ''],
+  ['x-tab', 'a\tb'],
+  ['x-blank', ' a '],
+  ['x-line', 'a\r\nb: c'],
+  ['x-null', 'a\0b'],
+  ['x-delete', '\x7f'],
+  ['x-high', '\x80\xff'],
+  ['X-Capital', 'a'],
+  ['x blank', 'a'],
+  ['x:colon', 'a'],
+  ['', 'a'],
+  [':path', '/b'],
+  [':method', 'GET'],
+  [':authority', 'b'],
+  [':scheme', 'ftp'],
+  [':status', '200'],
+  [':protocol', 'websocket'],
+  [':unknown', 'a'],
+]
 const FLAGS = [0, 0, 1, 4, 5, 5, 8, 9, 0x20, 0x25, 0xff]
+const PADDED = 8
