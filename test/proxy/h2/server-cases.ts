@@ -111,7 +111,7 @@ function answerPlan(random: Random): AnswerPlan {
     trailers: framing === 'chunked' && random.below(3) === 0 ? random.of(TRAILERS) : [],
     isEarly,
     isSlow: random.below(12) === 0,
-    end: hasBody && random.below(15) === 0 ? 'broken' : 'whole',
+    end: hasBody && random.below(15) === 0 && !isEarly ? 'broken' : 'whole',
   }
 }
 

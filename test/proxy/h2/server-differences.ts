@@ -38,7 +38,9 @@ export const KNOWN_DIFFERENCES: readonly Difference[] = [
 ]
 
 /** The app has seen nothing of it, or no end. */
-function isRefused({ heads, got }: Outcome, statuses: readonly string[]): boolean {
+function isRefused(outcome: Outcome, statuses: readonly string[]): boolean {
+  const { got } = outcome
+  const heads = finalHeads(outcome)
   return heads.length === 1 && statuses.includes(heads[0]![1]!) && (got === null || got.body === null)
 }
 
@@ -47,8 +49,14 @@ function withoutText(own: Outcome): Outcome {
   return { ...own, heads, body: '' }
 }
 
-function isReset({ heads, got, code }: Outcome, codes: readonly number[]): boolean {
-  return heads.length === 0 && (got === null || got.body === null) && codes.includes(code)
+/** A request that waits for a 100 may be refused behind it. */
+function finalHeads({ heads }: Outcome): readonly (readonly string[])[] {
+  return heads.filter(([, status]) => status !== '100')
+}
+
+function isReset(outcome: Outcome, codes: readonly number[]): boolean {
+  const { got, code } = outcome
+  return finalHeads(outcome).length === 0 && (got === null || got.body === null) && codes.includes(code)
 }
 
 const [PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL, ENHANCE_YOUR_CALM] = [1, 2, 8, 11]
