@@ -131,12 +131,9 @@ export const KNOWN_ENDS: readonly KnownEnd[] = [
 ]
 
 /**
- * The frames without those that a server ignores and node:http2 does not, where they may stand.
- *
- * GOAWAY, RFC 9113 §6.8: it has "the stream identifier of the last peer-initiated stream that was or might be processed
- * on the sending endpoint". Those of the client's peer are ours, of which there are none.
- *
- * An acknowledgement of no PING, §6.7: "An endpoint MUST NOT respond to PING frames containing this flag."
+ * The frames without those that a server ignores and node:http2 does not, where they may stand. RFC 9113 §6.8: GOAWAY has
+ * "the stream identifier of the last peer-initiated stream", and we initiate no streams. §6.7 of an acknowledged PING:
+ * "An endpoint MUST NOT respond to PING frames containing this flag."
  */
 export function withoutIgnored(frames: readonly Frame[]): Frame[] {
   let isWithinBlock = false

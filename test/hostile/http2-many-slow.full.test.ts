@@ -7,7 +7,7 @@ import { startVictim } from './victim.ts'
 
 const CONNECTIONS = 80
 const COUNT = CONNECTIONS * STREAMS
-/** Held for each slow stream, its app connection included. */
+/** The memory of one slow stream, with its app connection. */
 const STREAM_BYTES_MAX = 32_768
 
 test(`HTTP/2: ${COUNT} slow streams at a time all get their answers`, { timeout: 600_000 }, async (t) => {
@@ -40,9 +40,7 @@ test(`HTTP/2: ${COUNT} slow streams at a time all get their answers`, { timeout:
   assert.deepEqual(wrong, [])
   await victim.settles('streams_open', 0)
   const perStream = [open.heldBytes, most].map((bytes) => Math.round((bytes - before.heldBytes) / COUNT))
-  t.comment(
-    `${COUNT} right answers; held for each stream: ${perStream[0]} B waiting, ${perStream[1]} B at most`,
-  )
+  t.comment(`${COUNT} right answers; memory per stream: ${perStream[0]} B waiting, ${perStream[1]} B at most`)
   assert.ok(perStream.every((bytes) => bytes < STREAM_BYTES_MAX))
 })
 
