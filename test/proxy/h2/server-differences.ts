@@ -26,8 +26,16 @@ export const KNOWN_DIFFERENCES: readonly Difference[] = [
   {
     name: 'says in a text why it refuses a request whose body is still coming',
     reason: 'curl (7.88) waits on where no length says that the answer is whole.',
-    explains: (_plan, own, node) =>
-      own.code === 0 && isRefused(own, ['400', '417', '431']) && isDeepStrictEqual(withoutText(own), node),
+    explains: ({ request }, own, node) => {
+      // Where the client resets the stream at the head of the answer, the text of an answer keeps it from ending first.
+      const codes = request.reset === 'answered' ? [0, CANCEL] : [0]
+      return (
+        codes.includes(own.code) &&
+        codes.includes(node.code) &&
+        isRefused(own, ['400', '417', '431']) &&
+        isDeepStrictEqual(withoutText(own), { ...node, code: own.code })
+      )
+    },
   },
   {
     name: 'answers 431 to a list of headers that is too large',
