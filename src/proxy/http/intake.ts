@@ -1,7 +1,7 @@
 import { OUTBOX } from './outbox.ts'
 
 /** How the reading of a connection stops and goes on. */
-export interface Reading {
+export interface IntakeReading {
   stop(): void
   goOn(): void
 }
@@ -12,13 +12,13 @@ export interface Reading {
  * that any number of them delays the others only by the pieces of one.
  */
 export class Intake {
-  readonly #reading: Reading
+  readonly #reading: IntakeReading
   #turn = 0
   #pieces = 0
   #bytes = 0
   #isStopped = false
 
-  constructor(reading: Reading) {
+  constructor(reading: IntakeReading) {
     this.#reading = reading
   }
 

@@ -1,7 +1,7 @@
 import { INDEXED, LITERAL_WITH_INDEXING, SIZE_UPDATE } from '../field-block.ts'
 import { DynamicTable, fieldBytes } from './dynamic-table.ts'
 import { huffmanTextMax, readHuffman } from './huffman.ts'
-import { Scratch } from './scratch.ts'
+import { HpackScratch } from './scratch.ts'
 import { STATIC_MAX, STATIC_NAMES, STATIC_VALUES } from './static-table.ts'
 
 export type Decoded =
@@ -23,14 +23,14 @@ export interface HpackLimits {
 export class HpackDecoder {
   readonly #table = new DynamicTable()
   readonly #limits: HpackLimits
-  readonly #scratch: Scratch
+  readonly #scratch: HpackScratch
   #failed = false
   /** The block being decoded, and the position in it. -1 after an error. */
   #block: Uint8Array = NOTHING
   #at = 0
 
   /** `scratch` is where Huffman code is decoded to. */
-  constructor(limits: HpackLimits = HPACK_LIMITS, scratch: Scratch = new Scratch()) {
+  constructor(limits: HpackLimits = HPACK_LIMITS, scratch: HpackScratch = new HpackScratch()) {
     this.#limits = limits
     this.#scratch = scratch
   }

@@ -2,7 +2,7 @@ import { INDEXED, LITERAL_WITH_INDEXING, SIZE_UPDATE } from '../field-block.ts'
 import { ownText } from '../own-text.ts'
 import { DynamicTable, fieldBytes, TABLE_BYTES_DEFAULT } from './dynamic-table.ts'
 import { writeHuffman } from './huffman.ts'
-import { Scratch } from './scratch.ts'
+import { HpackScratch } from './scratch.ts'
 import { STATIC_INDEXES, STATIC_MAX, STATIC_NAMES, STATIC_VALUES } from './static-table.ts'
 
 /** HPACK, RFC 7541: encodes the header blocks of one direction of an HTTP/2 connection, in order. */
@@ -13,13 +13,13 @@ export class HpackEncoder {
   /** The number after the last field found. A response mostly repeats the fields of an earlier one in their order. */
   #expected = 0
   /** Holds the block, from the free bytes before it to `#at`. */
-  readonly #scratch: Scratch
+  readonly #scratch: HpackScratch
   #at = 0
   /** The smallest size that `allow` set since the last block, and whether the next block announces sizes. */
   #smallest = TABLE_BYTES_DEFAULT
   #isResized = false
 
-  constructor(scratch: Scratch = new Scratch()) {
+  constructor(scratch: HpackScratch = new HpackScratch()) {
     this.#scratch = scratch
   }
 

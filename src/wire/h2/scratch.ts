@@ -1,5 +1,5 @@
 /** Working memory of HPACK. Connections share it, because each needs it only while one header block is coded. */
-export class Scratch {
+export class HpackScratch {
   bytes: Buffer = NOTHING
 
   /** Makes room for so many bytes and keeps the first `kept`. */

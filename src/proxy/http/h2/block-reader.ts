@@ -1,5 +1,5 @@
 import { HpackDecoder } from '../../../wire/h2/hpack-decoder.ts'
-import { Scratch } from '../../../wire/h2/scratch.ts'
+import { HpackScratch } from '../../../wire/h2/scratch.ts'
 import type { ReceivedHead } from '../../connection/received-head.ts'
 import {
   type BadRequest,
@@ -79,7 +79,7 @@ export function isGrpc(fields: readonly string[]): boolean {
 const MALFORMED: ReadonlySet<string> = new Set([
   ...['target', 'method', 'name', 'no-host', 'hosts', 'host', 'content-length', 'malformed-field'],
 ])
-const SCRATCH = new Scratch()
+const SCRATCH = new HpackScratch()
 const UNDECODABLE = { kind: 'undecodable' } as const
 /** The table size until SETTINGS change it, which ours do not. */
 const TABLE_BYTES = 4_096

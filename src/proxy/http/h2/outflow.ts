@@ -18,7 +18,7 @@ import {
   writeU32,
 } from '../../../wire/h2/frame.ts'
 import { HpackEncoder } from '../../../wire/h2/hpack-encoder.ts'
-import { Scratch } from '../../../wire/h2/scratch.ts'
+import { HpackScratch } from '../../../wire/h2/scratch.ts'
 import type { Priority } from '../../../wire/h2/priority.ts'
 import { OUTBOX, type Sender } from '../outbox.ts'
 import { borrow, giveBack } from './send-buffers.ts'
@@ -277,7 +277,7 @@ function copy(from: Uint8Array, start: number, length: number, to: Uint8Array, a
 }
 
 /** A block leaves it as soon as it is encoded. */
-const SCRATCH = new Scratch()
+const SCRATCH = new HpackScratch()
 const SETTINGS_FRAME: FrameKind = { type: SETTINGS, flags: 0 }
 const SETTINGS_ACK: FrameKind = { type: SETTINGS, flags: ACK }
 const PING_FRAME: FrameKind = { type: PING, flags: 0 }

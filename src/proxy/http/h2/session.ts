@@ -6,7 +6,7 @@ import { HTTP2_PREFACE } from '../../../wire/http2-preface.ts'
 import type { Swept } from '../../connection/beat.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { closeSoftly } from '../../connection/farewell.ts'
-import { Intake, type Reading } from '../intake.ts'
+import { Intake, type IntakeReading } from '../intake.ts'
 import { listenTo, type SocketListener } from '../socket-listener.ts'
 import { startReading, stopReading } from '../socket-reading.ts'
 import {
@@ -23,7 +23,7 @@ import { Outflow } from './outflow.ts'
 import { Streams, type StreamsOwner } from './streams.ts'
 
 /** One HTTP/2 connection: reads its frames straight from the socket. */
-export class Http2Session implements Swept, StreamsOwner, Reading, SocketListener {
+export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketListener {
   readonly connection: ClientConnection
   readonly server: Http2Context
   readonly outflow: Outflow

@@ -14,7 +14,7 @@ import { HeaderBlock } from './header-block.ts'
 import { OpeningNotes } from './opening-notes.ts'
 import type { Outflow } from './outflow.ts'
 import { Resets } from './resets.ts'
-import { Uploads, type UploadsOwner } from './uploads.ts'
+import { StreamUploads, type UploadsOwner } from './uploads.ts'
 
 /** What the streams need from their connection. */
 export interface StreamsOwner {
@@ -39,7 +39,7 @@ export class Streams implements Turns, UploadsOwner {
   /** What the client says before its first request. `null` afterwards. */
   notes: OpeningNotes | null = new OpeningNotes()
   readonly outflow: Outflow
-  readonly uploads: Uploads
+  readonly uploads: StreamUploads
   readonly #owner: StreamsOwner
   readonly #blocks: BlockReader
   readonly #block = new HeaderBlock()
@@ -51,7 +51,7 @@ export class Streams implements Turns, UploadsOwner {
   constructor(owner: StreamsOwner) {
     this.#owner = owner
     this.outflow = owner.outflow
-    this.uploads = new Uploads(owner, this)
+    this.uploads = new StreamUploads(owner, this)
     const { limits, beat } = owner.server
     this.#blocks = new BlockReader(limits)
     this.#resets = new Resets(limits, beat.nowMs)

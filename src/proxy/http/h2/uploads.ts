@@ -35,7 +35,7 @@ interface Place {
 }
 
 /** The request bodies of one connection. */
-export class Uploads {
+export class StreamUploads {
   readonly #place: Place
   readonly #owner: UploadsOwner
   readonly #inflow: Inflow
