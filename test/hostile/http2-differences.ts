@@ -102,12 +102,11 @@ export const KNOWN_ENDS: readonly KnownEnd[] = [
   {
     reason:
       'RFC 9113 §8.1.1: "Malformed requests or responses that are detected MUST be treated as a stream error (Section ' +
-      '5.4.2) of type PROTOCOL_ERROR." One is a body that has not the length of its content-length field.',
+      '5.4.2) of type PROTOCOL_ERROR." One is a body that has not the length of its content-length field. We answer 400 ' +
+      'before the reset: "a server MAY send an HTTP response prior to closing or resetting the stream".',
     code: INTERNAL_ERROR,
     explains: (frame, before, own) =>
-      frame.type === DATA &&
-      own.resets.get(frame.stream) === PROTOCOL_ERROR &&
-      hasWrongLength([...before, frame], frame.stream),
+      frame.type === DATA && isRefused(own, frame.stream) && hasWrongLength([...before, frame], frame.stream),
   },
   {
     reason:
