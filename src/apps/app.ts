@@ -16,7 +16,7 @@ export interface App {
 
 /** The app of requests that match no other. It cannot be defined. */
 export const DEFAULT_APP = 'default'
-/** Statistics and metrics gather under this id the apps for which there is no room. It cannot be defined. */
+/** Reserved for the sum of apps that are not listed one by one. It cannot be defined. */
 export const OTHER_APPS = 'other'
 
 export const APPS_MAX = 10_000

@@ -28,7 +28,7 @@ test("no person's browser is misclassified, whatever its version, also with unkn
   }
 })
 
-test('a browser without a signature is no agent, unless its TLS or its requests are those of a program', async () => {
+test('a browser without a signature is not an agent, unless its TLS or its requests are those of a program', async () => {
   const userAgent = 'Mozilla/5.0 (SerenityOS; x86_64) LibWeb+LibJS/1.0 Browser/1.0'
   const ofBrowser = ['upgrade-insecure-requests', '1', 'sec-fetch-dest', 'document']
   const unknown = 't13d1516h2_000000000001_000000000002' as Ja4

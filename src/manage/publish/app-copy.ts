@@ -9,7 +9,7 @@ export interface KeptApps {
   readonly records: readonly AppRecord[]
 }
 
-/** A copy of the last apps in force. Without it, requests belong to no app until a database answers. */
+/** A copy of the last apps in force. Without it, only the apps of the settings are in force until the database answers. */
 export class AppCopy extends DiskCopy<KeptApps> {
   constructor(file: string) {
     super(file, KEPT, 'apps')
