@@ -45,6 +45,14 @@ test('a page, a page that another one led to, and parts of pages', async () => {
   assert.equal(kindOf({ 'sec-purpose': 'prefetch' }), REQUEST_KIND.other)
 })
 
+test('the icon that a browser asks for itself is not a part of a page', async () => {
+  const headers = { 'sec-fetch-dest': 'image' }
+  const kindOf = (target: string) => signsOf({ target, headers }).kind
+  assert.equal(kindOf('/favicon.ico'), REQUEST_KIND.other)
+  assert.equal(kindOf('/favicon.ico?v=2'), REQUEST_KIND.part)
+  assert.equal(kindOf('/shop/favicon.ico'), REQUEST_KIND.part)
+})
+
 test('only claimed browsers show signs, and the signs of one request are not those of the next', async () => {
   const scratch = new Scratch()
   signsOf({}, scratch)

@@ -70,7 +70,7 @@ test('a crawler with a real Chromium and many addresses is found within 1,000 re
   let foundAfter: number | null = null
   const campaignsFound = async () => (await api('GET', '/v1/campaigns')).body.campaigns
   await inTurns(REQUESTS_MAX, async (i) => {
-    if (foundAfter !== null && sent >= foundAfter + 200) return
+    if (foundAfter !== null && sent >= foundAfter + 60) return
     const { context, page } = await open(`127.1.${(i % ADDRESSES) >> 8}.${(i % ADDRESSES) & 255 || 1}`)
     await page.route('**/*', (route) =>
       route.request().resourceType() === 'document' ? route.continue() : route.abort(),
@@ -86,7 +86,7 @@ test('a crawler with a real Chromium and many addresses is found within 1,000 re
   assert.equal(campaign.software_id, 'chrome')
 
   // Its requests are those of the crawler, and of no person.
-  await until(async () => (await campaignsFound())[0].members >= 30)
+  await until(async () => (await campaignsFound())[0].members >= 50)
   const { requests } = (await api('GET', `/v1/requests?campaign_id=${campaign.id}&limit=100`)).body
   assert.ok(requests.length >= 50, `${requests.length} requests`)
   for (const { address, path } of requests)

@@ -23,6 +23,8 @@ export class RequestSigns {
   /** `program`: of the claimed browser on this connection. */
   read(head: RequestHead, reading: Reading, asked: AskedFor, program: number): void {
     this.clear()
+    // A browser asks for the icon itself, also when a crawler drives it that loads no parts.
+    if (head.target === ICON) return
     if (asked === 'part' || asked === 'aside') this.kind = REQUEST_KIND.part
     else if (asked === 'page') this.kind = isFollowed(reading) ? REQUEST_KIND.followed : REQUEST_KIND.page
     else return
@@ -50,6 +52,7 @@ function orderHash({ order, orderLength, sent, hasCapitals }: Reading): number {
   return mixed((sent & (1 << HEADER.cookie)) === 0 ? hash : ~hash)
 }
 
+const ICON = '/favicon.ico'
 const OF_PAGE =
   (1 << HEADER.cookie) |
   (1 << HEADER.referer) |
