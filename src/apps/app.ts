@@ -59,6 +59,11 @@ export function readApps(place: Place): readonly App[] {
   return apps
 }
 
+/** The app of a record that has more members. */
+export function appIn({ id, name, team, hosts, upstream, labels }: App): App {
+  return { id, name, team, hosts, upstream, labels }
+}
+
 /** Reports all problems of one app. With problems, the result is not for use. */
 export function readApp(at: Place): App {
   const given = at.isMapping ? (at.value as { readonly id?: unknown }).id : null

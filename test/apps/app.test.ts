@@ -170,6 +170,14 @@ test('every host of 10,000 apps is found', async () => {
   }
 })
 
+test('an index is made anew only if the apps differ', async () => {
+  const list = [{ id: 'shop', hosts: ['shop.example'] }]
+  const index = new AppIndex(parseApps(list), 'blog')
+  assert.equal(index.having(parseApps(list)), index)
+  const changed = index.having(parseApps([...list, { id: 'blog', team: 'docs' }]))
+  assert.deepEqual([changed.appOf('shop.example').id, changed.appOf('shop.example').team], ['blog', 'docs'])
+})
+
 function problemsOf(value: unknown): readonly string[] {
   try {
     parseApps(value)

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import * as z from 'zod'
-import { type App, readApps } from '../../apps/app.ts'
+import { type App, appIn, readApps } from '../../apps/app.ts'
 import { placed, readSource } from '../../config/source.ts'
 import { DocumentFault, type DocumentProblem, Place } from '../../shared/problem.ts'
 import { RUNNING_OPTIONS } from '../../runtime/running.ts'
@@ -206,10 +206,6 @@ async function appsIn(file: string): Promise<readonly App[]> {
     if (problems.length > 0) throw new DocumentFault('APPS_INVALID', problems)
     return apps
   })
-}
-
-function appIn({ id, name, team, hosts, upstream, labels }: App): App {
-  return { id, name, team, hosts, upstream, labels }
 }
 
 const app = z.object({

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { type App, APPS_MAX, parseApps } from '../../apps/app.ts'
+import { type App, APPS_MAX, appIn, parseApps } from '../../apps/app.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { Store } from '../../store/store.ts'
@@ -261,10 +261,6 @@ export class AppKeeper {
       return false
     }
   }
-}
-
-function appIn({ id, name, team, hosts, upstream, labels }: App): App {
-  return { id, name, team, hosts, upstream, labels }
 }
 
 function configuredApp(app: App): ShownApp {

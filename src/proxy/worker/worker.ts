@@ -148,7 +148,7 @@ export class Worker {
     const worker = new Worker(settings, state, await first.promise, services)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
-      worker.#context.apps = new AppIndex(snapshot.apps, settings.app)
+      worker.#context.apps = worker.#context.apps.having(snapshot.apps)
       worker.#context.prover?.use(snapshot.knowledge)
     }
     try {
