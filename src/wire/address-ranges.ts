@@ -73,6 +73,29 @@ export function parseAddressRange(text: string): AddressRange | null {
   return { isIpv4, length: isIpv4 ? bits - 96 : bits, written: words, first, last }
 }
 
+/**
+ * A text that sorts as the address does, so that an index finds the addresses of a network: the family and the
+ * address in hex. An IPv4-mapped address has the key of its IPv4 address. `null`: the text is not an address.
+ */
+export function addressKey(text: string): string | null {
+  const address = new Address()
+  address.read(text)
+  return address.family === 0 ? null : keyOf(address.words, address.family === 4)
+}
+
+/** The keys of the first and the last address of the range. */
+export function rangeKeys({ isIpv4, first, last }: AddressRange): readonly [first: string, last: string] {
+  return [keyOf(first, isIpv4), keyOf(last, isIpv4)]
+}
+
+function keyOf(words: Words, isIpv4: boolean): string {
+  return isIpv4 ? `4${hexOf(words[3]!)}` : `6${Array.from(words, hexOf).join('')}`
+}
+
+function hexOf(word: number): string {
+  return word.toString(16).padStart(8, '0')
+}
+
 /** The words with all bits from `bits` on replaced by those of `fill`. */
 function masked(words: Words, bits: number, fill: number): Words {
   const result = new Uint32Array(4)

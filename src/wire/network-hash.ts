@@ -10,6 +10,11 @@ export function networkHashOf({ words, family }: Address, salt = 0): number {
     : mixed(words[3]! ^ family ^ mixed(salt))
 }
 
+/** The same of a client that is known by a hash, and not by its network. */
+export function saltedHash(visitor: number, salt: number): number {
+  return mixed(visitor ^ mixed(salt))
+}
+
 /** The finalizer of MurmurHash3. `mixed(0)` is 0. */
 export function mixed(value: number): number {
   let hash = value

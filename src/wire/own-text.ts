@@ -14,3 +14,8 @@ export function shortText(text: string, charactersMax: number, end = text.length
   const first = text.slice(0, Math.min(end, charactersMax))
   return text.length > charactersMax ? ownText(first) : first
 }
+
+/** The same for a text in Unicode. */
+export function shortUnicode(text: string, charactersMax: number): string {
+  return text.length > charactersMax ? Buffer.from(text.slice(0, charactersMax)).toString() : text
+}

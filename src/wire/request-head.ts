@@ -13,3 +13,9 @@ export interface RequestHead {
    */
   readonly rawHeaders: readonly string[]
 }
+
+/**
+ * The fields that follow those of an extended CONNECT for a WebSocket (RFC 8441). It is judged as the upgrade that it
+ * stands for: rules and signatures that know WebSockets by these fields apply to it too.
+ */
+export const ASKS_UPGRADE: readonly string[] = ['connection', 'Upgrade', 'upgrade', 'websocket']

@@ -4,6 +4,7 @@ import { test } from 'tap'
 import { HpackDecoder } from '../../src/wire/h2/hpack-decoder.ts'
 import { blockFragment, countFields } from '../../src/wire/field-block.ts'
 import { fieldBlock, getRequest } from '../proxy/http2-frames.ts'
+import { timeBox } from '../time-box.ts'
 
 /** Requests of RFC 7541, Appendix C. */
 const BLOCKS: readonly (readonly [hex: string, count: number])[] = [
@@ -42,7 +43,7 @@ test('whatever the decoder can read has as many fields as are counted', async ()
     const list: string[] = []
     if (new HpackDecoder().decode(block, list) === 'whole') assert.equal(countFields(block), list.length / 2)
   })
-  fc.assert(property, { numRuns: 20_000, interruptAfterTimeLimit: 10_000 })
+  fc.assert(property, timeBox(20_000, 10_000))
 })
 
 test('the block of a HEADERS frame is what is left of padding and priority', async () => {

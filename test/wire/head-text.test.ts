@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { readHeadText } from '../../src/wire/head-text.ts'
+import { timeBox } from '../time-box.ts'
 
 test('reads a request line and headers up to the body', async () => {
   assert.deepEqual(readHeadText('\n\nGET /a?b=c HTTP/1.1\r\nHost: a\r\nX:  1 \r\nx:2\r\n\r\nnot: this'), {
@@ -51,6 +52,6 @@ test('reads any text', async () => {
       const lines = given.split(/\r\n|\n|\r/).length
       assert.ok([...headers.map(({ line }) => line), ...oddLines].every((line) => line >= 1 && line <= lines))
     }),
-    { numRuns: 5_000, interruptAfterTimeLimit: 1_000 },
+    timeBox(5_000, 1_000),
   )
 })

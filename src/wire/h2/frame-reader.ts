@@ -62,6 +62,12 @@ export class FrameReader {
     this.#at = 0
   }
 
+  /** Call this when reading pauses and the pushed chunk is only valid until now: it copies the unread bytes. */
+  keep(): void {
+    this.#chunk = this.hasMore ? Uint8Array.prototype.slice.call(this.#chunk, this.#at) : EMPTY
+    this.#at = 0
+  }
+
   next(): FrameStep {
     switch (this.#state) {
       case IN_HEAD:

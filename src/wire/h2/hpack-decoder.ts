@@ -24,6 +24,8 @@ export class HpackDecoder {
   readonly #table = new DynamicTable()
   readonly #limits: HpackLimits
   readonly #scratch: HpackScratch
+  /** Names of the last block whose sender wants their values in no table, on any hop (§7.1.3). `null`: none. */
+  neverIndexed: string[] | null = null
   #failed = false
   /** The block being decoded, and the position in it. -1 after an error. */
   #block: Uint8Array = NOTHING
@@ -45,6 +47,7 @@ export class HpackDecoder {
    */
   decode(block: Uint8Array, list: string[]): Decoded {
     if (this.#failed) return 'malformed'
+    this.neverIndexed = null
     this.#block = block
     this.#at = 0
     const decoded = this.#read(block, list)
@@ -74,6 +77,7 @@ export class HpackDecoder {
         value = this.#string()
         if (name === null || value === null) return 'malformed'
         if (first >= LITERAL_WITH_INDEXING) table.add(name, value)
+        else if (first >= NEVER_INDEXED) this.#neverIndex(name)
       } else {
         if (fields > 0 || !this.#resize(first)) return 'malformed'
         continue
@@ -83,6 +87,11 @@ export class HpackDecoder {
       if (listBytes <= listBytesMax && fields <= fieldsMax) list.push(name, value)
     }
     return listBytes <= listBytesMax && fields <= fieldsMax ? 'whole' : 'too-large'
+  }
+
+  #neverIndex(name: string): void {
+    this.neverIndexed ??= []
+    if (this.neverIndexed.length < this.#limits.fieldsMax) this.neverIndexed.push(name)
   }
 
   /** §6.2. */
@@ -144,6 +153,9 @@ export const HPACK_LIMITS: HpackLimits = {
 
 /** Enough for every valid length. */
 const INTEGER_BITS_MAX = 28
+
+/** The first byte of a literal that is never indexed, §6.2.3. */
+const NEVER_INDEXED = 0x10
 
 /** A bit in the first byte of a string, §5.2. */
 const HUFFMAN_CODED = 0x80

@@ -81,6 +81,12 @@ export class HpackEncoder {
     this.#search(index, name, value)
   }
 
+  /** A field whose sender wants its value in no table, on any hop (§7.1.3). */
+  neverIndexed(name: string, value: string): void {
+    this.#ensure(name.length + value.length)
+    this.#literal(NEVER_INDEXED, KNOWN_NAMES.get(name)?.index ?? 0, name, value)
+  }
+
   /** All bytes from the front, the free ones included. Valid until the next `begin` with this scratch. */
   end(): Uint8Array {
     return this.#scratch.bytes.subarray(0, this.#at)

@@ -13,6 +13,7 @@ import {
 } from './hpack-model.ts'
 import { EXAMPLES } from './rfc7541.ts'
 import { HPACK_LIMITS, HpackDecoder } from '../../../src/wire/h2/hpack-decoder.ts'
+import { timeBox } from '../../time-box.ts'
 
 for (const { section, blocks, table } of EXAMPLES) {
   test(`hpack: RFC 7541 ${section}`, async () => {
@@ -21,6 +22,16 @@ for (const { section, blocks, table } of EXAMPLES) {
     assert.deepEqual(tableAfter(blocks.map(([block]) => hex(block))), table)
   })
 }
+
+test('hpack: fields that are never indexed are named, each block anew', async () => {
+  const decoder = new HpackDecoder()
+  const blocks = ['1008 70617373776f7264 06 736563726574', '82', '1f11 01 61 1f12 01 62', '0f11 01 61']
+  const named = blocks.map((block) => {
+    decode(decoder, hex(block))
+    return decoder.neverIndexed
+  })
+  assert.deepEqual(named, [['password'], null, ['cookie', 'date'], null])
+})
 
 test('hpack: a block cut at any byte is an error or a shorter list, as the model has it', async () => {
   for (const { blocks } of EXAMPLES) {
@@ -189,4 +200,4 @@ test('hpack: any bytes are what the model makes of them', async () => {
   fc.assert(property, TIME_BOX)
 })
 
-const TIME_BOX = { numRuns: 20_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(20_000, 1_500)

@@ -4,6 +4,7 @@ import { test } from 'tap'
 import { HpackDecoder } from '../../../src/wire/h2/hpack-decoder.ts'
 import { HpackEncoder } from '../../../src/wire/h2/hpack-encoder.ts'
 import { decode, type Field, garbageCollector, ModelDecoder } from './hpack-model.ts'
+import { timeBox } from '../../time-box.ts'
 
 test('hpack encoder: writes a field in the shortest way', async () => {
   const encoder = new HpackEncoder()
@@ -265,7 +266,7 @@ test('hpack encoder: what it writes, the decoder and the model read', async () =
       assert.deepEqual(model.decode(block), one.flat())
     }
   })
-  fc.assert(property, { numRuns: 20_000, interruptAfterTimeLimit: 2000, markInterruptAsFailure: false })
+  fc.assert(property, timeBox(20_000, 2_000))
 })
 
 function encode(encoder: HpackEncoder, fields: readonly Field[]): Buffer {

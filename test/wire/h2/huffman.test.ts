@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { huffmanTextMax, readHuffman, writeHuffman } from '../../../src/wire/h2/huffman.ts'
 import { CODES, huffmanLiteral, ModelDecoder, toHuffman } from './hpack-model.ts'
+import { timeBox } from '../../time-box.ts'
 
 test('huffman: every symbol of Appendix B, in both directions and beside others', async () => {
   assert.equal(CODES.length, 257)
@@ -42,7 +43,7 @@ test('huffman: any text in both directions, any bytes as the model', async () =>
     const code = isOnes ? bytes.map((byte) => byte | 0xf0) : bytes
     assert.equal(read(code), modelled(code))
   })
-  fc.assert(property, { numRuns: 20_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false })
+  fc.assert(property, timeBox(20_000, 1_500))
 })
 
 test('huffman: what does not fit is counted, and nothing else is overwritten', async () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { type Dictionary, isInnerList, parseDictionary } from 'structured-headers'
 import { test } from 'tap'
 import { DEFAULT_PRIORITY, parsePriority, readPriorityUpdate } from '../../../src/wire/h2/priority.ts'
+import { timeBox } from '../../time-box.ts'
 
 test('priority: urgency and incremental, as browsers write them', async () => {
   for (let urgency = 0; urgency <= 7; urgency++) {
@@ -112,7 +113,7 @@ test('priority: any dictionary is what another parser of structured fields makes
     if (expected !== null) good++
     assert.deepEqual(parsePriority(value), expected, JSON.stringify(value))
   })
-  fc.assert(property, { numRuns: 50_000, interruptAfterTimeLimit: 2000, markInterruptAsFailure: false })
+  fc.assert(property, timeBox(50_000, 2_000))
   assert.ok(good > 20)
 })
 
