@@ -2,7 +2,7 @@ import { HTTP2_PREFACE } from '../wire/http2-preface.ts'
 import { ByteQueue } from '../wire/byte-queue.ts'
 import { blockFragment, END_HEADERS } from '../wire/field-block.ts'
 import { HpackDecoder } from '../wire/h2/hpack-decoder.ts'
-import type { RequestHead } from '../wire/request-head.ts'
+import { ASKS_UPGRADE, type RequestHead } from '../wire/request-head.ts'
 
 export type Http2State =
   | 'reading'
@@ -154,11 +154,15 @@ export class Http2Requests {
   }
 }
 
-/** §8.3.1. CONNECT has no `:path`; its target is the authority (§8.5). */
+/** §8.3.1. CONNECT has no `:path`; its target is the authority (§8.5). For a WebSocket it is read as the proxy does. */
 function requestHead(rawHeaders: readonly string[]): RequestHead | null {
   const method = pseudoHeader(rawHeaders, ':method')
   const target = pseudoHeader(rawHeaders, ':path') ?? pseudoHeader(rawHeaders, ':authority')
-  return method === null || target === null ? null : { method, target, version: '20', rawHeaders }
+  if (method === null || target === null) return null
+  const isTunnel =
+    method === 'CONNECT' && pseudoHeader(rawHeaders, ':protocol')?.toLowerCase() === 'websocket'
+  if (!isTunnel) return { method, target, version: '20', rawHeaders }
+  return { method: 'GET', target, version: '20', rawHeaders: [...rawHeaders, ...ASKS_UPGRADE] }
 }
 
 function pseudoHeader(rawHeaders: readonly string[], name: string): string | null {

@@ -56,11 +56,12 @@ function priorityText({ stream, isExclusive, dependsOn, weight }: Http2Priority)
   return `${stream}:${isExclusive ? 1 : 0}:${dependsOn}:${weight}`
 }
 
+/** Without `:protocol`: a client has one fingerprint, also if its first request is for a WebSocket. */
 function pseudoHeaderOrder(rawHeaders: readonly string[]): string {
   const letters: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
-    if (name.charCodeAt(0) === COLON) letters.push(name.charAt(1))
+    if (name.charCodeAt(0) === COLON && name !== ':protocol') letters.push(name.charAt(1))
   }
   return letters.join(',')
 }

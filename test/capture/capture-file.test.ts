@@ -18,6 +18,7 @@ import {
   simplePacket,
   u32,
 } from './packet-builder.ts'
+import { timeBox } from '../time-box.ts'
 
 interface Seen {
   /** Each frame's number, link type and bytes; or the text of a key log. */
@@ -334,4 +335,4 @@ function cutInto(bytes: Buffer, lengths: readonly number[]): Buffer[] {
 
 const NONE = Buffer.alloc(0)
 const sizes = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 8 })
-const TIME_BOX = { numRuns: 20_000, interruptAfterTimeLimit: 2000, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(20_000, 2_000)

@@ -19,8 +19,9 @@ import {
 } from '../vectors/hello-builder.ts'
 import { memoryInUse } from './memory.ts'
 import { CERTIFICATE_DER } from './recorded-tls.ts'
+import { timeBox } from '../time-box.ts'
 
-const TIME_BOX = { numRuns: 20_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(20_000, 1_500)
 const ENDS = { src: '', src_port: 0, dst: '', dst_port: 0 }
 
 interface Message {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { type Flow, FlowTable } from '../../src/capture/flow-table.ts'
 import { PacketDecoder } from '../../src/capture/packet.ts'
+import { timeBox } from '../time-box.ts'
 
 /** The addresses of a packet, which differ in their last word. */
 interface Sent {
@@ -16,6 +17,7 @@ interface Sent {
 }
 
 const SENT: Sent = { from: 1, fromPort: 50_000, to: 2, toPort: 443 }
+const decoder = new PacketDecoder()
 
 test('flow table: both directions are one flow, and the side tells the sender', async () => {
   for (const isIpv6 of [false, true]) {
@@ -99,7 +101,7 @@ test('flow table: no more than so many; the ones in use stay', async () => {
       assert.equal(new Set(table.evicted).size, table.evicted.length)
       assert.equal(table.evicted.length, table.begun)
     }),
-    { numRuns: 200, interruptAfterTimeLimit: 2000, markInterruptAsFailure: false },
+    timeBox(200, 2_000),
   )
 })
 
@@ -161,17 +163,18 @@ function tableOf(max: number): Table {
       return begun
     },
     send(sent) {
-      const found = flows.find(...packet(sent))
+      const addressed = packet(sent)
+      const found = flows.find(...addressed)
       if (found !== null) return found
       begun++
-      return flows.begin(...packet(sent), () => 'begun')
+      return flows.begin(...addressed, () => 'begun')
     },
   }
 }
 
+/** Until the next call: one decoder reads all packets of a capture, too. */
 function packet(sent: Sent): [PacketDecoder, number, number] {
   const { from, to, fromPort, toPort, protocol = 6, isIpv6 = false } = sent
-  const decoder = new PacketDecoder()
   decoder.protocol = protocol as 6
   decoder.isIpv6 = isIpv6
   decoder.source.set(isIpv6 ? [0x2001_0db8, 0, 0, from] : [from, 0, 0, 0])

@@ -15,6 +15,7 @@ import {
 import type { RequestHead } from '../../src/wire/request-head.ts'
 import { recorded } from './recorded.ts'
 import { skipped } from '../e2e/programs.ts'
+import { timeBox } from '../time-box.ts'
 
 const skip = skipped('curl')
 
@@ -456,4 +457,4 @@ async function run(command: string, options: readonly string[]): Promise<void> {
 }
 
 const sizes = fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 })
-const TIME_BOX = { numRuns: 20_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(20_000, 1_500)

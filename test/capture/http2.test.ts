@@ -12,6 +12,7 @@ import { HTTP2_PREFACE } from '../../src/wire/http2-preface.ts'
 import type { RequestHead } from '../../src/wire/request-head.ts'
 import { recorded } from './recorded.ts'
 import { skipped } from '../e2e/programs.ts'
+import { timeBox } from '../time-box.ts'
 
 const skip = skipped('curl')
 
@@ -140,6 +141,17 @@ const streams: readonly Stream[] = [
     ],
     [head('CONNECT', 'a:1', [':method', 'CONNECT', ':authority', 'a:1']), 1],
     [head('CONNECT', '/', [':method', 'CONNECT', ':authority', 'a', ':path', '/']), 3],
+  ),
+  connection(
+    'CONNECT for a WebSocket, which is read as the upgrade that it stands for',
+    [frame(HEADERS, END_HEADERS, 1, `0207434f4e4e4543540101618400093a70726f746f636f6c09776562736f636b6574`)],
+    [
+      head('GET', '/', [
+        ...[':method', 'CONNECT', ':authority', 'a', ':path', '/', ':protocol', 'websocket'],
+        ...['connection', 'Upgrade', 'upgrade', 'websocket'],
+      ]),
+      1,
+    ],
   ),
   connection(
     'blocks that are no request',
@@ -462,4 +474,4 @@ async function run(command: string, options: readonly string[]): Promise<void> {
 }
 
 const sizes = fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 })
-const TIME_BOX = { numRuns: 20_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(20_000, 1_500)

@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { KeyLog, type SecretLabel } from '../../src/capture/key-log.ts'
+import { ANY_CHARACTER } from '../any-character.ts'
+import { timeBox } from '../time-box.ts'
 
 const random = Buffer.alloc(32, 0xab)
 const other = Buffer.alloc(32, 0xcd)
@@ -86,7 +88,7 @@ test('the text may come in any pieces; the last line needs an end', async () => 
         assert.deepEqual(keys.secret(label, i % 2 === 0 ? random : other), secret48)
       }
     }),
-    { interruptAfterTimeLimit: 1500 },
+    timeBox(100, 1_500),
   )
 })
 
@@ -102,12 +104,12 @@ test('a line that is too long stays too long, however it arrives', async () => {
 test('any text is read without a throw', async () => {
   const keys = new KeyLog()
   const piece = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: ANY_CHARACTER }),
     fc.constantFrom('CLIENT_RANDOM ', 'a'.repeat(64), ' ', '\n'),
   )
   fc.assert(
     fc.property(piece, (text) => keys.add(text)),
-    { interruptAfterTimeLimit: 1000 },
+    timeBox(100, 1_000),
   )
 })
 

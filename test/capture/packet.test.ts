@@ -30,6 +30,7 @@ import {
   vxlan,
   vxlanGpe,
 } from './packet-builder.ts'
+import { timeBox } from '../time-box.ts'
 
 const SEGMENT = tcp({
   from: 40_000,
@@ -350,4 +351,4 @@ function all(types: readonly number[], units = 0): Inner {
   return types.reduceRight((inner, type) => extensionHeader(type, inner, units), SEGMENT)
 }
 
-const TIME_BOX = { numRuns: 50_000, interruptAfterTimeLimit: 2000, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(50_000, 2_000)

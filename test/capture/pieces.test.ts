@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { Pieces } from '../../src/capture/pieces.ts'
+import { timeBox } from '../time-box.ts'
 
 test('pieces: any order and overlap; the bytes that came first stay', async () => {
   const piece = fc.record({
@@ -21,7 +22,7 @@ test('pieces: any order and overlap; the bytes that came first stay', async () =
         assert.deepEqual(pieces.join(length), whole)
       }
     }),
-    { numRuns: 50_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false },
+    timeBox(50_000, 1_500),
   )
 })
 

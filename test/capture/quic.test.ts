@@ -13,6 +13,7 @@ import { ja4x } from '../../src/fingerprint/ja4plus/ja4x.ts'
 import { parseCertificate } from '../../src/wire/x509.ts'
 import * as build from './quic-builder.ts'
 import { CERTIFICATE_DER } from './recorded-tls.ts'
+import { timeBox } from '../time-box.ts'
 
 interface Sample {
   readonly name: string
@@ -313,7 +314,7 @@ test('a hello cut, shuffled, overlapping and repeated over datagrams in any orde
       assert.deepEqual({ ...seen.finding, frame: 1 }, expected)
       if (overlap === 0 && !repeat) assert.equal(seen.finding?.frame, datagrams.length)
     }),
-    { interruptAfterTimeLimit: 2000 },
+    timeBox(100, 2_000),
   )
 })
 
@@ -335,7 +336,7 @@ test('the datagrams of a handshake in any order, each perhaps twice', async () =
       assert.deepEqual({ ...seen.finding, frame: 1 }, expected)
       assert.ok(seen.session.done)
     }),
-    { interruptAfterTimeLimit: 2000 },
+    timeBox(100, 2_000),
   )
 })
 
@@ -470,7 +471,7 @@ test('mutated datagrams never make it throw', async () => {
       const { finding } = read(mutated, talk.keyLog)
       if (finding !== null) assert.equal(finding.ja4, expected?.ja4)
     }),
-    { interruptAfterTimeLimit: 1500 },
+    timeBox(100, 1_500),
   )
 })
 
@@ -498,7 +499,7 @@ test('any frames inside a sealed packet, and any bytes outside, never make it th
     fc.property(fc.array(datagram, { maxLength: 12 }), (datagrams) => {
       read(datagrams, talk.keyLog)
     }),
-    { interruptAfterTimeLimit: 2000 },
+    timeBox(100, 2_000),
   )
 })
 

@@ -3,8 +3,9 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { type HeldBytes, TcpStream } from '../../src/capture/tcp-stream.ts'
 import { memoryInUse } from './memory.ts'
+import { timeBox } from '../time-box.ts'
 
-const TIME_BOX = { numRuns: 20_000, interruptAfterTimeLimit: 1500, markInterruptAsFailure: false }
+const TIME_BOX = timeBox(20_000, 1_500)
 
 /** What came out: bytes with the frames they are said to have come in, `null` for each byte of a gap. */
 class Outcome {

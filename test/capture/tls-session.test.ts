@@ -21,6 +21,7 @@ import {
   recordResumption,
 } from './recorded-tls.ts'
 import { skipped } from '../e2e/programs.ts'
+import { timeBox } from '../time-box.ts'
 
 const skip = skipped('openssl')
 
@@ -353,7 +354,7 @@ test('any cuts give the same', async () => {
         const { finding } = seesAll({ ...recording, chunks })
         assert.deepEqual({ ...finding, frame: 1 }, usual)
       }),
-      { interruptAfterTimeLimit: 1000 },
+      timeBox(100, 1_000),
     )
   }
 })
@@ -437,7 +438,7 @@ test('mutated records never make it throw, and what it gives out was sealed', as
         assert.ok(seen.request.equals(request.subarray(0, seen.request.length)))
         assert.ok(seen.response.equals(response.subarray(0, seen.response.length)))
       }),
-      { interruptAfterTimeLimit: 2000 },
+      timeBox(100, 2_000),
     )
   }
 })
@@ -456,6 +457,6 @@ test('arbitrary bytes never make it throw', async () => {
     fc.property(fc.array(chunk), (chunks) => {
       see(chunks, tls13.keyLog + tls12.keyLog)
     }),
-    { interruptAfterTimeLimit: 2000 },
+    timeBox(100, 2_000),
   )
 })
