@@ -180,3 +180,77 @@ test('a device, an app or an old component with such a name is a browser', async
   ])
     assert.equal(userAgents.claim(text).kind, 'browser', text)
 })
+
+test('the view of an app is a browser, even if the servers of its vendor are known as an agent', async () => {
+  for (const view of [IPHONE, MAC, ANDROID])
+    for (const app of [
+      'Feedly/90.1',
+      'NetNewsWire/6.1',
+      'WhatsApp/25.1',
+      'Bot Fighters/1.3',
+      'Chatbot App/2',
+    ])
+      assert.equal(userAgents.claim(`${view} ${app}`).kind, 'browser', `${view} ${app}`)
+  assert.equal(
+    userAgents.claim(
+      `${MAC.replace('605.1.15', '537.36')} PocketCasts/2 Chrome/144.0 Electron/40 Safari/537.36`,
+    ).kind,
+    'browser',
+  )
+  for (const text of [
+    `${IPHONE} BrandVerity/1.0 (http://www.brandverity.com/why-is-brandverity-visiting-me)`,
+    `Mozilla/5.0 (Windows NT 10.0) ${CHROME} Electron/7.3.2 Safari/537.36 PingdomTMS/2020.2`,
+  ])
+    assert.equal(userAgents.claim(text).kind, 'agent', text)
+  assert.equal(userAgents.claim(`${IPHONE} FooBot/1.0`).kind, 'bot')
+})
+
+test('the name of an app on a phone or a Mac does not make it an agent', async () => {
+  for (const system of [
+    'CFNetwork/1494.0.7 Darwin/23.4.0',
+    '(iPhone; iOS 18.6; Scale/3.00)',
+    '(com.acme.app; build:12; iOS 18.6.0) Alamofire/5.9.1',
+    'Dalvik/2.1.0 (Linux; U; Android 14; SM-S928B Build/UP1A)',
+    '(Android 14; SM-S928B) okhttp/4.12.0',
+  ])
+    for (const app of ['Tweetbot/53300', 'SpiderSolitaire/1', 'Feedly/90', 'WhatsApp/2.25']) {
+      const { kind } = userAgents.claim(`${app} ${system}`)
+      assert.ok(kind === 'tool' || kind === 'unknown-product', `${app} ${system}: ${kind}`)
+    }
+  for (const text of ['NewsBlur iPad App v3.0', 'NewsBlur Android App'])
+    assert.equal(userAgents.claim(text).kind, 'unknown-product', text)
+  for (const text of [
+    'FooBot/1.0 (+https://foo.example/bot) CFNetwork/1494.0.7 Darwin/23.4.0',
+    'FooBot/1.0 (Linux; Android 14; +https://foo.example/bot)',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'bot', text)
+})
+
+test('behind a browser of a desktop, the word for what a program does is a bot', async () => {
+  const words =
+    'FooFetch FooAudit/1.0 FooScan/1 foo-check/1.0 FooInspect/1 FooProbe/2 FooParser/1 FooAnalyzer FooSEO/1 FooAgent/1.0'
+  for (const word of [...words.split(' '), 'Foo Security Scan', 'Foo-User/1.0', 'Suchroboter', 'PhantomJS'])
+    for (const text of [
+      `${WINDOWS} ${word}`,
+      `${WINDOWS} (${word})`,
+      `${FIREFOX} ${word}`,
+      `${MAC} Version/18.0 Safari/605.1.15 (${word})`,
+      `${IPHONE.replace('Mobile', 'Version/18.6 Mobile')} Safari/604.1 (${word})`,
+    ])
+      assert.equal(userAgents.claim(text).kind, 'bot', text)
+  assert.equal(userAgents.claim(`${WINDOWS} Presearch (Tempest)`).kind, 'browser')
+})
+
+test('Internet Explorer begins with Mozilla, and other programs add their names to it', async () => {
+  for (const text of [
+    'Foo 4 (compatible; MSIE 6.0; Windows NT 5.0)',
+    'Foo/2.0 (compatible; Mozilla 4.0; MSIE 5.5)',
+  ])
+    assert.notEqual(userAgents.claim(text).kind, 'browser', text)
+  for (const text of [
+    'SAMSUNG-GT-i8000/1.0 (compatible; MSIE 6.0; Windows CE; IEMobile 8.12; MSIEMobile 6.0)',
+    'Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; TheFreeDictionary.com; .NET CLR 1.1.4322)',
+    'Mozilla/4.0 (compatible; MSIE 7.0; EmbeddedWB 14.52 from: http://www.bsalsa.com/ EmbeddedWB 14.52; SLCC2)',
+  ])
+    assert.equal(userAgents.claim(text).kind, 'browser', text)
+})

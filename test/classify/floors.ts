@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createReadStream } from 'node:fs'
 import type { CorpusRow } from '../../src/classify/known/corpus.ts'
-import { type Evaluation, evaluate, judgeRow } from '../../src/classify/measure/evaluation.ts'
+import { type Evaluation, evaluate, judgeRows } from '../../src/classify/measure/evaluation.ts'
 import { readCorpus } from '../../src/commands/record/corpus-file.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 
@@ -31,11 +31,7 @@ export const RECORDED = 'test/classify/recorded.jsonl'
 export const KNOWLEDGE = await loadKnowledge(null, null)
 
 export async function judged(paths: readonly string[]): Promise<Evaluation> {
-  const judgements = (await rowsOf(paths)).map((row) => judgeRow(KNOWLEDGE, row))
-  return evaluate(
-    judgements.filter((judgement) => judgement !== null),
-    0,
-  )
+  return evaluate(judgeRows(KNOWLEDGE, await rowsOf(paths)), 0)
 }
 
 export async function rowsOf(paths: readonly string[]): Promise<readonly CorpusRow[]> {

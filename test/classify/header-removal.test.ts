@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { type CorpusRow, parseCorpusRow } from '../../src/classify/known/corpus.ts'
+import { NameBook } from '../../src/classify/known/own-name.ts'
 import { judgeRow } from '../../src/classify/measure/evaluation.ts'
 import { loadKnowledge } from '../../src/runtime/signatures/knowledge-files.ts'
 
 const KNOWLEDGE = await loadKnowledge(null, null)
+const NAMES = new NameBook(KNOWLEDGE.list)
 const RECORDED = 'test/classify/recorded.jsonl'
 const SHARED = '../shared/corpus/clients.jsonl'
 
@@ -18,7 +20,7 @@ for (const path of [RECORDED, SHARED])
     let tried = 0
     for (const row of people(path))
       for (const name of namesIn(row)) {
-        const judgement = judgeRow(KNOWLEDGE, without(row, name))
+        const judgement = judgeRow(KNOWLEDGE, without(row, name), NAMES)
         if (judgement === null) continue
         tried++
         const { kind, evidence } = judgement.verdict

@@ -56,7 +56,7 @@ test('a proof makes the name certain, and what contradicts the claim makes it a 
   const signer = knowledge.list.find(({ verification }) => verification.signatureAgent !== null)!
   const agentId = `${signer.verification.signatureAgent}`
   const signed = judged('curl/8.1', {
-    signature: { kind: 'proven', agentId: new URL(agentId).origin, thumbprint: 'k' },
+    signature: { kind: 'proven', agentId: new URL(agentId).origin, thumbprint: 'k', about: null },
     places: null,
   })
   assert.equal(signed.proof?.method, 'web-bot-auth')
@@ -66,7 +66,7 @@ test('a proof makes the name certain, and what contradicts the claim makes it a 
 
 test('a signer that no signature knows has no name to be sure of', async () => {
   const signed = judged(GPTBOT, {
-    signature: { kind: 'proven', agentId: 'https://stranger.test', thumbprint: 'k' },
+    signature: { kind: 'proven', agentId: 'https://stranger.test', thumbprint: 'k', about: null },
     places: null,
   })
   assert.deepEqual([signed.agent, signed.software, signed.nameConfidence], [null, null, 0])

@@ -8,6 +8,7 @@ import {
   type PlaceFinding,
   type Proofs,
   type SignatureFinding,
+  type SignerFacts,
 } from '../../src/classify/verdict/proof.ts'
 import { PROOF_EVIDENCE } from '../../src/classify/verdict/proof-evidence.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
@@ -15,6 +16,9 @@ import { Scratch } from '../../src/classify/verdict/scratch.ts'
 import type { Verdict } from '../../src/classify/verdict/verdict.ts'
 import { parseWeights } from '../../src/classify/known/weights.ts'
 import { knowledgeOf } from '../../src/runtime/signatures/knowledge-files.ts'
+import { cardWith } from '../identity/published.ts'
+import type { AgentCard } from '../../src/classify/known/claims/agent-card.ts'
+import { AddressRanges, parseAddressRange } from '../../src/wire/address-ranges.ts'
 import type { Ja4 } from '../../src/fingerprint/ja4.ts'
 import { NOTHING_KNOWN } from '../../src/proxy/connection/connection.ts'
 
@@ -50,6 +54,12 @@ const KNOWLEDGE = knowledgeOf(
       vendor: 'Market',
     },
     agent('bot', 'Bot', { reverse_dns: ['.crawl.bot.test', 'bot.example'] }, [{ user_agent: 'Bot/' }]),
+    {
+      ...agent('several', 'Several', { signature_agent: 'https://several.test' }, [
+        { user_agent: 'Several/' },
+      ]),
+      purpose: ['search', 'training'].map((is) => ({ is, ...SOURCE })),
+    },
     agent('net', 'Net', { asns: [64500, 64501] }, [{ user_agent: 'Net/' }]),
     agent(
       'both',
@@ -323,6 +333,53 @@ test('what is kept of it is worded again', async () => {
   assert.deepEqual(new Set(evidence.map(({ kind }) => kind)), new Set([...PROOF_EVIDENCE, 'names-agent']))
 })
 
+test('the card of a proven agent says for which of its published purposes it comes', async () => {
+  const about = (purposes: AgentCard['purposes']): SignerFacts => {
+    return { card: cardWith({ purposes }), registries: [], ranges: null }
+  }
+  const purposesOf = (userAgent: string, facts: SignerFacts | null) =>
+    judged({ userAgent, proofs: signed('https://several.test', facts) }).agent?.purposes
+  assert.deepEqual(purposesOf('Several/1', null), ['search', 'training'])
+  assert.deepEqual(purposesOf('Several/1', about(['search', 'assistant'])), ['search'])
+  assert.deepEqual(purposesOf('Several/1', about(['assistant'])), ['search', 'training'])
+  const claimed = judged({ userAgent: 'Several/1', proofs: NO_PROOFS })
+  assert.deepEqual(claimed.agent?.purposes, ['search', 'training'])
+})
+
+test('a signature of the Trusted Agent Protocol is evidence of its own beside any other', async () => {
+  const unchecked = { kind: 'unchecked', why: 'payment-tag', agentId: null } as const
+  const proofs = (signature: SignatureFinding): Proofs => ({ signature, places: null })
+  const alone = judged({
+    userAgent: 'Unheard/1',
+    proofs: proofs({ ...unchecked, payment: 'agent-browser-auth' }),
+  })
+  const told = alone.evidence.map(({ kind }) => kind)
+  assert.ok(told.includes('tap-browser') && !told.includes('signature-unchecked'))
+  assert.deepEqual([alone.proof, alone.conflicts], [null, []])
+  const { signature } = signed('https://shopper.test')
+  const paying = judged({
+    userAgent: 'Buyer/1',
+    proofs: proofs({ ...signature!, payment: 'agent-payer-auth' }),
+  })
+  assert.deepEqual([paying.evidence.at(-1)?.kind, paying.proof?.method], ['tap-payer', 'web-bot-auth'])
+})
+
+test('an address outside of the ranges of its card is a fact and no contradiction', async () => {
+  const ranges = new AddressRanges([parseAddressRange('198.51.100.0/24')!])
+  const proofs = signed('https://shopper.test', { card: cardWith(), registries: [], ranges })
+  const at = (address: string) => judged({ userAgent: 'Buyer/1', address, proofs })
+  const kinds = ({ evidence }: Verdict) => evidence.map(({ kind }) => kind)
+  const outside = at('8.8.8.8')
+  assert.ok(kinds(outside).includes('outside-card-ranges'))
+  assert.match(
+    detail(outside, 'outside-card-ranges'),
+    /not in the ranges of the card of https:\/\/shopper\.test$/,
+  )
+  assert.deepEqual([outside.conflicts, outside.proof?.method], [[], 'web-bot-auth'])
+  for (const address of ['198.51.100.7', '10.0.0.1', ''])
+    assert.ok(!kinds(at(address)).includes('outside-card-ranges'), address)
+})
+
 interface Said {
   readonly userAgent: string
   readonly address?: string
@@ -349,8 +406,8 @@ function judged({
   )
 }
 
-function signed(agentId: string): Proofs {
-  const signature: SignatureFinding = { kind: 'proven', agentId, thumbprint: 'k'.repeat(43) }
+function signed(agentId: string, about: SignerFacts | null = null): Proofs {
+  const signature: SignatureFinding = { kind: 'proven', agentId, thumbprint: 'k'.repeat(43), about }
   return { signature, places: null }
 }
 

@@ -9,6 +9,7 @@ import { ja4h } from '../../src/fingerprint/ja4plus/ja4h.ts'
 import { ja4s } from '../../src/fingerprint/ja4plus/ja4s.ts'
 import { stableKey } from '../../src/fingerprint/stable-key.ts'
 import type { ClientHello } from '../../src/wire/client-hello.ts'
+import { ANY_CHARACTER } from '../any-character.ts'
 
 const u16 = fc.oneof(fc.nat(0xffff), fc.constantFrom(0x0304, 0x0303, 0x0300, 0x0002, 0xfeff, 0xfefd, 0xfefc))
 const bytes = fc.uint8Array({ maxLength: 4 })
@@ -87,7 +88,7 @@ test('and every request, whatever its method, but one of a single letter', async
       .array(
         fc.tuple(
           fc.constantFrom('accept-language', 'cookie', 'Referer', 'x-a'),
-          fc.string({ unit: 'binary' }),
+          fc.string({ unit: ANY_CHARACTER }),
         ),
       )
       .map((pairs) => pairs.flat()),

@@ -1,5 +1,5 @@
 import type { Address } from '../../wire/address-ranges.ts'
-import { networkHashOf } from '../../wire/network-hash.ts'
+import { networkHashOf, saltedHash } from '../../wire/network-hash.ts'
 
 /** The running campaigns, in the form that travels to the proxies. */
 export interface CampaignList {
@@ -12,6 +12,12 @@ export interface CampaignList {
     /** Hashes of the networks of its members. */
     readonly members: readonly number[]
   }[]
+}
+
+/** Its address, also as it was written. */
+interface Client {
+  readonly address: Address
+  readonly addressText: string
 }
 
 /** Answers to which campaign a client belongs. */
@@ -30,9 +36,14 @@ export class CampaignMembers {
   }
 
   /** `null`: to none. */
-  idOf(program: number, address: Address): string | null {
+  idOf(program: number, client: Client, visitorOf: ((address: string) => number) | null): string | null {
     const ids = this.#ids.get(program)
-    return ids?.get(networkHashOf(address, this.#salt)) ?? null
+    if (ids === undefined) return null
+    const network =
+      visitorOf === null
+        ? networkHashOf(client.address, this.#salt)
+        : saltedHash(visitorOf(client.addressText), this.#salt)
+    return ids.get(network) ?? null
   }
 }
 

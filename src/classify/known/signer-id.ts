@@ -4,5 +4,8 @@ export function signerAt(place: string): string {
   return href === `${origin}/` || href === origin + DIRECTORY ? origin : href
 }
 
+/** Where this project publishes its own signature agent card. */
+export const CARD = '/.well-known/signature-agent-card'
+
 /** The path of an origin's key directory (draft-ietf-webbotauth-httpsig-directory). */
 export const DIRECTORY = '/.well-known/http-message-signatures-directory'

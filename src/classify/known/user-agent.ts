@@ -1,3 +1,5 @@
+import { appPartIn, isAppsName } from './claims/apps.ts'
+import { BOT_WORD, declaredIn, declaresItself, isForged, isUsual, kindOf } from './claims/declared.ts'
 import { type Engine, namesOf, plainName, type Software } from './software.ts'
 
 /** What a User-Agent claims. Created once for each text, as long as it is remembered. */
@@ -53,6 +55,8 @@ interface Pattern {
   readonly text: string
   /** The number of characters before its first letter or digit. */
   readonly lead: number
+  /** The length of its first word. */
+  readonly wordLength: number
   readonly endsWord: boolean
   /** It must be the whole User-Agent. */
   readonly isWhole: boolean
@@ -60,8 +64,8 @@ interface Pattern {
 
 /** Finds the Software that a User-Agent names. */
 export class UserAgentIndex {
-  /** By the first word of the pattern. */
-  readonly #patterns = new Map<string, Pattern[]>()
+  /** By the hash of the pattern's first word, so that reading a text makes no strings of its words. */
+  readonly #patterns = new Map<number, Pattern[]>()
   /** Agents and tools by their names. */
   readonly #names = new Map<string, Software>()
   #claims = new Map<string, Claim>()
@@ -123,30 +127,36 @@ export class UserAgentIndex {
     const lead = text.search(WORD)
     if (lead === -1) return
     const word = WORD.exec(text)![0]
-    const pattern = { software, text, lead, endsWord: isWordAt(text, text.length - 1), isWhole }
-    const patterns = this.#patterns.get(word)
-    if (patterns === undefined) this.#patterns.set(word, [pattern])
+    const endsWord = isWordAt(text, text.length - 1)
+    const pattern = { software, text, lead, wordLength: word.length, endsWord, isWhole }
+    const hash = hashOf(word)
+    const patterns = this.#patterns.get(hash)
+    if (patterns === undefined) this.#patterns.set(hash, [pattern])
     else patterns.push(pattern)
   }
 
   #read(whole: string): Claim {
     const text = whole.slice(0, LENGTH_READ_MAX).toLowerCase()
     const best = new Best()
-    const isOwnClient = OWN_CLIENT.test(text)
-    if (!isOwnClient) this.#walk(text, (pattern, at) => best.consider(pattern, at))
+    this.#walk(text, (pattern, at) => best.consider(pattern, at))
+    // Most texts that are new have only a new version.
+    const isUsualText = isUsual(text)
+    const app = isUsualText ? null : appPartIn(text)
+    const isApps = app !== null && best.agent !== null && isAppsName(best.agent) && !declaresItself(text)
+    const agent = isApps ? null : best.agent
     // A bot that embeds a browser, or is built with a tool, is still a bot if it says so.
-    const agent = best.agent !== null && isItsWindow(text, best.agent) ? null : best.agent
-    const declared = agent === null ? declaredIn(text, best) : null
-    const isBrowser = declared === null && best.browser !== null && !isForged(text, best.browser)
+    const declared = agent === null && !isUsualText ? declaredIn(text, best.tool, best.browser, app) : null
+    const isBrowser =
+      declared === null && best.browser !== null && (isUsualText || !isForged(text, best.browser))
     const software = agent ?? best.tool ?? (isBrowser ? best.browser : null)
-    const kind = declared ?? software?.kind ?? (best.browser === null ? kindOf(text) : 'unknown-product')
+    const kind = declared ?? software?.kind ?? (best.browser === null ? kindOf(text, app) : 'unknown-product')
     const platform = platformOf(text)
     const engine = kind === 'browser' ? engineOf(software!, platform) : null
     return {
       number: ++this.#count,
       software,
       kind,
-      called: software === null && !isOwnClient ? this.#called(text) : null,
+      called: software === null && app !== 'client' ? this.#called(text) : null,
       engine,
       version: engine === null ? 0 : versionOf(text, engine),
       platform,
@@ -171,16 +181,18 @@ export class UserAgentIndex {
   }
 
   #walk(text: string, found: (pattern: Pattern, at: number) => void): void {
-    for (let at = 0; at < text.length; ) {
-      if (!isWordAt(text, at)) {
-        at++
+    for (let at = 0, hash = 0, start = NOT_IN_WORD; at <= text.length; at++) {
+      if (isWordAt(text, at)) {
+        if (start === NOT_IN_WORD) start = at
+        hash = hashWith(hash, text.charCodeAt(at))
         continue
       }
-      const start = at
-      while (isWordAt(text, at)) at++
-      const patterns = this.#patterns.get(text.slice(start, at))
-      if (patterns === undefined) continue
-      for (const pattern of patterns) if (isHere(pattern, text, start)) found(pattern, start - pattern.lead)
+      if (start === NOT_IN_WORD) continue
+      for (const pattern of this.#patterns.get(hash) ?? NO_PATTERNS)
+        if (at - start === pattern.wordLength && isHere(pattern, text, start))
+          found(pattern, start - pattern.lead)
+      hash = 0
+      start = NOT_IN_WORD
     }
   }
 }
@@ -214,56 +226,20 @@ function isHere({ text, lead, endsWord, isWhole }: Pattern, userAgent: string, w
   return !(endsWord && isWordAt(userAgent, at + text.length))
 }
 
+function hashOf(word: string): number {
+  let hash = 0
+  for (let at = 0; at < word.length; at++) hash = hashWith(hash, word.charCodeAt(at))
+  return hash
+}
+
+/** 30 bits, which fit into a small integer. */
+function hashWith(hash: number, code: number): number {
+  return (Math.imul(hash, 31) + code) & 0x3fffffff
+}
+
 function isWordAt(text: string, at: number): boolean {
   const code = text.charCodeAt(at)
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39)
-}
-
-function kindOf(text: string): ClaimKind {
-  if (text.trim() === '') return 'none'
-  if (BOT_WORD.test(text) || CRAWLER_FORM.test(text)) return 'bot'
-  if (ADDRESS.test(text)) return 'addressed'
-  return text.startsWith('mozilla/') || text.startsWith('opera/') ? 'odd-mozilla' : 'unknown-product'
-}
-
-/**
- * What a text that names a browser or a tool says about itself besides. Browsers do not call themselves bots,
- * give no address, and are compatible with nothing (Internet Explorer and Konqueror are). Only models of
- * Android devices have such names.
- */
-function declaredIn(text: string, { tool, browser }: Best): 'bot' | 'addressed' | null {
-  if (tool === null && browser === null) return null
-  const own = text.includes('android') ? text.replace(ANDROID_DEVICE, '') : text
-  // An app adds its name to that of its web view. Before Android 4.4, that was the system's browser.
-  const isOfApp =
-    APP_SYSTEM.test(text) ||
-    (text.includes('android') && !ANDROID_BROWSER.test(text)) ||
-    text.includes('electron/') ||
-    browser?.givesWay === 3
-  if ((tool === null && !isOfApp ? BOT_WORD : BOT_NAME).test(own)) return 'bot'
-  if (tool !== null) return null
-  if (ADDRESS.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
-  if (own.includes('compatible;') && COMPATIBLE.test(own)) return 'bot'
-  if (LIKE_GECKO.test(own)) return 'bot'
-  if (isOfApp) return null
-  if (DOMAIN.test(own) && !EMBEDDED_IE.test(own)) return 'addressed'
-  return ROLE_WORD.test(own) ? 'bot' : null
-}
-
-/**
- * A browser's name in what no browser sends: markup and code; the User-Agent of a desktop browser behind other
- * text, where phones, televisions and signs have their model; an app's name without the engine of its web view.
- */
-function isForged(text: string, { engine }: Software): boolean {
-  if (CODE.test(text) || (engine === 'blink' && FUTURE_MOZILLA.test(text))) return true
-  if (text.startsWith('mozilla/') || text.startsWith('opera/')) return false
-  if (!ENGINE_WORD.test(text)) return engine === 'blink' || engine === 'webkit'
-  return DESKTOP_ENGINE.test(text) && !text.includes('qtwebengine')
-}
-
-/** The program of a messenger for desktops, in which a person writes. Its servers and phones fetch the previews. */
-function isItsWindow(text: string, { purposes }: Software): boolean {
-  return purposes.length === 1 && purposes[0] === 'preview' && text.includes(' electron/')
 }
 
 /** All browsers of iOS, and all in-app browsers, use the WebKit of the system. */
@@ -307,49 +283,13 @@ const NO_CLAIM: Claim = {
 }
 const OLD_IE = /\bmsie (?:[1-9]|10)\b(?!.*trident\/[7-9])/
 const NOWHERE = { at: Number.POSITIVE_INFINITY, length: 0, rank: Number.POSITIVE_INFINITY }
+const NOT_IN_WORD = -1
+const NO_PATTERNS: readonly Pattern[] = []
 const WORD = /[a-z0-9]+/
 /** The first product, up to its version. For a scoped package, scope and name. */
 const FIRST_PRODUCT = /^((?:@[^\s/();,]+\/)?[^\s/();,]+)(?:\/|$)/
-/**
- * Excludes Cubot: no other phone has such a name. An Angebot is an offer in German. Programs that update a
- * system are agents of that system. Masking Agent is an extension.
- */
-const BOT_WORD =
-  /(?<!\b(?:cu|ange))bots?\b|crawl|spider|scrap(?:er|y)|slurp|archiver|link-?check|check-?link|(?<!(?:user|update|masking)[ -])\bagent\b/
-/** The same, without what apps and tools are also called. Command lines say `ai-agent` if an agent runs them. */
-const BOT_NAME = /(?<!\b(?:cu|ange))bot\b|\bai-agent\b|crawler\b|spider\b(?!-)|scraper\b|slurp/
-/** `(compatible; Name/1.0; +https://…)`: how crawlers of search engines have introduced themselves since 1996. */
-const CRAWLER_FORM = /\bcompatible; ?[^;)]+; ?\+?https?:/
-const ADDRESS = /https?:\/\/|\bwww\.|@[a-z0-9-]+\.[a-z]|\bat [a-z0-9-]+(?:\.| dot )[a-z]/
-/** A web site without scheme. Names of Android packages (`com.example.app`) do not match. */
-const DOMAIN = /(?<![.\w@-])[a-z0-9-]{1,63}\.(?:com|net|org)\b(?!\.)/
-/** A component of old Windows programs that shows pages to people. It gives its author's address. */
-const EMBEDDED_IE = /embedded web browser from: http:\/\/bsalsa\.com/
-/** What programs that look at pages call themselves. No browser has such a word. */
-const ROLE_WORD =
-  /monitor|screenshot|validator|fetcher|insights|scanner|thumbnail|lighthouse|checker|uptime|indexer|favicon|prerender|transcoder|webshot|grabber|harvest|verification|classifier|synthetics|http ?client|preview(?:er)?\/|\b(?:pingdom|ptst)\b/
-/** `(compatible; Name …)` behind the system, where old browsers do not have it. */
-const COMPATIBLE = /^mozilla\/5\.0 \(.*[;(] ?compatible;(?! ?(?:msie|konqueror))/
-/** Browsers end it here; bots add their name. */
-const LIKE_GECKO = /\(khtml, like gecko ?;/
-/** The version and the model of a device. Some phones are called M bot, or Spider. */
-const ANDROID_DEVICE =
-  /android[^;)]{0,32};(?: ?(?:[a-z]{2}(?:[-_][a-z]{2})?|u|arm\w{0,8}|wv);){0,4}[^;)]{0,128}/
 /** Words with a version, or at the end of a part. */
 const PRODUCTS = /(?<![a-z0-9._-])[a-z][a-z0-9._-]{0,63}(?=[/;)]|$)/g
-/** `WhatsApp/2.18 Android/5.1 Device/…`: an app that talks to its own server names its system and its device. */
-const OWN_CLIENT = /^\w+\/\S+ \w+\/\S+ device\//
-/** Markup and code, which scanners send, a script's list of properties, and a User-Agent behind another text. */
-const CODE =
-  /[,|] ?mozilla\/|<[/!]|<(?:script|style)|\$\{|&(?:lt|quot);|\(select |cookieenabled|^mozilla\/5\.0 \(.*(?:safari|firefox)\/[\d.]+ mozilla\/5\.0 \(/
-/** All browsers since 2000 send 5.0. */
-const FUTURE_MOZILLA = /^mozilla\/[6-9]/
-/** Browsers for feature phones name no engine. */
-const ENGINE_WORD = /webkit|gecko|browser|u2\/|mozilla/
-const DESKTOP_ENGINE = /\((?:windows nt|macintosh|x11)[^)]{0,256}\) (?:applewebkit|gecko)\//
-/** Chrome for Android says `mobile safari`, without being an app's web view. */
-const APP_SYSTEM = /\bmobile\b(?! safari)|iphone|ipad/
-const ANDROID_BROWSER = /android[^)]{0,256}(?<!wv)\) applewebkit\/[\d.]+ \(khtml, like gecko\) chrome\//
 const MOBILE = /\bmobile\b|android|iphone|ipad/
 const IOS = /\b(?:iphone os|cpu os) (\d{1,2})_/
 const VERSIONS: Readonly<Partial<Record<Engine, RegExp>>> = {

@@ -82,10 +82,10 @@ export function observe(
 }
 
 /** Only pages that nothing led to: a member may share its network with a person. */
-function markCampaign(scratch: Scratch, campaigns: CampaignMembers, { address }: Conduct): void {
+function markCampaign(scratch: Scratch, campaigns: CampaignMembers, conduct: Conduct): void {
   const { kind, program } = scratch.signs
   if (kind !== REQUEST_KIND.page) return
-  scratch.campaign = campaigns.idOf(program, address)
+  scratch.campaign = campaigns.idOf(program, conduct, scratch.visitorOf)
   if (scratch.campaign !== null) scratch.marks.add('campaign')
 }
 

@@ -15,6 +15,9 @@ export const PROOF_EVIDENCE = [
   'signed-as-another',
   'signed-with-foreign-fingerprint',
   'signed-from-foreign-address',
+  'outside-card-ranges',
+  'tap-browser',
+  'tap-payer',
   'host-proven',
   'host-foreign',
   'network-of-agent',
@@ -48,12 +51,12 @@ export function proofsRecalled(kinds: readonly string[]): readonly Evidence[] {
 
 /** The kinds that contradict a claimed or proven identity. */
 export function conflictsIn(evidence: readonly Pick<Evidence, 'kind'>[]): readonly string[] {
-  const found = evidence.filter(({ kind }) => CONFLICTS.has(kind))
+  const found = evidence.filter(({ kind }) => IS_CONFLICT.has(kind))
   return found.length === 0 ? NO_CONFLICTS : found.map(({ kind }) => kind)
 }
 
 /** All evidence kinds that contradict an identity, whether proven or claimed. */
-const CONFLICTS: ReadonlySet<string> = new Set([
+export const CONFLICTS = [
   SPOOFED,
   'address-foreign',
   'host-foreign',
@@ -62,7 +65,8 @@ const CONFLICTS: ReadonlySet<string> = new Set([
   'signed-as-another',
   'signed-with-foreign-fingerprint',
   'signed-from-foreign-address',
-])
+] as const
+const IS_CONFLICT: ReadonlySet<string> = new Set(CONFLICTS)
 
 const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
   'signature-proven': 'the signature is valid: the claimed agent signed the request',
@@ -72,6 +76,10 @@ const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
   'signed-with-foreign-fingerprint':
     'the signature is valid, but the TLS fingerprint does not belong to that agent',
   'signed-from-foreign-address': 'the signature is valid, but the address does not belong to that agent',
+  'outside-card-ranges':
+    'the signature is valid, and the address is not in the ranges that the agent publishes in its card',
+  'tap-browser': 'it has a signature of the Trusted Agent Protocol for looking around, which is not verified',
+  'tap-payer': 'it has a signature of the Trusted Agent Protocol for paying, which is not verified',
   'host-proven': 'its address has a host name of that agent, and the host name has this address',
   'host-foreign': 'its address does not have a host name of that agent',
   'network-of-agent': 'its address is in a network of that agent',

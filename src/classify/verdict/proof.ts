@@ -1,3 +1,5 @@
+import type { AddressRanges } from '../../wire/address-ranges.ts'
+import type { AgentCard } from '../known/claims/agent-card.ts'
 import type { Verification } from '../known/software.ts'
 
 /**
@@ -21,13 +23,24 @@ export interface Places {
 }
 
 /** The result of checking a Web Bot Auth signature. */
-export type SignatureFinding =
+export type SignatureFinding = SignatureResult & {
+  /** A signature of the Trusted Agent Protocol stands beside it, or alone. It is not verified. */
+  readonly payment?: PaymentTag
+}
+
+/** Of Visa's Trusted Agent Protocol: an agent that looks around in a shop, and one that pays. */
+export type PaymentTag = (typeof PAYMENT_TAGS)[number]
+export const PAYMENT_TAGS = ['agent-browser-auth', 'agent-payer-auth'] as const
+
+type SignatureResult =
   | {
       readonly kind: 'proven'
       /** The signer: the origin or URL in Signature-Agent, as readAgentId returns it. */
       readonly agentId: string
       /** The RFC 7638 thumbprint of the key. */
       readonly thumbprint: string
+      /** What the signer says about itself; `null`: nothing. */
+      readonly about: SignerFacts | null
     }
   /**
    * The signature cannot be checked now: its key is not known yet, or too many signatures are being checked.
@@ -39,6 +52,16 @@ export type SignatureFinding =
    * identity/.
    */
   | { readonly kind: 'failed'; readonly why: string; readonly agentId: string | null }
+
+/** What is published about a signer. */
+export interface SignerFacts {
+  /** Its signature agent card; `null`: it has none. */
+  readonly card: AgentCard | null
+  /** The URLs of the registries that list it. */
+  readonly registries: readonly string[]
+  /** The addresses that its card publishes; `null`: none, or unknown. */
+  readonly ranges: AddressRanges | null
+}
 
 /** What others than the client say about an address. */
 export interface PlaceFinding {

@@ -1,10 +1,18 @@
 import { markAddress } from '../known/address-lists.ts'
+import { type AgentCard, statedPurposes } from '../known/claims/agent-card.ts'
 import type { Conduct } from './conduct.ts'
 import { EvidenceSet, SPOOFED } from '../known/evidence.ts'
 import type { Knowledge } from '../known/knowledge.ts'
-import { proofSaying, toldWith } from './proof-evidence.ts'
+import { type ProofEvidence, proofSaying, toldWith } from './proof-evidence.ts'
 import { withPlace } from './placed.ts'
-import { type Proof, type Proofs, PROVEN_CONFIDENCE, type SignatureFinding } from './proof.ts'
+import {
+  type PaymentTag,
+  type Proof,
+  type Proofs,
+  PROVEN_CONFIDENCE,
+  type SignatureFinding,
+} from './proof.ts'
+import { isPublic } from '../known/published-ranges.ts'
 import type { Scratch } from './scratch.ts'
 import type { Software } from '../known/software.ts'
 import type { Stack } from '../known/stack.ts'
@@ -29,6 +37,20 @@ export interface Seen {
 export function withProofs(
   knowledge: Knowledge,
   verdict: Verdict,
+  proofs: Proofs,
+  seen: Seen,
+  scratch: Scratch,
+): Verdict {
+  const judged = judgedBy(knowledge, verdict, proofs, seen, scratch)
+  const tag = proofs.signature?.payment
+  if (tag === undefined) return judged
+  const detail = `it has a signature with the tag ${tag} (Trusted Agent Protocol), which is not verified`
+  return toldWith(judged, judged.evidence, [proofSaying(TAP_EVIDENCE[tag], detail)])
+}
+
+function judgedBy(
+  knowledge: Knowledge,
+  verdict: Verdict,
   { signature, places }: Proofs,
   seen: Seen,
   scratch: Scratch,
@@ -37,6 +59,7 @@ export function withProofs(
   if (signature === null) return placed
   // Any client can send an invalid signature in another agent's name. It proves nothing and invalidates no
   // other proof.
+  if (signature.kind === 'unchecked' && signature.why === 'payment-tag') return placed
   if (signature.kind !== 'proven') return toldWith(placed, [unproven(signature)], placed.evidence)
   const signers = knowledge.identities.signingAs(signature.agentId)
   // If no listed agent signs as this signer, an address is better evidence than a key that any client can
@@ -63,7 +86,7 @@ function signedBy(
   seen: Seen,
 ): Verdict {
   const { claimed } = seen
-  const { agentId, thumbprint } = signature
+  const { agentId, thumbprint, about } = signature
   const isAnother = claimed !== null && !claimed.isFamily && !isOfVendor(claimed, signers)
   // If several agents share a key, the claimed one is meant.
   const named = isAnother ? undefined : signers.find(({ id }) => id === (claimed?.id ?? verdict.agent?.id))
@@ -74,12 +97,13 @@ function signedBy(
       proofSaying('signed-as-another', `it claims to be ${claimed.name}, but ${agentId} signed it`),
     )
   if (agent !== null) evidence.push(...deniedOf(knowledge, agent, signers, seen))
+  evidence.push(...outsideOwnRanges(signature, seen.conduct))
   const isElsewhere = evidence.some(({ kind }) => kind === 'signed-from-foreign-address')
   const proof: Proof = { method: 'web-bot-auth', agent: agentId, key: thumbprint }
   const signed: Verdict = {
     ...verdict,
     kind: 'agent',
-    agent: agent === null ? null : agentFor(agent),
+    agent: agent === null ? null : agentWith(agent, about?.card ?? null),
     software: agent === null ? toolIn(verdict) : { id: agent.id, name: agent.name, kind: agent.kind },
     confidence: PROVEN_CONFIDENCE,
     proof,
@@ -91,6 +115,19 @@ function signedBy(
       !(agent !== null && kind === SPOOFED) && !(isElsewhere && !isAnother && kind === 'address-foreign'),
   )
   return toldWith(signed, evidence, left)
+}
+
+/** The agent with the purposes that it has said it comes for. */
+function agentWith(agent: Software, card: AgentCard | null): Verdict['agent'] {
+  return agentFor({ ...agent, purposes: statedPurposes(agent.purposes, card) })
+}
+
+/** A list that an agent publishes about itself may be late, so this is a fact and no contradiction. */
+function outsideOwnRanges({ agentId, about }: Signed, conduct: Conduct | null): readonly Evidence[] {
+  const ranges = about?.ranges ?? null
+  if (ranges === null || conduct === null || !isPublic(conduct.address) || ranges.has(conduct.address))
+    return []
+  return [proofSaying('outside-card-ranges', `the address is not in the ranges of the card of ${agentId}`)]
 }
 
 /** A vendor may sign for one of its agents with the key of another, if the first is not known to sign. */
@@ -150,4 +187,9 @@ function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 
   return kind === 'failed'
     ? proofSaying('signature-failed', `${who}, but the signature is invalid: ${why}`)
     : proofSaying('signature-unchecked', `${who}, but the signature could not be checked: ${why}`)
+}
+
+const TAP_EVIDENCE: Readonly<Record<PaymentTag, ProofEvidence>> = {
+  'agent-browser-auth': 'tap-browser',
+  'agent-payer-auth': 'tap-payer',
 }

@@ -27,6 +27,12 @@ export class Scratch {
   readonly placed = new WeakMap<PlaceFinding, Placed>()
   #knowledge: Knowledge | null = null
   readonly #verdicts = new Map<string, Verdict>()
+  /** How campaigns know the client with this address; `null`: by its network. */
+  readonly visitorOf: ((address: string) => number) | null
+
+  constructor(visitorOf: Scratch['visitorOf'] = null) {
+    this.visitorOf = visitorOf
+  }
 
   /** The request shows nothing of a campaign. */
   forgetSigns(): void {

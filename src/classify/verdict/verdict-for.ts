@@ -78,9 +78,16 @@ export interface Ranked {
 }
 
 export function ranked(sums: Sums, kind: Verdict['kind'] | null): Ranked {
-  const order = CLASSES.map((_name, c) => c).sort((a, b) => sums[b]! - sums[a]!)
-  const held = kind === 'human' ? HUMAN : order[0]!
-  return { held, other: order.find((c) => c !== held)! }
+  const held = kind === 'human' ? HUMAN : likeliest(sums, NO_CLASS)
+  return { held, other: likeliest(sums, held) }
+}
+
+/** The first of equal ones. */
+function likeliest(sums: Sums, without: number): number {
+  let best = NO_CLASS
+  for (let c = 0; c < CLASSES.length; c++)
+    if (c !== without && (best === NO_CLASS || sums[c]! > sums[best]!)) best = c
+  return best
 }
 
 /** The published address belongs to the named agent, not to another agent that was also claimed. */
@@ -142,8 +149,9 @@ export function evidenceFor(
 ): Evidence[] {
   const { kinds, temperature } = knowledge.weights
   const evidence: Evidence[] = []
-  for (const [bit, kind] of EVIDENCE_KINDS.entries()) {
+  for (let bit = 0; bit < EVIDENCE_KINDS.length; bit++) {
     if (!marks.hasBit(bit)) continue
+    const kind = EVIDENCE_KINDS[bit]!
     const weight = (kinds[bit]![held]! - kinds[bit]![other]!) / temperature
     evidence.push({
       kind,
@@ -191,5 +199,6 @@ const OF_PROGRAMS = EvidenceSet.of([
 /** At most about ten megabytes, whatever clients send. */
 const VERDICTS_MAX = 4096
 const KEY_LENGTH_MAX = 256
+const NO_CLASS = -1
 export const HUMAN = CLASSES.indexOf('human')
 const HUMAN_DOUBT_MAX = 0.25
