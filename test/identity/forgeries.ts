@@ -55,7 +55,9 @@ export interface Making {
 export function made(scene: Scene, changes: Partial<Making> = {}): Sent {
   const { agent, authority, nowS } = scene
   const label = changes.label ?? 'sig1'
-  const shown = changes.agent ?? `${label}="${agent.id}"`
+  // Another URL than an origin is the document with the keys.
+  const type = new URL(agent.id).origin === agent.id ? '' : ';type=jwks_uri'
+  const shown = changes.agent ?? `${label}="${agent.id}"${type}`
   const value = shown.slice(shown.indexOf('=') + 1)
   const making: Making = {
     components: [
@@ -252,11 +254,27 @@ export const FORGERIES: readonly Forgery[] = [
     return { ...sent, headers: headers.map((text, i) => (i === 3 ? `${text}, ${text}` : text)) }
   }),
   failed('a parameter twice', 'malformed', (scene) => made(scene, { more: `;expires=${scene.nowS + 300}` })),
-  failed('two signatures of agents', 'several', (scene) => {
-    const [one, other] = [made(scene), made(scene, { label: 'sig2' })]
-    const both = one.headers.map((text, i) => (i % 2 === 1 ? `${text}, ${other.headers[i]}` : text))
-    return { ...one, headers: both }
+  failed('two signatures of agents, both with another key', 'wrong', (scene) => {
+    const signature = (base: Buffer) => sign(null, base, scene.stranger.privateKey)
+    return twice(made(scene, { signature }), made(scene, { signature, label: 'sig2' }))
   }),
+  unchecked('keys that are found in an unknown way', 'ignored-agent', (scene) => ofType(scene, ';type=did')),
+  unchecked('a type that is a text', 'ignored-agent', (scene) => ofType(scene, ';type="directory"')),
+  unchecked('a directory below an origin', 'ignored-agent', (scene) =>
+    ofType({ ...scene, agent: { ...scene.agent, id: `${scene.agent.id}/x` } }, ''),
+  ),
+  unchecked('a key set that is an origin', 'ignored-agent', (scene) => ofType(scene, ';type=jwks_uri')),
+  unchecked(
+    'a signature of the Trusted Agent Protocol as its specification writes it',
+    'payment-tag',
+    (scene) => {
+      const { headers, ...sent } = made(scene, { tag: 'agent-payer-auth' })
+      return { ...sent, headers: headers.map((text) => text.replace(';keyid=', '; keyId=')) }
+    },
+  ),
+  unchecked('the tag of a payment protocol', 'payment-tag', (scene) =>
+    made(scene, { tag: 'agent-payer-auth' }),
+  ),
   failed('the signature of another label', 'malformed', (scene) => {
     const { headers, ...sent } = made(scene)
     return { ...sent, headers: headers.map((text, i) => (i === 5 ? text.replace('sig1', 'sig2') : text)) }
@@ -325,6 +343,29 @@ function hmacOf({ agent }: Scene, base: Buffer): Buffer {
 
 function failed(name: string, why: string, make: Forgery['make']): Forgery {
   return { name, finding: 'failed', why, make }
+}
+
+function unchecked(name: string, why: string, make: Forgery['make']): Forgery {
+  return { name, finding: 'unchecked', why, make }
+}
+
+/** With the signatures of both. */
+export function twice(one: Sent, other: Sent): Sent {
+  return {
+    ...one,
+    headers: one.headers.map((text, i) => (i % 2 === 1 ? `${text}, ${other.headers[i]}` : text)),
+  }
+}
+
+function ofType(scene: Scene, type: string): Sent {
+  const value = `"${scene.agent.id}"${type}`
+  return made(scene, {
+    agent: `sig1=${value}`,
+    components: [
+      ['"@authority"', scene.authority],
+      ['"signature-agent";key="sig1"', value],
+    ],
+  })
 }
 
 let nonces = 0

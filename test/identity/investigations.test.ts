@@ -4,6 +4,7 @@ import { test } from 'tap'
 import { Metrics } from '../../src/shared/metrics.ts'
 import type { InquiryResult, Inquiry, SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import { Investigations } from '../../src/identity/verify/investigations.ts'
+import { NOTHING_PUBLISHED } from './published.ts'
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
 type PlaceFinding = InquiryResult & { readonly kind: 'place' }
@@ -145,7 +146,14 @@ function keys(agentId: string, isListed = false): KeyInquiry {
 
 function found(agentId: string): InquiryResult & { readonly kind: 'keys' } {
   const times = { askAgainMs: NOW_MS, freshUntilMs: NOW_MS, untilMs: NOW_MS + 3_600_000 }
-  return { kind: 'keys', agentId, keys: [{ kty: 'OKP' }, { kty: 'EC' }], why: null, ...times }
+  return {
+    kind: 'keys',
+    agentId,
+    keys: [{ kty: 'OKP' }, { kty: 'EC' }],
+    why: null,
+    ...NOTHING_PUBLISHED,
+    ...times,
+  }
 }
 
 function place(address: string): PlaceFinding {

@@ -4,6 +4,7 @@ import { test } from 'tap'
 import type { InquiryResult } from '../../src/identity/keys/inquiry.ts'
 import { KeyBook } from '../../src/identity/keys/key-book.ts'
 import { newSigner } from './signer.ts'
+import { NOTHING_PUBLISHED } from './published.ts'
 
 const AGENT = 'https://agent.example'
 const NOW_MS = 1_795_424_600_000
@@ -82,7 +83,15 @@ test('waiting callers are called once a key arrives, one in each turn, unless th
 
 function found(changes: Partial<InquiryResult & { kind: 'keys' }>): InquiryResult & { kind: 'keys' } {
   const times = { askAgainMs: NOW_MS + 10_000, freshUntilMs: NOW_MS + 60_000, untilMs: NOW_MS + 3_600_000 }
-  return { kind: 'keys', agentId: AGENT, keys: [jwkOf(signer)], why: null, ...times, ...changes }
+  return {
+    kind: 'keys',
+    agentId: AGENT,
+    keys: [jwkOf(signer)],
+    why: null,
+    ...NOTHING_PUBLISHED,
+    ...times,
+    ...changes,
+  }
 }
 
 function jwkOf({ jwk }: typeof signer): Record<string, string> {

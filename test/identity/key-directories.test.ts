@@ -5,6 +5,10 @@ import { type DirectorySettings, KeyDirectories } from '../../src/identity/verif
 import { directoryHeaders } from './directory-headers.ts'
 import { type Answer, DocumentServer, HERE, TEST_CA } from './document-server.ts'
 import { newSigner, type Signer } from './signer.ts'
+import { contentDigestOf } from '../../src/identity/keys/request-signer.ts'
+import { cardWith, NOTHING_PUBLISHED } from './published.ts'
+import { until } from '../until.ts'
+import { rangesIn } from '../../src/identity/address/ranges-document.ts'
 
 const DIRECTORY = '/.well-known/http-message-signatures-directory'
 const TYPE = { 'content-type': 'application/http-message-signatures-directory+json' }
@@ -17,7 +21,7 @@ test('the keys of an agent come from where they are, and those that are for toke
   server.serveJson(DIRECTORY, { keys: [one.jwk, { ...two.jwk, kid: 'two', exp: 4e9 }, forTokens] }, TYPE)
   const found = await find({ thumbprint: one.key.thumbprint })
   assert.deepEqual(found, {
-    ...{ kind: 'keys', agentId, why: null },
+    ...{ kind: 'keys', agentId, why: null, ...NOTHING_PUBLISHED },
     keys: [one.jwk, { ...two.jwk, kid: 'two', exp: 4e9 }],
     askAgainMs: START_MS + 10_000,
     freshUntilMs: START_MS + 300_000,
@@ -71,9 +75,13 @@ const BAD: readonly (readonly [title: string, answer: Answer, isKept: boolean])[
   ['that is a list', text('[]'), false],
   ['of another type', text(good, { 'content-type': 'text/html' }), true],
   [
-    'whose keys are elsewhere',
+    'with keys in it and elsewhere',
     ({ headers: { host } }, r) => {
-      const document = { client_id: `https://${host}`, jwks_uri: `https://${host}/other` }
+      const document = {
+        client_id: `https://${host}`,
+        jwks_uri: `https://${host}/other`,
+        jwks: { keys: [one.jwk] },
+      }
       return r.writeHead(200, TYPE).end(JSON.stringify(document))
     },
     false,
@@ -107,6 +115,113 @@ for (const [title, answer, isKept] of BAD)
     clock.nowMs += 3_600_000
     assert.equal((await find())?.keys.length, 0)
   })
+
+test('the keys of a card are those of the key set that it names', async (t) => {
+  const { server, clock, find } = await started(t)
+  const [agentId, keys] = [server.url('/bot'), server.url('/keys', 'keys.example.test')]
+  server.serveJson('/bot', {
+    client_id: agentId,
+    client_name: 'Bot',
+    jwks_uri: keys,
+    web_bot_auth: { purpose: 'search' },
+  })
+  server.serveJson('/keys', { keys: [one.jwk] })
+  const found = await find({ agentId })
+  assert.deepEqual(found?.keys, [one.jwk])
+  assert.deepEqual([found.card?.name, found.card?.purposes, found.card?.url], ['Bot', ['search'], agentId])
+  assert.deepEqual(
+    server.asked.map(({ url }) => url),
+    ['/bot', '/keys'],
+  )
+  // A key that is missing is looked for in the key set alone.
+  server.serveJson('/keys', { keys: [one.jwk, two.jwk] })
+  clock.nowMs += 10_000
+  assert.equal((await find({ agentId, thumbprint: two.key.thumbprint }))?.keys.length, 2)
+  assert.deepEqual(
+    server.asked.map(({ url }) => url),
+    ['/bot', '/keys', '/keys'],
+  )
+  server.serve('/keys', (_, response) => response.writeHead(500).end())
+  clock.nowMs += 300_000
+  const away = await find({ agentId })
+  assert.deepEqual([away?.keys.length, away?.why, away?.card?.name], [2, 'no-directory', 'Bot'])
+})
+
+test('a key set of a card that is signed has only the keys that signed it', async (t) => {
+  const { server, find } = await started(t)
+  const agentId = server.url('/bot')
+  server.serveJson('/bot', { client_id: agentId, jwks_uri: server.url('/keys') })
+  const body = JSON.stringify({ keys: [one.jwk, three.jwk] })
+  const headers = await directoryHeaders([one], { host: new URL(agentId).host, createdS: START_MS / 1000 })
+  server.serve('/keys', (_, response) => response.writeHead(200, { ...TYPE, ...headers }).end(body))
+  const found = await find({ agentId })
+  assert.deepEqual(found?.keys, [one.jwk])
+})
+
+test('a card without keys in it need not have a signature and one with keys is signed as a whole', async (t) => {
+  const { server, find } = await started(t)
+  const agentId = server.url('/bot')
+  const body = JSON.stringify({ client_id: agentId, client_name: 'Bot', jwks: { keys: [one.jwk] } })
+  const wanted = { host: new URL(agentId).host, createdS: START_MS / 1000 }
+  const digest = { 'content-digest': contentDigestOf(body) }
+  const serve = async (fields: readonly string[]) => {
+    const headers = await directoryHeaders([one], { ...wanted, headers: digest, fields })
+    server.serve('/bot', (_, response) => response.writeHead(200, { ...TYPE, ...headers }).end(body))
+  }
+  await serve(['@authority;req'])
+  assert.deepEqual((await find({ agentId }))?.why, 'no-directory')
+  await serve(['@authority;req', 'content-digest'])
+  const whole = await started(t, {}, server)
+  assert.deepEqual((await whole.find({ agentId }))?.keys, [one.jwk])
+})
+
+test('the ranges of a card are fetched for known agents and do not delay the keys', async (t) => {
+  const { server, clock, find } = await started(t)
+  const ranges = ['192.0.2.0/24', '2001:db8::/32']
+  const prefixes = { prefixes: [{ ipv4Prefix: ranges[0] }, { ipv6Prefix: ranges[1] }] }
+  const card = { web_bot_auth: { ips_uri: server.url('/ips.json') } }
+  server.serveJson(DIRECTORY, { keys: [one.jwk], ...card })
+  let answer: () => void = () => undefined
+  server.serve('/ips.json', (_, response) => {
+    answer = () =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(prefixes))
+  })
+  assert.equal((await find())?.ranges, null)
+  assert.equal(server.asked.length, 1, 'not for strangers')
+  const early = await find({ isListed: true })
+  assert.deepEqual([early?.keys, early?.ranges, early?.freshUntilMs], [[one.jwk], null, START_MS + 10_000])
+  answer()
+  await until(async () => (await find({ isListed: true }))?.ranges !== null)
+  const found = await find({ isListed: true })
+  assert.deepEqual([found?.ranges, found?.freshUntilMs], [ranges, START_MS + 300_000])
+  for (const wrong of [
+    { prefixes: [{ ipv4Prefix: 'everywhere' }] },
+    {},
+    { prefixes: Array(2_001).fill('192.0.2.1') },
+  ]) {
+    server.serveJson('/ips.json', wrong)
+    clock.nowMs += 400_000
+    assert.equal((await find({ isListed: true }))?.ranges, null)
+  }
+})
+
+test('the card of a registry counts for an agent without one of its own and makes it a known agent', async (t) => {
+  const listed = {
+    registries: ['https://registry.example/a.txt'],
+    card: cardWith({ name: 'Of the registry' }),
+  }
+  const registries = { of: () => listed, close: () => undefined }
+  const { server, find } = await started(t, { registries, mode: 'listed' })
+  server.serveJson(DIRECTORY, { keys: [one.jwk] })
+  const found = await find()
+  assert.deepEqual([found?.keys, found?.card, found?.registries], [[one.jwk], listed.card, listed.registries])
+  server.serveJson('/me', {
+    client_id: server.url('/me'),
+    client_name: 'Of its own',
+    jwks: { keys: [one.jwk] },
+  })
+  assert.equal((await find({ agentId: server.url('/me') }))?.card?.name, 'Of its own')
+})
 
 test('33 keys are too many, 32 are not', async (t) => {
   const { server, find } = await started(t)
@@ -270,6 +385,8 @@ async function started(t: Test, more: Partial<DirectorySettings> = {}, given: Do
 }
 
 const SETTINGS = {
+  registries: { of: () => ({ registries: [] as readonly string[], card: null }), close: () => undefined },
+  rangesIn,
   ...({ mode: 'discover', agents: new Set<string>(), allowPrivate: true } as const),
   ...{ ca: TEST_CA, lookup: HERE, log: createLogTo('silent', { write: () => undefined }) },
 }

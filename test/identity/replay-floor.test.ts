@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { ReplayFloor } from '../../src/identity/verify/replay-floor.ts'
@@ -131,9 +132,16 @@ test('a folder that cannot be written is logged once, and signatures are accepte
 })
 
 function newGate(t: Test) {
-  const folder = join(t.testdir({}), 'data')
+  const place = mkdtempSync(join(tmpdir(), 'replay-floor-'))
+  const folder = join(place, 'data')
   const lines: string[] = []
   const log = createLogTo('info', { write: (line) => void lines.push(line) })
+  const opened: ReplayFloor[] = []
+  t.teardown(async () => {
+    // A use is accepted while the file is still being written for the next ones. Nothing may be written after this.
+    for (const floor of opened) await floor.cover('last', gate.nowS + 1_000)
+    rmSync(place, { recursive: true })
+  })
   const gate = {
     folder,
     file: join(folder, 'signature-uses.json'),
@@ -144,8 +152,8 @@ function newGate(t: Test) {
       rmSync(folder, { recursive: true })
       writeFileSync(folder, '')
     },
-    open: () =>
-      ReplayFloor.open(
+    open: async () => {
+      const floor = await ReplayFloor.open(
         {
           file: gate.hasFile ? gate.file : null,
           startedMs: gate.nowS * 1_000,
@@ -153,7 +161,10 @@ function newGate(t: Test) {
           nowMs: () => gate.nowS * 1_000,
         },
         log,
-      ),
+      )
+      opened.push(floor)
+      return floor
+    },
     start: async () => {
       const floor = await gate.open()
       const memory = new ReplayMemory((thumbprint) => floor.floorOf(thumbprint))

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import type { SignatureUse } from '../../src/identity/keys/inquiry.ts'
 import { ReplayMemory } from '../../src/identity/verify/replay-memory.ts'
+import { timeBox } from '../time-box.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 23, 9)
 const NOW_S = NOW_MS / 1_000
@@ -115,7 +116,7 @@ for (const limits of [
           assert.ok(memory.size <= 2 * limits.usesMax + limits.usesPerKeyMax)
         }
       }),
-      { numRuns: 1_000, interruptAfterTimeLimit: 5_000 },
+      timeBox(1_000, 5_000),
     )
   })
 

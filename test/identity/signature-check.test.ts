@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { type KeyObject, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { test } from 'tap'
+import { PAYMENT_TAGS } from '../../src/classify/verdict/proof.ts'
 import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
 import type { InquiryResult } from '../../src/identity/keys/inquiry.ts'
 import { KeyBook } from '../../src/identity/keys/key-book.ts'
@@ -12,8 +14,19 @@ import {
   SignatureCheck,
 } from '../../src/identity/verify/signature-check.ts'
 import { SIGNATURE_FAULTS } from '../../src/identity/verify/signature-faults.ts'
-import { bareAgent, FORGERIES, made, type Scene, type Sent, signedByP256, signedByRsa } from './forgeries.ts'
+import {
+  bareAgent,
+  FORGERIES,
+  made,
+  type Scene,
+  type Sent,
+  signedByP256,
+  signedByRsa,
+  twice,
+} from './forgeries.ts'
 import { newSigner, type Signer } from './signer.ts'
+import { timeBox } from '../time-box.ts'
+import { NOTHING_PUBLISHED } from './published.ts'
 
 const NOW_S = 1_795_424_600
 const NOW_MS = NOW_S * 1_000
@@ -56,7 +69,7 @@ test('what is signed rightly, with each kind of key and in each form', async () 
   ] as const) {
     const checked = check(sent)
     assert.ok(checked?.kind === 'use', `${name}: ${JSON.stringify(checked)}`)
-    assert.deepEqual(checked.finding, { kind: 'proven', agentId: ID, thumbprint })
+    assert.deepEqual(checked.finding, { kind: 'proven', agentId: ID, thumbprint, about: null })
     assert.deepEqual([checked.use.holder, checked.use.createdS], [null, NOW_S])
   }
 })
@@ -171,6 +184,31 @@ test('who names a key of which too many are wrong is not read, nor soon who name
   assert.equal(check(made(SCENE))?.kind, 'use')
 })
 
+test('of several signatures, each is checked by itself, and a valid one counts', async () => {
+  const check = checker()
+  const by = (key: KeyObject, label?: string) =>
+    made(SCENE, { signature: (base) => sign(null, base, key), ...(label !== undefined && { label }) })
+  const [good, bad] = [SCENE.agent.ed25519.privateKey, SCENE.stranger.privateKey]
+  assert.equal(check(twice(by(good), by(bad, 'sig2')))?.kind, 'use')
+  assert.equal(check(twice(by(bad), by(good, 'sig2')))?.kind, 'use')
+  assert.equal(whyOf(check(twice(by(bad), by(bad, 'sig2')))), 'wrong')
+  const unknown = { ...SCENE, agent: { ...SCENE.agent, id: 'https://new.example' } }
+  assert.equal(check(twice(by(bad), made(unknown, { label: 'sig2' })))?.kind, 'no-key')
+  assert.equal(check(twice(made(unknown), by(good, 'sig2')))?.kind, 'use')
+  const did = made(SCENE, { label: 'sig2', agent: `sig2="${ID}";type=did` })
+  assert.equal(check(twice(by(good), did))?.kind, 'use')
+  assert.equal(whyOf(check(twice(by(bad), did))), 'wrong')
+})
+
+test('of more signatures than four, the rest is not checked', async () => {
+  const check = checker()
+  const bad = (label: string) =>
+    made(SCENE, { label, signature: (base) => sign(null, base, SCENE.stranger.privateKey) })
+  const four = ['a', 'b', 'c', 'd'].map(bad).reduce(twice)
+  assert.equal(whyOf(check(four)), 'wrong')
+  assert.equal(whyOf(check(twice(four, made(SCENE)))), 'wrong')
+})
+
 test('a request that is changed anywhere where it is signed does not hold', async () => {
   const sent = made(SCENE, {
     components: [
@@ -193,9 +231,52 @@ test('a request that is changed anywhere where it is signed does not hold', asyn
       assert.deepEqual([checked.finding, checked.use.id], [before.finding, before.use.id])
       assert.equal(meaningOf(changed), meaningOf(sent))
     }),
-    { numRuns: 5_000, interruptAfterTimeLimit: 4_000 },
+    timeBox(5_000, 4_000),
   )
 })
+
+/** As in the specification of Visa's Trusted Agent Protocol and in its sample code. */
+const TAP = {
+  input:
+    'sig2=("@authority" "@path"); created=1735689600; expires=1735693200; keyId="poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"; alg="Ed25519"; nonce="e8N7S2MFd/qrd6T2R3tdfAuuANngKI7LFtKYI/vowzk4IAZyadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1qg=="; tag="TAG"',
+  signature:
+    'sig2=:jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:',
+}
+
+for (const tag of PAYMENT_TAGS)
+  test(`a signature with the tag ${tag} is a fact of its own and never fails`, async () => {
+    const headers = ['Signature-Input', TAP.input.replace('TAG', tag), 'Signature', TAP.signature]
+    const alone = { method: 'GET', target: '/example-product', authority: SCENE.authority, headers }
+    for (const sent of [
+      alone,
+      { ...alone, headers: ['Signature-Agent', '"https://agent.example"', ...headers] },
+    ])
+      assert.deepEqual(checker()(sent), {
+        kind: 'finding',
+        finding: { kind: 'unchecked', why: 'payment-tag', agentId: null, payment: tag },
+      })
+    const proven = checker()(beside(made(SCENE), tag))
+    assert.equal(proven?.kind, 'use')
+    assert.equal(proven.finding.payment, tag)
+    const wrong = checker()(beside(made(SCENE, { signature: () => Buffer.alloc(64) }), tag))
+    assert.ok(wrong?.kind === 'finding' && wrong.finding.kind === 'failed')
+    assert.equal(wrong.finding.payment, tag)
+  })
+
+/** With a signature of the Trusted Agent Protocol in the form of a structured field. */
+function beside({ headers, ...sent }: Sent, tag: string): Sent {
+  const input = TAP.input.replace('TAG', tag).replace('keyId', 'keyid')
+  const more = new Map([
+    ['Signature-Input', input],
+    ['Signature', TAP.signature],
+  ])
+  return {
+    ...sent,
+    headers: headers.map((text, i) =>
+      more.has(headers[i - 1]!) ? `${text}, ${more.get(headers[i - 1]!)}` : text,
+    ),
+  }
+}
 
 test('a signed request is found by its headers, in any case', async () => {
   for (const name of ['Signature-Input', 'signature-input', 'SIGNATURE-AGENT'])
@@ -262,7 +343,7 @@ function bookOfAll(): KeyBook {
 function found(changes: Partial<InquiryResult & { kind: 'keys' }>): InquiryResult & { kind: 'keys' } {
   const times = { askAgainMs: NOW_MS + 10_000, freshUntilMs: NOW_MS + 60_000, untilMs: NOW_MS + 3_600_000 }
   const keys = [ed25519, p256, rsa].map(jwkOf)
-  return { kind: 'keys', agentId: ID, keys, why: null, ...times, ...changes }
+  return { kind: 'keys', agentId: ID, keys, why: null, ...NOTHING_PUBLISHED, ...times, ...changes }
 }
 
 function jwkOf({ jwk }: Signer): Record<string, string> {

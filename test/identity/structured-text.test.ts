@@ -8,6 +8,7 @@ import {
   readDictionary,
   readDistinctDictionary,
 } from '../../src/identity/signature/structured-text.ts'
+import { timeBox } from '../time-box.ts'
 
 const INPUT =
   'sig1=("@authority" "signature-agent";key="sig1");created=1735689600;keyid="poqkL";alg="ed25519";tag="web-bot-auth"'
@@ -113,7 +114,7 @@ test('what is changed anywhere is read as the strict parser reads it', async () 
       const distinct = outcomeOf(() => readDistinctDictionary(changed))
       if (distinct !== 'refused') assert.deepEqual(distinct, strict)
     }),
-    { numRuns: 20_000, interruptAfterTimeLimit: 3_000 },
+    timeBox(20_000, 3_000),
   )
 })
 

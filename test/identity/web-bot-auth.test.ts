@@ -4,12 +4,13 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { verifySignature } from '../../src/identity/verify/http-signature.ts'
 import { readSignatureKey } from '../../src/identity/signature/signature-key.ts'
-import { readBotSignature } from '../../src/identity/verify/web-bot-auth.ts'
+import { readBotSignature, readBotSignatures } from '../../src/identity/verify/web-bot-auth.ts'
 import { newSigner, rawHeadersOf, signed, type Wanted } from './signer.ts'
 
 const RULES = { allowPrivate: false }
 const NOW_S = 1_735_689_600
-const AGENT = 'https://agent.example/identity.json'
+const AGENT = 'https://agent.example'
+const DOCUMENT = 'https://agent.example/identity.json'
 const signer = newSigner('ed25519')
 const { thumbprint } = signer.key
 
@@ -34,10 +35,14 @@ test('the claimed signer, in every form of the drafts', async () => {
     [`sig1="${AGENT}"`, ['@authority', 'signature-agent;key="sig1"'], AGENT],
     [`other="https://x.example/", sig1="${AGENT}"`, ['@authority', 'signature-agent;key="sig1"'], AGENT],
     [`agent2="${AGENT}"`, ['@target-uri', 'signature-agent;key="agent2"', '@method'], AGENT],
+    ['sig1="https://agent.example";type=directory', ['@authority', 'signature-agent;key="sig1"'], AGENT],
+    [`sig1="${DOCUMENT}";type=jwks_uri`, ['@authority', 'signature-agent;key="sig1"'], DOCUMENT],
+    [`sig1="${DOCUMENT}";type=cimd;x=1`, ['@authority', 'signature-agent;key="sig1"'], DOCUMENT],
+    [`sig2="https://x.example", sig1="${AGENT}"`, ['@authority', 'signature-agent'], AGENT],
     [
-      'sig1="https://agent.example";type=directory',
-      ['@authority', 'signature-agent;key="sig1"'],
-      'https://agent.example',
+      `sig2="https://x.example", sig1="${AGENT}"`,
+      ['@authority', 'signature-agent;key="sig2"', 'signature-agent;key="sig1"'],
+      AGENT,
     ],
     [`sig1="${AGENT}"`, ['@authority', 'signature-agent'], AGENT],
     [`"${AGENT}"`, ['@authority', 'signature-agent'], AGENT],
@@ -67,15 +72,23 @@ test('what is refused before a key is fetched', async () => {
     ['no-agent', { agent: null }],
     [
       'no-agent',
-      { agent: `sig1="${AGENT}", sig2="https://x.example/"`, fields: ['@authority', 'signature-agent'] },
+      { agent: `sig2="${AGENT}", sig3="https://x.example/"`, fields: ['@authority', 'signature-agent'] },
     ],
     [
       'no-agent',
       {
-        agent: `sig1="${AGENT}", sig2="https://x.example/"`,
-        fields: ['@authority', member, 'signature-agent;key="sig2"'],
+        agent: `sig2="${AGENT}", sig3="https://x.example/"`,
+        fields: ['@authority', 'signature-agent;key="sig2"', 'signature-agent;key="sig3"'],
       },
     ],
+    ['ignored-agent', { agent: `sig1="${DOCUMENT}"` }],
+    ['ignored-agent', { agent: `sig1="${DOCUMENT}";type=directory` }],
+    ['ignored-agent', { agent: `sig1="${AGENT}";type=did` }],
+    ['ignored-agent', { agent: `sig1="${AGENT}";type="directory"` }],
+    ['ignored-agent', { agent: `sig1="${AGENT}";type` }],
+    ['ignored-agent', { agent: `sig1="${AGENT}";type=cimd` }],
+    ['payment-tag', { tag: 'agent-browser-auth' }],
+    ['payment-tag', { tag: 'agent-payer-auth', agent: null }],
     ['no-agent', { agent: 'sig1=token', fields: ['@authority', 'signature-agent'] }],
     ['no-agent', { agent: 'sig1=(1 2)', fields: ['@authority', 'signature-agent'] }],
     ['no-agent', { agent: 'sig1', fields: ['@authority', 'signature-agent'] }],
@@ -86,18 +99,14 @@ test('what is refused before a key is fetched', async () => {
     ['other-agent', { agent: 'sig1="http://agent.example/"' }],
     ['other-agent', { agent: 'sig1="data:application/json,{}"' }],
     ['other-agent', { agent: 'sig1="https://user@agent.example/"' }],
-    ['other-agent', { agent: 'sig1="https://Agent.example/x"' }],
+    ['other-agent', { agent: 'sig1="https://Agent.example"' }],
     ['other-agent', { agent: 'sig1="agent"' }],
     ['no-thumbprint', { keyId: null }],
     ['no-thumbprint', { keyId: 'my-key' }],
     ['no-thumbprint', { keyId: `${thumbprint}=` }],
   ]
   for (const [fault, asked] of cases)
-    assert.deepEqual(
-      await read(asked),
-      { kind: 'refused', fault, hasAgent: asked.agent !== null },
-      JSON.stringify(asked),
-    )
+    assert.deepEqual(await read(asked), { kind: 'refused', fault }, JSON.stringify(asked))
 })
 
 test('of another host the signature is not of this request', async () => {
@@ -106,7 +115,7 @@ test('of another host the signature is not of this request', async () => {
   assert.equal(verifySignature(found.signature, signer.key), 'wrong')
 })
 
-test('two signatures are two agents', async () => {
+test('two signatures are read by themselves, each with the agent of its label', async () => {
   const headers = { 'Signature-Agent': `sig1="${AGENT}", sig2="https://other.example/"` }
   const request = { method: 'GET', url: 'https://gate.example/', headers }
   const more = { tag: 'web-bot-auth', createdS: NOW_S, expiresS: NOW_S + 60 }
@@ -114,17 +123,21 @@ test('two signatures are two agents', async () => {
     ...more,
     fields: ['@authority', 'signature-agent;key="sig1"'],
   })
+  const other = newSigner('ed25519')
   const twice = await signed(
-    newSigner('ed25519'),
+    other,
     { ...request, headers: once },
     { ...more, fields: ['@authority', 'signature-agent;key="sig2"'], label: 'sig2' },
   )
   const seen = { method: 'GET', base: 'https://gate.example', target: '/', rawHeaders: rawHeadersOf(twice) }
-  assert.deepEqual(readBotSignature(seen, RULES, NOW_S * 1000), {
-    kind: 'refused',
-    fault: 'several',
-    hasAgent: true,
-  })
+  const found = readBotSignatures(seen, RULES, NOW_S * 1000).map((each) =>
+    each.kind === 'signature' ? [each.agentId, each.thumbprint] : [each.fault],
+  )
+  assert.deepEqual(found, [
+    [AGENT, thumbprint],
+    ['https://other.example', other.key.thumbprint],
+  ])
+  assert.deepEqual(readBotSignature(seen, RULES, NOW_S * 1000), { kind: 'refused', fault: 'several' })
 })
 
 test('the vectors of draft-ietf-webbotauth-httpsig-protocol, appendix E', async () => {
@@ -170,7 +183,20 @@ test('whatever Signature-Agent says, it is read or refused', async () => {
   const text = fc.oneof(
     fc.string(),
     fc.string({
-      unit: fc.constantFrom('sig1', '=', '"', ';', ',', '(', ')', 'https://a.example/', ' ', '\\'),
+      unit: fc.constantFrom(
+        'sig1',
+        '=',
+        '"',
+        ';',
+        ',',
+        '(',
+        ')',
+        'https://a.example/',
+        ' ',
+        '\\',
+        'type',
+        'cimd',
+      ),
     }),
   )
   const headers = { 'Signature-Agent': `sig1="${AGENT}"` }

@@ -14,6 +14,8 @@ export interface DocumentKind<Document> {
   readonly name: DocumentName
   /** Accept header of the request. */
   readonly accept: string
+  /** `text`: the document is plain text, not JSON. */
+  readonly form?: 'text'
   /** Throws a Fault that says what is wrong and where, without quoting the document. */
   parse(value: unknown, url: string, answer: GuardedAnswer): Document
   /** When the document expires, whatever the cache headers say. */
@@ -161,7 +163,8 @@ export class Documents<Document> {
     try {
       const asked = { url, headers, ...guards, ...(lookup !== undefined && { lookup }) }
       const answer = await guardedGet(asked, signal)
-      const document = this.#kind.parse(jsonIn(answer), url, answer)
+      const value = this.#kind.form === 'text' ? textIn(answer) : jsonIn(answer)
+      const document = this.#kind.parse(value, url, answer)
       const untilMs = this.#kind.untilMs?.(document) ?? Number.POSITIVE_INFINITY
       // Leave time to fetch it again before it expires.
       const endingMs = untilMs - Math.min(ENDING_MS, Math.max(0, untilMs - nowMs) / 2)
@@ -217,11 +220,10 @@ function isAway(error: Fault): boolean {
 function jsonIn({ headers, body }: GuardedAnswer): unknown {
   const type = headers['content-type'] ?? ''
   if (!JSON_TYPE.test(type)) throw unreadable('its Content-Type is not JSON')
-  if (!PLAIN.has(headers['content-encoding'] ?? 'identity')) throw unreadable('it is compressed')
-  if (!isUtf8(body)) throw unreadable('it is not UTF-8')
   let value: unknown
+  const text = decoded(headers, body)
   try {
-    value = JSON.parse(body.toString('utf8'))
+    value = JSON.parse(text)
   } catch {
     throw unreadable('it is not valid JSON')
   }
@@ -229,6 +231,18 @@ function jsonIn({ headers, body }: GuardedAnswer): unknown {
   if (problem !== null)
     throw unreadable(problem.detail === 'is unknown' ? 'it has a member __proto__' : `it ${problem.detail}`)
   return value
+}
+
+function textIn({ headers, body }: GuardedAnswer): string {
+  const type = headers['content-type'] ?? ''
+  if (!TEXT_TYPE.test(type)) throw unreadable('its Content-Type is not text/plain')
+  return decoded(headers, body)
+}
+
+function decoded(headers: IncomingHttpHeaders, body: Buffer): string {
+  if (!PLAIN.has(headers['content-encoding'] ?? 'identity')) throw unreadable('it is compressed')
+  if (!isUtf8(body)) throw unreadable('it is not UTF-8')
+  return body.toString('utf8')
 }
 
 function unreadable(why: string): Fault {
@@ -250,6 +264,8 @@ const NOTHING = { fetchedAtMs: 0, keptUntilMs: 0, bytes: 0 }
 const UNREADABLE = 'DOCUMENT_UNREADABLE'
 /** Key directories had a media type of their own before they became JSON. */
 const JSON_TYPE = /^application\/(?:(?:[\w.-]{1,80}\+)?json|http-message-signatures-directory) *(?:;|$)/i
+/** Servers of files may not know the type. */
+const TEXT_TYPE = /^(?:text\/plain|application\/octet-stream) *(?:;|$)/i
 const PLAIN = new Set(['', 'identity'])
 const GONE: ReadonlySet<number> = new Set([404, 410])
 const URL_LENGTH_MAX = 2_048

@@ -3,7 +3,8 @@ import type { FetchReason } from './guarded-get.ts'
 
 /**
  * The kinds of documents: of an agent or a client, key directories, the key sets that they name, metadata of
- * an OpenID provider and, for the proxy, key directories of request signers.
+ * an OpenID provider and, for the proxy, key directories of request signers, cards, registries of cards, and the
+ * address ranges that cards name.
  */
 export type DocumentName = (typeof DOCUMENTS)[number]
 export type FetchOutcome = 'fetched' | 'busy' | 'malformed' | FetchReason
@@ -66,7 +67,7 @@ class OldestAge {
   }
 }
 
-const DOCUMENTS = ['identity', 'keys', 'openid', 'directory'] as const
+const DOCUMENTS = ['identity', 'keys', 'openid', 'directory', 'card', 'registry', 'ranges'] as const
 const OUTCOMES: readonly FetchOutcome[] = [
   'fetched',
   'busy',

@@ -92,8 +92,9 @@ function idIn(document: Members, expected: string | null, rules: DocumentRules):
   const [first] = given
   if (first === undefined) throw fault('/client_id', 'is missing')
   const id = expected ?? ownId(document[first], first, rules)
-  // An origin may be written with or without its trailing slash.
-  const other = given.find((member) => document[member] !== id && document[member] !== new URL(id).href)
+  // An origin may be written with or without its trailing slash, or as the URL of its directory.
+  const names = [id, new URL(id).href, documentPlaceOf(id)]
+  const other = given.find((member) => !names.includes(document[member] as string))
   if (other !== undefined) throw fault(`/${other}`, 'is not the address of this document')
   return id
 }

@@ -1,3 +1,4 @@
+import type { AgentCard } from '../../classify/known/claims/agent-card.ts'
 import type { PlaceFinding } from '../../classify/verdict/proof.ts'
 
 /**
@@ -27,6 +28,12 @@ export type InquiryResult =
       readonly keys: readonly Readonly<Record<string, string | number>>[]
       /** One word for why keys are missing; `null`: the list is complete. */
       readonly why: string | null
+      /** Its signature agent card; `null`: none is known. */
+      readonly card: AgentCard | null
+      /** The URLs of the registries that list it. */
+      readonly registries: readonly string[]
+      /** The address ranges of its card; `null`: none, or not known yet. */
+      readonly ranges: readonly string[] | null
       /** From then on a worker that misses a key may ask again. */
       readonly askAgainMs: number
       /** From then on a worker asks again to keep the keys up to date. */
@@ -40,6 +47,14 @@ export type InquiryResult =
       readonly place: PlaceFinding
       readonly untilMs: number
     }
+
+/** How much memory a finding takes, in keys of some kilobytes each. Cards are as long as their owners like. */
+export function sizeOf(finding: InquiryResult): number {
+  if (finding.kind === 'place') return 1
+  const { keys, card, ranges } = finding
+  const published = (card === null ? 0 : JSON.stringify(card).length) + (ranges?.length ?? 0) * RANGE_BYTES
+  return 1 + keys.length + Math.ceil(published / KEY_BYTES)
+}
 
 /** One use of a valid signature. */
 export interface SignatureUse {
@@ -70,3 +85,6 @@ export interface Investigator {
   /** Called once, before the first inquiry. */
   onFinding(listener: (finding: InquiryResult) => void): void
 }
+
+const KEY_BYTES = 2_048
+const RANGE_BYTES = 48

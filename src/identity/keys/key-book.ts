@@ -1,10 +1,16 @@
+import type { SignerFacts } from '../../classify/verdict/proof.ts'
 import { LateCache } from '../../shared/late-cache.ts'
+import { type AddressRange, AddressRanges, parseAddressRange } from '../../wire/address-ranges.ts'
 import { type AgentKey, readAgentKey } from './agent-key.ts'
-import type { InquiryResult } from './inquiry.ts'
+import { type InquiryResult, sizeOf } from './inquiry.ts'
 
 /** What a worker knows about an agent's keys. */
 export interface KnownKeys {
   readonly byThumbprint: ReadonlyMap<string, AgentKey>
+  /** What is published about the agent; `null`: nothing. */
+  readonly about: SignerFacts | null
+  /** As sizeOf counts. */
+  readonly size: number
   readonly why: string | null
   readonly askAgainMs: number
   readonly freshUntilMs: number
@@ -19,7 +25,7 @@ export class KeyBook {
   readonly #strangers = new LateCache<KnownKeys>({
     max: STRANGERS_MAX,
     maxSize: STRANGERS_KEYS_MAX,
-    sizeCalculation: ({ byThumbprint }) => byThumbprint.size + 1,
+    sizeCalculation: ({ size }) => size,
   })
   readonly #waiting = new Map<string, Set<() => void>>()
   readonly #takesStrangers: boolean
@@ -44,14 +50,23 @@ export class KeyBook {
     const { agentId, askAgainMs, freshUntilMs, untilMs } = finding
     const isListed = this.#isListed(agentId)
     // Another process may not know yet that the agent is no longer listed.
-    const { keys, why } = isListed || this.#takesStrangers ? finding : NOT_LISTED
+    const isTaken = isListed || this.#takesStrangers || finding.registries.length > 0
+    const { keys, why } = isTaken ? finding : NOT_LISTED
     const byThumbprint = new Map<string, AgentKey>()
     for (const jwk of keys.slice(0, KEYS_MAX)) {
       // The process that fetched the keys has already decided which ones to accept.
       const read = readAgentKey(jwk, true)
       if (read.kind === 'key') byThumbprint.set(read.key.thumbprint, read.key)
     }
-    const known = { byThumbprint, why, askAgainMs, freshUntilMs, untilMs }
+    const known = {
+      byThumbprint,
+      about: isTaken ? factsOf(finding) : null,
+      size: sizeOf(finding),
+      why,
+      askAgainMs,
+      freshUntilMs,
+      untilMs,
+    }
     if (isListed) this.#listed.set(agentId, known)
     else this.#strangers.set(agentId, known)
     const waiting = this.#waiting.get(agentId)
@@ -74,6 +89,17 @@ export class KeyBook {
       if (waiting.size === 0 && this.#waiting.get(agentId) === waiting) this.#waiting.delete(agentId)
     }
   }
+}
+
+function factsOf({ card, registries, ranges }: KeyFinding): SignerFacts | null {
+  if (card === null && registries.length === 0) return null
+  return { card, registries, ranges: ranges === null ? null : compiled(ranges) }
+}
+
+function compiled(texts: readonly string[]): AddressRanges {
+  return new AddressRanges(
+    texts.map(parseAddressRange).filter((range): range is AddressRange => range !== null),
+  )
 }
 
 /** Wakes one waiter at a time: each verifies a signature, and other requests run in between. */

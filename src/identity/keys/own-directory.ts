@@ -1,4 +1,6 @@
 import { serializeInnerList } from 'structured-headers'
+import { CARD } from '../../classify/known/signer-id.ts'
+import { documentPlaceOf } from './agent-document.ts'
 import { contentDigestOf } from './request-signer.ts'
 import { type SigningKey, signBase } from './signing-key.ts'
 
@@ -7,16 +9,32 @@ export function directoryText(keys: readonly SigningKey[]): string {
   return JSON.stringify({ keys: keys.map(({ jwk }) => jwk) })
 }
 
+/** The JSON text of the signature agent card of Gatehouse itself (draft-meunier-webbotauth-registry-04). `agent`: its id. */
+export function ownCardText(agent: string): string {
+  return JSON.stringify({
+    client_id: new URL(agent).origin + CARD,
+    client_name: 'Gatehouse',
+    jwks_uri: documentPlaceOf(agent),
+    web_bot_auth: {
+      'rfc9309-compliance': false,
+      'targeted-content': 'Webhooks and task callbacks; headers for the app behind this gateway',
+      'rate-control': '429',
+      'known-urls': [],
+    },
+  })
+}
+
 /**
- * Response headers for a body that is exactly `directoryText`. Each key signs once, so that another server
+ * Response headers for this body, such as `directoryText`. Each key signs once, so that another server
  * cannot present the keys as its own. `host`: as requested, with the port unless it is the default.
  */
 export function directoryHeaders(
   keys: readonly SigningKey[],
   host: string,
   nowS: number,
+  body = directoryText(keys),
 ): Readonly<Record<string, string>> {
-  const digest = contentDigestOf(directoryText(keys))
+  const digest = contentDigestOf(body)
   const signatures = keys.map((key, index) => {
     const parameters = serializeInnerList([
       [

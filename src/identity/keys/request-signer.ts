@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type InnerList, type Item, serializeInnerList, serializeItem } from 'structured-headers'
+import { type InnerList, type Item, serializeInnerList, serializeItem, Token } from 'structured-headers'
 import { Fault } from '../../shared/fault.ts'
 import { ComponentValues, componentOf, type SignedRequest } from '../signature/signature-base.ts'
 import { type SigningKey, signBase } from './signing-key.ts'
@@ -59,7 +59,10 @@ export function signAsAgent(
   key: SigningKey,
 ): readonly string[] {
   const { agent, form, label = 'sig1', nonce = null, tag = 'web-bot-auth' } = wanted
-  const text = serializeItem([agent, new Map()])
+  // The keys of an origin are in its directory; another URL is the document with the keys.
+  const type =
+    form === 'string' || new URL(agent).origin === agent ? [] : [['type', new Token('cimd')] as const]
+  const text = serializeItem([agent, new Map(type)])
   const own = ['Signature-Agent', form === 'string' ? text : `${label}=${text}`]
   const covered = form === 'string' ? 'signature-agent' : `signature-agent;key=${label}`
   const components = wanted.components ?? ['@authority', covered]

@@ -23,12 +23,14 @@ export interface DirectoryProof {
 
 /**
  * The server of a directory may sign its response with each key in it, for the requested host. Then no other
- * server can present these keys as its own (draft-ietf-webbotauth-httpsig-directory). `null`: unsigned.
+ * server can present these keys as its own (draft-ietf-webbotauth-httpsig-directory). `isWhole`: the signatures must
+ * also cover the digest of the body. `null`: unsigned.
  */
 export function directoryProof(
   answer: DirectoryAnswer,
   keys: readonly AgentKey[],
   nowMs: number,
+  isWhole = false,
 ): DirectoryProof | null {
   const rawHeaders = rawHeadersOf(answer.headers)
   const read = readSignatureFields(rawHeaders)
@@ -43,6 +45,7 @@ export function directoryProof(
     const found = keyOf(signature, keys)
     const times = found === undefined ? null : timesOf(signature.input, nowMs)
     if (found === undefined || times === null || !isSignedBy(signature, found, values)) continue
+    if (isWhole && !coversBody(signature)) continue
     proven.set(found, Math.max(times.goodUntilMs, proven.get(found) ?? 0))
   }
   return { keys: [...proven.keys()], untilMs: Math.min(...proven.values()) }
@@ -108,6 +111,10 @@ function baseOf(input: InnerList, values: AnswerValues): string | null {
   }
   if (!HOSTS.some((text) => covered.has(text))) return null
   return `${base}"@signature-params": ${serializeInnerList(input)}`
+}
+
+function coversBody({ input }: LabelledSignature): boolean {
+  return input[0].some(([name]) => name === 'content-digest')
 }
 
 function rawHeadersOf(headers: IncomingHttpHeaders): string[] {

@@ -1,6 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import { type Metrics, LabelledCounter } from '../../shared/metrics.ts'
-import type { InquiryResult, Inquiry, Investigator, SignatureUse } from '../keys/inquiry.ts'
+import {
+  type InquiryResult,
+  type Inquiry,
+  type Investigator,
+  type SignatureUse,
+  sizeOf,
+} from '../keys/inquiry.ts'
 import type { KeyDirectories } from './key-directories.ts'
 import type { ReplayFloor } from './replay-floor.ts'
 import { ReplayMemory } from './replay-memory.ts'
@@ -145,7 +151,7 @@ class Subject {
   readonly #known = new LRUCache<string, InquiryResult>({
     max: KNOWN_MAX,
     maxSize: KNOWN_KEYS_MAX,
-    sizeCalculation: (finding) => (finding.kind === 'keys' ? finding.keys.length + 1 : 1),
+    sizeCalculation: sizeOf,
   })
 
   take(finding: InquiryResult): void {

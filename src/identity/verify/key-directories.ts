@@ -1,13 +1,12 @@
+import type { AgentCard } from '../../classify/known/claims/agent-card.ts'
 import { LateCache } from '../../shared/late-cache.ts'
 import { signerAt } from '../../classify/known/signer-id.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
-import {
-  type AgentDocument,
-  type DocumentRules,
-  documentPlaceOf,
-  readAgentDocument,
-} from '../keys/agent-document.ts'
+import { parseAddressRange } from '../../wire/address-ranges.ts'
+import { readCard } from '../cards/card-document.ts'
+import type { Registries } from '../cards/registries.ts'
+import { type DocumentRules, documentPlaceOf, readAgentDocument, readKeySet } from '../keys/agent-document.ts'
 import type { AgentKey } from '../keys/agent-key.ts'
 import { type DirectoryAnswer, directoryProof } from './directory-signature.ts'
 import {
@@ -25,6 +24,9 @@ export interface DirectorySettings extends DocumentSettings {
   /** Agents named in settings, as readAgentId returns them. */
   readonly agents: ReadonlySet<string>
   readonly log: Pick<Log, 'debug'>
+  readonly registries: Pick<Registries, 'of' | 'close'>
+  /** Reads a document of address ranges; `null`: it has another format. */
+  rangesIn(body: Buffer): readonly string[] | null
 }
 
 type KeyInquiry = Inquiry & { readonly kind: 'keys' }
@@ -33,36 +35,43 @@ type KeyFinding = InquiryResult & { readonly kind: 'keys' }
 /** Finds the signing keys of agents, in the key directories that the agents publish. */
 export class KeyDirectories {
   readonly #settings: DirectorySettings
-  readonly #ofListed: Documents<Directory>
+  readonly #ofListed: KeySources
   /** Separate limits, so that unknown agents cannot delay known ones. */
-  readonly #ofStrangers: Documents<Directory>
+  readonly #ofStrangers: KeySources
+  readonly #ranges: Documents<readonly string[]>
   /** Directories that could not be fetched. */
   readonly #rests = new LateCache<Rest>({ max: RESTS_MAX })
 
   constructor(settings: DirectorySettings) {
     this.#settings = settings
-    const kind = directoryKind({ allowPrivate: settings.allowPrivate }, () => settings.nowMs())
-    this.#ofListed = new Documents(kind, settings)
-    this.#ofStrangers = new Documents(kind, { perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
+    this.#ofListed = new KeySources(settings)
+    this.#ofStrangers = new KeySources({ perMinuteMax: STRANGERS_PER_MINUTE, ...settings })
+    this.#ranges = new Documents(rangesKind(settings), settings)
   }
 
   /** Never rejects. `null`: a limit is reached and nothing is known. */
   async find({ agentId, thumbprint, isListed }: KeyInquiry): Promise<KeyFinding | null> {
-    const { mode, agents, log } = this.#settings
+    const { mode, agents, log, registries } = this.#settings
     const nowMs = this.#settings.nowMs()
-    const isKnown = isListed || agents.has(agentId)
+    const listing = registries.of(agentId)
+    const isKnown = isListed || agents.has(agentId) || listing.registries.length > 0
     if (mode === 'off' || (mode === 'listed' && !isKnown)) return none(agentId, 'not-listed', nowMs, FAR_MS)
     // This inquiry is a prefetch or a refresh, not a request with a missing key, so it respects the backoff.
     if (thumbprint === null && nowMs < (this.#rests.get(agentId)?.untilMs ?? 0)) return null
     try {
-      const held = await this.#held(isKnown ? this.#ofListed : this.#ofStrangers, agentId, thumbprint)
+      const held = await (isKnown ? this.#ofListed : this.#ofStrangers).find(agentId, thumbprint)
       const keys = held.document.keys.filter(({ signsRequests }) => signsRequests).map(({ jwk }) => jwk)
-      const { askedAtMs, fetchedAtMs, freshUntilMs, keptUntilMs: untilMs } = held
+      const card = held.document.card ?? listing.card
+      const ranges = isKnown ? await this.#rangesOf(card) : null
+      const { askedAtMs, fetchedAtMs, keptUntilMs: untilMs } = held
+      const freshUntilMs =
+        ranges === 'pending' ? Math.min(held.freshUntilMs, nowMs + RETRY_MS) : held.freshUntilMs
       const why = askedAtMs > fetchedAtMs ? 'no-directory' : null
       if (why === null) this.#rests.delete(agentId)
       else this.#rest(agentId, nowMs)
       const times = { askAgainMs: askedAtMs + RETRY_MS, freshUntilMs, untilMs }
-      return { kind: 'keys', agentId, keys, why, ...times }
+      const about = { card, registries: listing.registries, ranges: ranges === 'pending' ? null : ranges }
+      return { kind: 'keys', agentId, keys, why, ...about, ...times }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
@@ -77,18 +86,21 @@ export class KeyDirectories {
   close(): void {
     this.#ofListed.close()
     this.#ofStrangers.close()
+    this.#ranges.close()
+    this.#settings.registries.close()
   }
 
-  /** Fetches once more if the key is missing: it may be new. */
-  async #held(
-    documents: Documents<Directory>,
-    agentId: string,
-    thumbprint: string | null,
-  ): Promise<Held<Directory>> {
-    const place = documentPlaceOf(agentId)
-    const held = await documents.find(place)
-    const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
-    return isMissing ? documents.find(place, NOW) : held
+  /** The ranges that the card names. Keys do not wait for them: they come with the next finding. */
+  async #rangesOf(card: AgentCard | null): Promise<readonly string[] | 'pending' | null> {
+    if (card?.rangesUrl == null) return null
+    const late = Promise.withResolvers<'pending'>()
+    const timer = setTimeout(late.resolve, RANGES_WAIT_MS, 'pending')
+    const found = this.#ranges.get(card.rangesUrl).catch((error: unknown) => {
+      if (!(error instanceof Fault)) throw error
+      this.#settings.log.debug('the address ranges of an agent are unavailable', { why: error.message })
+      return null
+    })
+    return Promise.race([found, late.promise]).finally(() => clearTimeout(timer))
   }
 
   #rest(agentId: string, nowMs: number): void {
@@ -103,13 +115,62 @@ export class KeyDirectories {
   }
 }
 
+/** The documents with keys, and the key sets that cards name. */
+export class KeySources {
+  readonly #directories: Documents<Directory>
+  readonly #keySets: Documents<Directory>
+
+  constructor(settings: DocumentSettings) {
+    const rules = { allowPrivate: settings.allowPrivate }
+    const nowMs = () => settings.nowMs()
+    this.#directories = new Documents(directoryKind(rules, nowMs), settings)
+    this.#keySets = new Documents(keySetKind(rules, nowMs), settings)
+  }
+
+  /** Fetches once more if the key is missing: it may be new. */
+  async find(agentId: string, thumbprint: string | null): Promise<Held<Directory>> {
+    const place = documentPlaceOf(agentId)
+    const held = await this.#directories.find(place)
+    const { jwksUri } = held.document
+    if (jwksUri === null) return withKey(held, thumbprint, () => this.#directories.find(place, NOW))
+    const keySet = await this.#keySets.find(jwksUri)
+    return joined(held, await withKey(keySet, thumbprint, () => this.#keySets.find(jwksUri, NOW)))
+  }
+
+  close(): void {
+    this.#directories.close()
+    this.#keySets.close()
+  }
+}
+
+function withKey(
+  held: Held<Directory>,
+  thumbprint: string | null,
+  again: () => Promise<Held<Directory>>,
+): Promise<Held<Directory>> | Held<Directory> {
+  const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
+  return isMissing ? again() : held
+}
+
+/** A card with the keys of the key set that it names. */
+function joined(card: Held<Directory>, keySet: Held<Directory>): Held<Directory> {
+  const { askedAtMs, fetchedAtMs } = card.askedAtMs > card.fetchedAtMs ? card : keySet
+  return {
+    document: { ...keySet.document, card: card.document.card },
+    askedAtMs,
+    fetchedAtMs,
+    freshUntilMs: Math.min(card.freshUntilMs, keySet.freshUntilMs),
+    keptUntilMs: Math.min(card.keptUntilMs, keySet.keptUntilMs),
+  }
+}
+
 interface Rest {
   readonly failures: number
   readonly untilMs: number
 }
 
 /** How to read the key directory of an agent and its signatures. */
-export function directoryKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
+function directoryKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
   return {
     name: 'directory',
     accept: ACCEPT,
@@ -118,8 +179,42 @@ export function directoryKind(rules: DocumentRules, nowMs: () => number): Docume
   }
 }
 
+/** How to read the key set that a card names, which may be a key directory. */
+function keySetKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Directory> {
+  return {
+    name: 'keys',
+    accept: ACCEPT,
+    parse: (value, url, { headers, body }) => {
+      const keys = provenKeys(readKeySet(value, rules), { url, headers, body }, nowMs())
+      return { url, ...keys, jwksUri: null, card: null }
+    },
+    untilMs: ({ untilMs }) => untilMs,
+  }
+}
+
+function rangesKind({ rangesIn }: Pick<DirectorySettings, 'rangesIn'>): DocumentKind<readonly string[]> {
+  return {
+    name: 'ranges',
+    accept: 'application/json',
+    parse: (_value, _url, { body }) => {
+      const ranges = rangesIn(body)
+      if (ranges === null || ranges.length === 0 || ranges.some((text) => parseAddressRange(text) === null))
+        throw new Fault('RANGES_INVALID', 'it is not a list of address ranges')
+      if (ranges.length > RANGES_MAX)
+        throw new Fault('RANGES_INVALID', `it has more than ${RANGES_MAX} ranges`)
+      return ranges
+    },
+  }
+}
+
 export interface Directory {
+  /** Where the keys are from. */
+  readonly url: string
   readonly keys: readonly AgentKey[]
+  /** Where the keys are; `null`: in the document. */
+  readonly jwksUri: string | null
+  /** `null`: the document says nothing about the agent. */
+  readonly card: AgentCard | null
   /** Until when the directory's own signatures are valid; `null`: unsigned. */
   readonly untilMs: number | null
 }
@@ -130,23 +225,32 @@ function directoryIn(
   rules: DocumentRules,
   nowMs: number,
 ): Directory {
-  const keys = keysIn(readAgentDocument(value, signerAt(answer.url), rules))
-  const proof = directoryProof(answer, keys, nowMs)
+  const { keys } = readAgentDocument(value, signerAt(answer.url), rules)
+  const card = readCard(value as object, answer.url, rules)
+  if ('jwksUri' in keys) return { url: answer.url, keys: [], jwksUri: keys.jwksUri, card, untilMs: null }
+  // A card with its keys in it is signed as a whole.
+  const isCard = (value as { readonly jwks?: unknown }).jwks !== undefined
+  return { url: answer.url, ...provenKeys(keys, answer, nowMs, isCard), jwksUri: null, card }
+}
+
+/** The keys that have signed the document, or all keys of an unsigned one. */
+function provenKeys(
+  keys: readonly AgentKey[],
+  answer: DirectoryAnswer,
+  nowMs: number,
+  isWhole = false,
+): Pick<Directory, 'keys' | 'untilMs'> {
+  const proof = directoryProof(answer, keys, nowMs, isWhole)
   if (proof === null) return { keys, untilMs: null }
   if (proof.keys.length === 0)
     throw new Fault('DIRECTORY_UNPROVEN', 'it is signed, and by none of its keys for this host and time')
   return proof
 }
 
-/** A directory must contain its keys: no second fetch here. */
-function keysIn({ keys }: AgentDocument): readonly AgentKey[] {
-  if ('jwksUri' in keys) throw new Fault('DIRECTORY_UNUSABLE', 'its keys are elsewhere (jwks_uri)')
-  return keys
-}
-
 function none(agentId: string, why: string, nowMs: number, forMs: number): KeyFinding {
   const untilMs = nowMs + forMs
-  return { kind: 'keys', agentId, keys: [], why, askAgainMs: untilMs, freshUntilMs: untilMs, untilMs }
+  const nothing = { keys: [], card: null, registries: [], ranges: null }
+  return { kind: 'keys', agentId, ...nothing, why, askAgainMs: untilMs, freshUntilMs: untilMs, untilMs }
 }
 
 const ACCEPT =
@@ -159,6 +263,8 @@ const RETRY_MS = 10_000
 const REST_MS = 30_000
 const REST_MAX_MS = 600_000
 const RESTS_MAX = 2_000
+const RANGES_WAIT_MS = 500
+const RANGES_MAX = 2_000
 /** Settings do not change. */
 const FAR_MS = 3_600_000
 /** Any client can name a directory. */

@@ -1,4 +1,4 @@
-import type { SignatureFinding } from '../../classify/verdict/proof.ts'
+import type { PaymentTag, SignatureFinding } from '../../classify/verdict/proof.ts'
 import { isInTime } from '../keys/agent-key.ts'
 import type { DocumentRules } from '../keys/agent-document.ts'
 import type { FailureBudget } from './failure-budget.ts'
@@ -6,7 +6,13 @@ import { replayIdOf, verifySignature } from './http-signature.ts'
 import type { SignatureUse } from '../keys/inquiry.ts'
 import type { KeyBook } from '../keys/key-book.ts'
 import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
-import { type BotSignature, readBotSignature } from './web-bot-auth.ts'
+import {
+  type BotSignature,
+  namesAgent,
+  paymentTagIn,
+  type ReadBotSignature,
+  readBotSignatures,
+} from './web-bot-auth.ts'
 
 export interface SignatureRules extends DocumentRules {
   /** Whether each signature needs a nonce, so that it is valid for one request only. */
@@ -58,19 +64,37 @@ export class SignatureCheck {
     this.#budget = budget
   }
 
-  /** `null`: unsigned, or signed for another purpose (another tag) and without a claimed agent. */
+  /**
+   * Each signature is checked by itself, and the strongest result counts: a valid one of a listed agent, another valid
+   * one, one that waits for a key, an invalid one. `null`: unsigned, or signed for another purpose (another tag) and
+   * without a claimed agent.
+   */
   check(asked: SentRequest, nowMs: number): Checked | null {
     const { network } = asked
     if (!this.#budget.mayRead(network, nowMs)) return unchecked('too-many', null)
     const named = keyNamed(asked.rawHeaders)
     // Check the budget first: parsing costs more than verifying.
     if (named !== null && !this.#budget.mayCheck(network, named, nowMs)) return unchecked('too-many', null)
-    const read = readBotSignature(asked, this.#rules, nowMs)
+    const read = readBotSignatures(asked, this.#rules, nowMs)
+    const [first] = read
+    if (first?.kind === 'refused' && OF_OTHERS.has(first.fault) && !namesAgent(asked.rawHeaders)) return null
+    let strongest: Checked | null = null
+    for (const [index, each] of read.entries()) {
+      const checked = index < CHECKED_MAX ? this.#checkOne(each, asked, nowMs) : unchecked('too-many', null)
+      if (strongest === null || rankOf(checked) > rankOf(strongest)) strongest = checked
+      if (rankOf(strongest) === LISTED_RANK) break
+    }
+    const payment = paymentTagIn(asked.rawHeaders)
+    return payment === null || strongest === null ? strongest : withPayment(strongest, payment)
+  }
+
+  #checkOne(read: ReadBotSignature, asked: SentRequest, nowMs: number): Checked {
+    const { network } = asked
     if (read.kind === 'refused') {
-      const { fault, hasAgent } = read
-      if (OF_OTHERS.has(fault) && !hasAgent) return null
+      const { fault } = read
       // Another server may know the owner of the key without Signature-Agent; this one does not.
-      if (fault === 'no-agent' && !hasAgent) return unchecked(fault, null)
+      const isUnknown = fault === 'no-agent' && !namesAgent(asked.rawHeaders)
+      if (isUnknown || NOT_FOLLOWED.has(fault)) return unchecked(fault, null)
       return this.#failed(fault, null, network, null, nowMs)
     }
     const { agentId, thumbprint, signature } = read
@@ -94,7 +118,7 @@ export class SignatureCheck {
     }
     const fault = verifySignature(signature, key)
     if (fault !== null) return this.#failed(fault, agentId, network, thumbprint, nowMs)
-    const finding = { kind: 'proven', agentId, thumbprint } as const
+    const finding = { kind: 'proven', agentId, thumbprint, about: known.about } as const
     const use = useOf(read, replayIdOf(signature, key), asked.address, this.#keys.isListed(agentId))
     return { kind: 'use', finding, use, isStale: known.freshUntilMs <= nowMs }
   }
@@ -161,6 +185,23 @@ function useOf(
   return { id, thumbprint, holder: nonce === null ? address : null, createdS, goodUntilMs, isListed }
 }
 
+function rankOf(checked: Checked): number {
+  switch (checked.kind) {
+    case 'use':
+      return checked.use.isListed ? LISTED_RANK : 3
+    case 'no-key':
+      return 2
+    case 'finding':
+      return checked.finding.kind === 'failed' ? 1 : 0
+  }
+}
+
+function withPayment(checked: Checked, payment: PaymentTag): Checked {
+  return checked.kind === 'use'
+    ? { ...checked, finding: { ...checked.finding, payment } }
+    : { ...checked, finding: { ...checked.finding, payment } }
+}
+
 function unchecked(why: string, agentId: string | null): Checked {
   return { kind: 'finding', finding: { kind: 'unchecked', why, agentId } }
 }
@@ -176,3 +217,8 @@ const NAME_LENGTH = 15
 const NAMES: ReadonlySet<string> = new Set(['signature-input', 'signature-agent'])
 /** Signatures that belong to other applications. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['other-tag', 'unsigned'])
+/** Signatures that are meant for agent checks, and that cannot be followed here. */
+const NOT_FOLLOWED: ReadonlySet<string> = new Set(['ignored-agent', 'payment-tag'])
+const LISTED_RANK = 4
+/** Public-key operations for one request: an agent, its platform and a few intermediaries. */
+const CHECKED_MAX = 4

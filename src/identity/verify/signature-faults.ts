@@ -22,6 +22,8 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
   wrong: 'it was made for another request or with another key',
   'no-agent': 'it does not cover a Signature-Agent header that names exactly one agent',
   'other-agent': 'Signature-Agent is not the URL of an agent',
+  'ignored-agent': 'Signature-Agent has an unknown type, or the directory that it names is not an origin',
+  'payment-tag': 'its tag is that of a payment protocol, which is not verified here',
   'no-thumbprint': 'keyid is not the thumbprint of a key',
   several: 'more than one signature has tag="web-bot-auth"',
   'other-host': 'the request is for a host that is not served here',

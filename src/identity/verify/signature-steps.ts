@@ -6,7 +6,7 @@ import { type HttpSignature, isCovered, verifySignature } from './http-signature
 import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
 import { type CheckFault, SIGNATURE_FAULT_TEXTS } from './signature-faults.ts'
 import { readSignatureFields } from '../signature/signature-fields.ts'
-import { type BotFault, type BotSignature, readBotSignature } from './web-bot-auth.ts'
+import { type BotFault, type BotSignature, type ReadBotSignature, readBotSignatures } from './web-bot-auth.ts'
 
 /** One step of the check and its outcome. */
 export interface Step {
@@ -30,14 +30,25 @@ export type FindKeys = (
   agentId: string,
 ) => Promise<{ readonly keys: readonly AgentKey[]; readonly from: string }>
 
-/** Runs the real signature check on a request and explains each step. */
+/** Runs the real signature check on a request and explains each step: of the signature that is valid, or of the first. */
 export async function explainSignature(
   request: SignedRequest,
   rules: DocumentRules,
   findKeys: FindKeys,
   nowMs: number,
 ): Promise<Explained> {
-  const read = readBotSignature(request, rules, nowMs)
+  const all = await Promise.all(
+    readBotSignatures(request, rules, nowMs).map((read) => explainOne(read, request, findKeys, nowMs)),
+  )
+  return all.find(({ proven }) => proven !== null) ?? all[0]!
+}
+
+async function explainOne(
+  read: ReadBotSignature,
+  request: SignedRequest,
+  findKeys: FindKeys,
+  nowMs: number,
+): Promise<Explained> {
   if (read.kind === 'refused') {
     const failed = STEP_OF[read.fault]
     const said = STEPS_OF_READING.map((name) => {
@@ -155,6 +166,8 @@ const STEP_OF: Readonly<Record<BotFault, (typeof STEPS_OF_READING)[number]>> = {
   'no-component': 'components',
   'no-agent': 'agent',
   'other-agent': 'agent',
+  'ignored-agent': 'agent',
+  'payment-tag': 'tag',
   'no-thumbprint': 'keyid',
   // These faults belong to later steps, never to parsing.
   'other-key': 'keyid',
