@@ -1,6 +1,8 @@
 import { didYouMean } from '../shared/did-you-mean.ts'
-import { parseDurationMs } from './duration.ts'
 import { type Place, shown } from '../shared/problem.ts'
+import { type ChargeAction, readCharge } from './charging/charge.ts'
+import { optional, readDuration, required } from './charging/members.ts'
+import type { PaymentTerms } from '../payment/payment-terms.ts'
 
 /** What the proxy does with a request. The build fails wherever a newly added kind is not handled. */
 export type Action =
@@ -11,6 +13,7 @@ export type Action =
   | TarpitAction
   | RedirectAction
   | RouteAction
+  | ChargeAction
 
 /** Forwards the request unchanged: the proxy adds no headers of its own. */
 export interface PassAction {
@@ -41,6 +44,8 @@ export interface RateLimitAction {
   readonly windowMs: number
   /** How many requests may arrive at once. */
   readonly burst: number
+  /** Calls of each tool of an MCP server count by themselves. */
+  readonly perTool: boolean
   /** What happens to a request over the limit. */
   readonly then: BlockAction | TarpitAction
 }
@@ -70,11 +75,16 @@ export interface RouteAction {
   readonly upstream: string
 }
 
-/** An action and the name of the rule that chose it. */
+/** An action and the rule that chose it. */
 export interface Outcome {
   readonly action: Action
   readonly rule: string
+  readonly layer: PolicyLayer
 }
+
+/** In the order in which their rules are tried: `first` and `last` are the organisation's, `app` is the app's own. */
+export const POLICY_LAYERS = ['first', 'app', 'last'] as const
+export type PolicyLayer = (typeof POLICY_LAYERS)[number]
 
 /** Whether the action can keep a client from what it requested. */
 export function isRestricting(action: Action): boolean {
@@ -83,6 +93,7 @@ export function isRestricting(action: Action): boolean {
     case 'rate_limit':
     case 'tarpit':
     case 'redirect':
+    case 'charge':
       return true
     case 'pass':
     case 'tag':
@@ -91,21 +102,31 @@ export function isRestricting(action: Action): boolean {
   }
 }
 
-/**
- * Reads an action: a name (`block`), or a mapping of one name to its settings. `upstreams`: the known names,
- * `null` if unknown.
- */
-export function readAction(place: Place, upstreams: readonly string[] | null): Action | null {
+/** How much of what the client asks for an action keeps from it, for comparison. */
+export function strictness(kind: Action['kind']): number {
+  return STRICTNESS.indexOf(kind)
+}
+
+/** What an action may name. */
+export interface KnownToActions {
+  /** `null`: not checked. */
+  readonly upstreams: readonly string[] | null
+  /** How payments are taken; `null`: not checked. */
+  readonly payments: PaymentTerms | null
+}
+
+/** Reads an action: a name (`block`), or a mapping of one name to its settings. */
+export function readAction(place: Place, { upstreams, payments }: KnownToActions): Action | null {
   const chosen = choose(place, ACTION_NAMES)
   if (chosen === null) return null
   const [name, settings] = chosen
   switch (name) {
     case 'pass':
-      return settings === null ? { kind: 'pass' } : settings.refuse('takes no settings')
+      return settings === null ? PASS : settings.refuse('takes no settings')
     case 'tag':
-      return readTag(settings)
+      return settings === null ? TAG : readTag(settings)
     case 'block':
-      return readBlock(settings)
+      return settings === null ? BLOCK : readBlock(settings)
     case 'rate_limit':
       return readRateLimit(settings ?? place)
     case 'tarpit':
@@ -114,6 +135,8 @@ export function readAction(place: Place, upstreams: readonly string[] | null): A
       return readRedirect(settings ?? place)
     case 'route':
       return readRoute(settings ?? place, upstreams)
+    case 'charge':
+      return readCharge(settings ?? place, payments)
   }
 }
 
@@ -130,8 +153,8 @@ function choose<Name extends string>(place: Place, names: readonly Name[]): [Nam
   return names.includes(name as Name) ? [name as Name, settings] : null
 }
 
-function readTag(place: Place | null): TagAction | null {
-  const member = place?.members(['headers']).get('headers')
+function readTag(place: Place): TagAction | null {
+  const member = place.members(['headers']).get('headers')
   const headers: string[] = []
   let isGood = true
   for (const [name, header] of member?.entries() ?? []) {
@@ -148,24 +171,26 @@ function readTag(place: Place | null): TagAction | null {
   return isGood ? { kind: 'tag', headers } : null
 }
 
-function readBlock(place: Place | null): BlockAction | null {
-  const members = place?.members(['status', 'body', 'title'])
-  const status = optional(members?.get('status'), (member) => member.choice(BLOCK_STATUSES), 403)
-  const body = optional(members?.get('body'), (member) => member.text('text', BODY_LENGTH_MAX), NONE)
-  const title = optional(members?.get('title'), (member) => member.text('text'), NONE)
+function readBlock(place: Place): BlockAction | null {
+  const members = place.members(['status', 'body', 'title'])
+  const status = optional(members.get('status'), (member) => member.choice(BLOCK_STATUSES), 403)
+  const body = optional(members.get('body'), (member) => member.text('text', BODY_LENGTH_MAX), NONE)
+  const title = optional(members.get('title'), (member) => member.text('text'), NONE)
   if (status === null || body === null || title === null) return null
   return { kind: 'block', status, body: body === NONE ? null : body, title: title === NONE ? null : title }
 }
 
 function readRateLimit(place: Place): RateLimitAction | null {
-  const members = place.members(['per', 'requests', 'window', 'burst', 'then'])
+  const members = place.members(['per', 'per_tool', 'requests', 'window', 'burst', 'then'])
   const per = required(place, members, 'per', (member) => member.choice(RATE_LIMIT_KEYS))
   const requests = required(place, members, 'requests', (member) => member.integer(1, REQUESTS_MAX))
   const windowMs = required(place, members, 'window', (member) => readDuration(member, 1, WINDOW_MS_MAX))
   const burst = optional(members.get('burst'), (member) => member.integer(1, REQUESTS_MAX), requests)
+  const perTool = optional(members.get('per_tool'), (member) => member.boolean(), false)
   const then = optional(members.get('then'), readThen, TOO_MANY_REQUESTS)
-  if (per === null || requests === null || windowMs === null || burst === null || then === null) return null
-  return { kind: 'rate_limit', per, requests, windowMs, burst, then }
+  if (per === null || requests === null || windowMs === null || burst === null) return null
+  if (perTool === null || then === null) return null
+  return { kind: 'rate_limit', per, requests, windowMs, burst, perTool, then }
 }
 
 function readThen(place: Place): BlockAction | TarpitAction | null {
@@ -218,35 +243,12 @@ function readRoute(place: Place, upstreams: readonly string[] | null): RouteActi
   return upstream === null ? null : { kind: 'route', upstream }
 }
 
-export function readDuration(place: Place, minMs: number, maxMs: number): number | null {
-  const { value } = place
-  const milliseconds = typeof value === 'string' ? parseDurationMs(value) : null
-  if (milliseconds === null)
-    return place.refuse(`is ${shown(value)}; expected a duration, like 10s, 500ms or 2m`)
-  if (milliseconds >= minMs && milliseconds <= maxMs) return milliseconds
-  return place.refuse(`is ${shown(value)}; expected ${minMs}ms to ${maxMs / 1000}s`)
-}
-
-function required<Value>(
-  place: Place,
-  members: ReadonlyMap<string, Place>,
-  name: string,
-  read: (member: Place) => Value | null,
-): Value | null {
-  const member = members.get(name)
-  return member === undefined ? place.refuse(`needs ${name}`) : read(member)
-}
-
-function optional<Value, Fallback>(
-  member: Place | undefined,
-  read: (member: Place) => Value | null,
-  fallback: Fallback,
-): Value | Fallback | null {
-  return member === undefined ? fallback : read(member)
-}
-
-const ACTION_NAMES = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route'] as const
-const WITH_SETTINGS: ReadonlySet<string> = new Set(['rate_limit', 'redirect', 'route'])
+const ACTION_NAMES = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route', 'charge'] as const
+const WITH_SETTINGS: ReadonlySet<string> = new Set(['rate_limit', 'redirect', 'route', 'charge'])
+// Most rules have no settings. These are in memory once.
+const PASS: PassAction = { kind: 'pass' }
+export const TAG: TagAction = { kind: 'tag', headers: [] }
+const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null }
 const BLOCK_STATUSES = [401, 403, 404, 429, 451, 503] as const
 const REDIRECT_STATUSES = [302, 303, 307, 308] as const
 const RATE_LIMIT_KEYS = ['agent', 'fingerprint', 'address'] as const
@@ -283,3 +285,13 @@ const WINDOW_MS_MAX = 86_400_000
 /** Most clients have given up by then, so a longer delay has no effect. */
 const DELAY_MS_MAX = 300_000
 const TARPIT_CONNECTIONS_MAX = 100_000
+const STRICTNESS: readonly Action['kind'][] = [
+  'pass',
+  'tag',
+  'route',
+  'rate_limit',
+  'charge',
+  'redirect',
+  'tarpit',
+  'block',
+]

@@ -1,7 +1,9 @@
-import { PROOF_METHODS, type ProofMethod } from '../classify/verdict/proof.ts'
+import { TRIGGERS } from '../classify/known/claims/agent-card.ts'
+import { PROOF_METHODS, type ProofMethod, type SignerFacts } from '../classify/verdict/proof.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { type Place, shown } from '../shared/problem.ts'
 import { all, glob, type PolicyNeeds, type Test } from './condition-form.ts'
+import type { Facts } from './facts.ts'
 import { Glob, matchesAny } from './glob.ts'
 import { VERDICT_KINDS, VOCABULARIES, vocabularyProblem } from './vocabulary.ts'
 import { resolvedId, type WrittenId } from './written-id.ts'
@@ -29,9 +31,10 @@ export function purpose(place: Place, needs: PolicyNeeds): Test | null {
   const purposes = words(place, needs, 'purpose')
   if (purposes === null) return null
   const set = new Set(purposes)
-  return ({ facts }) => {
+  return ({ facts, purpose }) => {
     const { agent } = facts.verdict
     if (agent === null) return false
+    if (purpose !== null) return set.has(purpose)
     for (const each of agent.purposes) if (set.has(each)) return true
     return false
   }
@@ -83,6 +86,37 @@ export function signer(place: Place): Test | null {
       return proof !== null && proof.method === 'web-bot-auth' && matchesAny(globs, proof.agent)
     })
   )
+}
+
+/** All members must match. A card counts only if the signature of its agent is the proof. */
+export function card(place: Place, needs: PolicyNeeds): Test | null {
+  if (typeof place.value === 'boolean')
+    return ({ facts }) => ((signerFacts(facts)?.card ?? null) !== null) === place.value
+  const tests: ((signer: SignerFacts) => boolean)[] = []
+  const members = place.members(CARD_MEMBERS)
+  if (place.isEmpty) return place.refuse('is empty; write `card: true` for any card')
+  const [purpose, trigger, robots, registry] = CARD_MEMBERS.map((name) => members.get(name))
+  const purposes = purpose === undefined ? null : words(purpose, needs, 'purpose')
+  if (purposes !== null)
+    tests.push((by) => by.card?.purposes.some((each) => purposes.includes(each)) === true)
+  const triggers = trigger === undefined ? null : all(trigger, (item) => item.choice(TRIGGERS))
+  if (triggers !== null)
+    tests.push(({ card }) => (card?.trigger ?? null) !== null && triggers.includes(card!.trigger!))
+  const keepsRobots = robots?.boolean() ?? null
+  if (keepsRobots !== null) tests.push(({ card }) => card !== null && card.keepsRobots === keepsRobots)
+  const globs =
+    registry === undefined ? null : all(registry, (item) => glob(item, 'the URL of a registry', 'exact'))
+  if (globs !== null) tests.push(({ registries }) => registries.some((url) => matchesAny(globs, url)))
+  if (tests.length < members.size) return null
+  return ({ facts }) => {
+    const signer = signerFacts(facts)
+    return signer !== null && tests.every((test) => test(signer))
+  }
+}
+
+/** `null`: nothing is known about the signer, or another proof counts. */
+export function signerFacts({ signer, verdict: { proof } }: Facts): SignerFacts | null {
+  return proof?.method === 'web-bot-auth' ? (signer ?? null) : null
 }
 
 export function forged(place: Place): Test | null {
@@ -143,3 +177,6 @@ function evidenceGlob(item: Place, needs: PolicyNeeds): Glob | null {
 function nearestIn(words: readonly string[], value: unknown): string {
   return typeof value === 'string' ? didYouMean(value, words) : ''
 }
+
+/** Of `card`. */
+const CARD_MEMBERS = ['purpose', 'trigger', 'robots', 'registry'] as const

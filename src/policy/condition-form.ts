@@ -14,6 +14,8 @@ export interface PolicyNeeds {
   readonly asked: Set<string>
   /** The steps of all expressions, each evaluated once. */
   steps: number
+  /** How many conditions and expressions ask for the call of an MCP server. */
+  mcpConditions: number
   /** Maps ids, names and aliases to ids. `null`: not known yet, so each name stands for itself. */
   readonly names: SoftwareNames | null
   /** Every id as written in the policy. */
@@ -21,6 +23,11 @@ export interface PolicyNeeds {
   /** Collects unknown words, which then never hold. `null`: they are refused. */
   readonly unknownWords: DocumentProblem[] | null
   readonly expressions: ExpressionCompiler
+}
+
+/** One test that holds if all of these hold. */
+export function allOf(tests: readonly Test[]): Test {
+  return tests.length === 1 ? tests[0]! : (request) => hold(tests, request)
 }
 
 export function hold(tests: readonly Test[], request: PolicyRequest): boolean {

@@ -4,6 +4,7 @@ import type { Place } from '../shared/problem.ts'
 import {
   agent,
   campaign,
+  card,
   category,
   confidenceMin,
   evidence,
@@ -18,6 +19,7 @@ import {
 import { hold, type PolicyNeeds, type Test } from './condition-form.ts'
 import { hello, http2, ja4, ja4h, NO_HELLO, stable } from './fingerprint-conditions.ts'
 import { address, header, host, method, path, userAgent } from './request-conditions.ts'
+import { mcpMethod, mcpResource, mcpTool } from './mcp-conditions.ts'
 import { VERDICT_KINDS } from './vocabulary.ts'
 
 /** A condition that can stand under `when`. */
@@ -78,6 +80,8 @@ function expression(place: Place, needs: PolicyNeeds): Test | null {
   if (compiled.asks.has('request.path')) needs.asked.add('path')
   if (compiled.asks.has('request.host')) needs.asked.add('host')
   if (compiled.asks.has('request.method')) needs.asked.add('method')
+  if (['method', 'tool', 'resource'].some((each) => compiled.asks.has(`request.mcp_${each}`)))
+    needs.mcpConditions++
   return (request) => {
     const isHolding = request.spend(steps) ? compiled.evaluate(request) : null
     if (isHolding !== null) return isHolding
@@ -141,6 +145,15 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
     },
   ],
   [
+    'card',
+    {
+      takes: 'true, false, `purpose`, `trigger`, `robots`, `registry`',
+      about:
+        'whether the verified signer has a signature agent card, or what the card says, or which registries list it; all given members must match',
+      compile: card,
+    },
+  ],
+  [
     'forged',
     {
       takes: 'true, false',
@@ -177,6 +190,19 @@ export const CONDITIONS: ReadonlyMap<string, Condition> = new Map<string, Condit
         'headers as sent: a value (case-insensitive), or whether the header is present; all listed headers must match. `X-Plan`, `X_Plan` and `x.plan` count as the same name',
       compile: header,
     },
+  ],
+  [
+    'mcp_method',
+    {
+      takes: 'patterns',
+      about: 'the method of a call to an app that is an MCP server, like `tools/*`; see below',
+      compile: mcpMethod,
+    },
+  ],
+  ['mcp_tool', { takes: 'patterns', about: 'the tool that such a call names', compile: mcpTool }],
+  [
+    'mcp_resource',
+    { takes: 'patterns', about: 'the URI of the resource that such a call names', compile: mcpResource },
   ],
   [
     'expression',

@@ -1,19 +1,22 @@
 import { foldHeaderName, isFoldedName } from '../wire/header-name.ts'
 import type { CompiledCondition } from './condition.ts'
-import { type Decision, decide, holds } from './decide.ts'
+import { signerFacts } from './client-conditions.ts'
+import { holds, type PolicyDecision, strictestReading } from './decide.ts'
 import type { Facts } from './facts.ts'
-import type { Policy, Rule } from './policy.ts'
+import type { PolicyLayer } from './action.ts'
+import { allRules, type Policy, type Rule } from './policy.ts'
 import { PolicyRequest } from './request.ts'
 
 /** Why a request gets its decision. */
 export interface Explanation {
-  readonly decision: Decision
+  readonly decision: PolicyDecision
   /** All rules in order, including those after the rule that decides. */
   readonly rules: readonly RuleExplanation[]
 }
 
 export interface RuleExplanation {
   readonly rule: string
+  readonly layer: PolicyLayer
   readonly holds: boolean
   /** The first rule that holds, is not a dry run, and has not expired. */
   readonly decides: boolean
@@ -35,13 +38,19 @@ export interface ConditionExplanation {
 /** Reaches the same decision as `decide`, and reports on every rule and condition. */
 export function explain(policy: Policy, facts: Facts, nowMs: number): Explanation {
   const request = new PolicyRequest()
-  request.read(facts, { host: true, path: true, address: true, userAgent: true, method: true })
-  const decision = decide(policy, facts, nowMs)
-  const rules = policy.rules.map((rule) => explainRule(rule, request, decision, nowMs))
+  const { purpose, decision } = strictestReading(policy, facts, nowMs, request)
+  request.read(facts, EVERYTHING)
+  request.purpose = purpose
+  const rules = allRules(policy).map((rule) => explainRule(rule, request, decision, nowMs))
   return { decision, rules }
 }
 
-function explainRule(rule: Rule, request: PolicyRequest, decision: Decision, nowMs: number): RuleExplanation {
+function explainRule(
+  rule: Rule,
+  request: PolicyRequest,
+  decision: PolicyDecision,
+  nowMs: number,
+): RuleExplanation {
   const { stepsLeft } = request
   const hasExpired = nowMs >= rule.expiresMs
   const isHolding = holds(rule, request)
@@ -54,8 +63,9 @@ function explainRule(rule: Rule, request: PolicyRequest, decision: Decision, now
   request.stepsLeft = stepsLeftAfter
   return {
     rule: rule.decision.rule,
+    layer: rule.decision.layer,
     holds: isHolding,
-    decides: rule.decision.rule === decision.rule,
+    decides: rule.decision.rule === decision.rule && rule.decision.layer === decision.layer,
     isDryRun: rule.isDryRun,
     hasExpired,
     isDoubtful,
@@ -68,8 +78,7 @@ function explainCondition(
   rule: Rule,
   request: PolicyRequest,
 ): ConditionExplanation {
-  const alone = { ...rule, tests: [test] }
-  return { name, takes, holds: holds(alone, request), seen: SEEN[name]?.(request, takes) ?? null }
+  return { name, takes, holds: holds({ ...rule, test }, request), seen: SEEN[name]?.(request, takes) ?? null }
 }
 
 /** The values of the headers that a condition names; `null` for a header that was not sent. */
@@ -83,6 +92,15 @@ function headersSeen({ facts: { rawHeaders } }: PolicyRequest, takes: unknown): 
       return [name, values.length === 0 ? null : values.join(', ')]
     }),
   )
+}
+
+/** What the condition `card` compares. */
+function cardSeen(facts: Facts): object | null {
+  const signer = signerFacts(facts)
+  if (signer === null) return null
+  const { card, registries } = signer
+  const { purpose, trigger, keepsRobots } = card ?? NO_CARD
+  return { purpose, trigger, robots: keepsRobots, registry: registries }
 }
 
 /** The values of the facts that an expression names literally. */
@@ -102,18 +120,26 @@ function expressionSeen(request: PolicyRequest, takes: unknown): object {
   return seen
 }
 
+function mcpSeen(bytes: string | null | undefined): string | null {
+  return bytes == null ? null : Buffer.from(bytes, 'latin1').toString()
+}
+
 function headersIn(text: string): ReadonlySet<string> {
   const access =
     /\brequest\s*\.\s*headers\s*(?:\.\s*(\w+)|\[\s*["']([^"']+)["'])|["']([^"']+)["']\s*in\s+request\.headers/g
   return new Set([...text.matchAll(access)].map(([, a, b, c]) => (a ?? b ?? c)!))
 }
 
+const EVERYTHING = {
+  ...{ host: true, path: true, address: true, userAgent: true, method: true, purpose: true, mcp: true },
+}
+const NO_CARD = { purpose: [], trigger: null, keepsRobots: null }
 /** The fact that each condition tests, by the condition's name. */
 const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => unknown>> = {
   verdict: ({ facts }) => facts.verdict.kind,
   agent: ({ facts }) => facts.verdict.agent?.id,
   category: ({ facts }) => facts.verdict.agent?.category,
-  purpose: ({ facts }) => facts.verdict.agent?.purposes,
+  purpose: ({ facts, purpose }) => (purpose === null ? facts.verdict.agent?.purposes : [purpose]),
   software: ({ facts }) => facts.verdict.software?.id,
   evidence: ({ facts }) => facts.verdict.evidence.map(({ kind }) => kind),
   confidence_min: ({ facts }) => facts.verdict.confidence,
@@ -121,6 +147,7 @@ const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => 
   listed: ({ facts }) => facts.verdict.agent !== null,
   signer: ({ facts }) =>
     facts.verdict.proof?.method === 'web-bot-auth' ? facts.verdict.proof.agent : undefined,
+  card: ({ facts }) => cardSeen(facts),
   forged: ({ facts }) => facts.forged,
   hello: ({ facts }) => facts.print.connection.noHello,
   ja4: ({ facts }) => facts.print.connection.ja4,
@@ -133,5 +160,8 @@ const SEEN: Readonly<Record<string, (request: PolicyRequest, takes: unknown) => 
   path: ({ path, pathEnd, plainPath }) => (plainPath === null ? path.slice(0, pathEnd) : [path, plainPath]),
   user_agent: ({ facts }) => Object.values(headersSeen({ facts } as PolicyRequest, { 'user-agent': 0 }))[0],
   header: headersSeen,
+  mcp_method: ({ facts }) => mcpSeen(facts.mcp?.method),
+  mcp_tool: ({ facts }) => mcpSeen(facts.mcp?.tool),
+  mcp_resource: ({ facts }) => mcpSeen(facts.mcp?.resource),
   expression: expressionSeen,
 }

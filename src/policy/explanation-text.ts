@@ -1,8 +1,10 @@
+import type { PolicyLayer } from './action.ts'
 import type { ConditionExplanation, RuleExplanation } from './explain.ts'
 
 /** A rule explanation as the API returns it. */
 export interface ExplainedRule {
   readonly rule: string
+  readonly layer: PolicyLayer
   readonly holds: boolean
   readonly decides: boolean
   readonly dry_run: boolean
@@ -16,6 +18,7 @@ export interface ExplainedRule {
 export function rulesOf(rules: readonly RuleExplanation[]): ExplainedRule[] {
   return rules.map((each) => ({
     rule: each.rule,
+    layer: each.layer,
     holds: each.holds,
     decides: each.decides,
     dry_run: each.isDryRun,

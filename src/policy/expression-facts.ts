@@ -10,6 +10,9 @@ export const FIELDS: Readonly<Record<string, Readonly<Record<string, string>> | 
     path: 'string',
     query: 'string',
     headers: 'map<string, string>',
+    mcp_method: 'string',
+    mcp_tool: 'string',
+    mcp_resource: 'string',
   },
   client: { address: 'string', campaign: 'string' },
   verdict: {
@@ -98,6 +101,18 @@ class RequestView extends View {
   get headers(): ReadonlyMap<string, string> {
     this.source.headers ??= headersOf(this.source.facts.rawHeaders)
     return this.source.headers
+  }
+
+  get mcp_method(): string {
+    return asText(this.source.facts.mcp?.method ?? '')
+  }
+
+  get mcp_tool(): string {
+    return asText(this.source.facts.mcp?.tool ?? '')
+  }
+
+  get mcp_resource(): string {
+    return asText(this.source.facts.mcp?.resource ?? '')
   }
 }
 

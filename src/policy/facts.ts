@@ -1,3 +1,4 @@
+import type { SignerFacts } from '../classify/verdict/proof.ts'
 import type { Verdict } from '../classify/verdict/verdict.ts'
 
 /** The facts of a request that rules can test. All are known before the first rule is tried. */
@@ -17,6 +18,19 @@ export interface Facts {
   readonly forged: readonly string[]
   /** The id of the campaign that the request belongs to; `null` or absent: to none. */
   readonly campaign?: string | null
+  /** What the proven signer says about itself; `null` or absent: nothing. */
+  readonly signer?: SignerFacts | null
+  /** The call of an MCP server in its body; `null` or absent: it has none, or no rule asks for it. */
+  readonly mcp?: McpFacts | null
+}
+
+/** What a message asks an MCP server for. Texts have one character per byte. */
+export interface McpFacts {
+  readonly method: string
+  /** `null`: no tool is called. */
+  readonly tool: string | null
+  /** The URI; `null`: no resource is read. */
+  readonly resource: string | null
 }
 
 /** The part of a Print that rules can test. */

@@ -14,7 +14,9 @@ export class Glob {
     this.#isExact = literals.length === 1
     this.#first = literals[0]!
     this.#last = this.#isExact ? '' : literals.at(-1)!
-    this.#middle = literals.slice(1, -1).filter((literal) => literal !== '')
+    const middle = literals.slice(1, -1).filter((literal) => literal !== '')
+    // A fleet of many apps has tens of thousands of patterns.
+    this.#middle = middle.length === 0 ? NONE : middle
   }
 
   /** An `ignore-case` pattern expects text in lower case. */
@@ -54,3 +56,5 @@ export function matchesAny(globs: readonly Glob[], text: string, from = 0, to = 
   for (let i = 0; i < globs.length; i++) if (globs[i]!.matches(text, from, to)) return true
   return false
 }
+
+const NONE: readonly string[] = []

@@ -54,7 +54,19 @@ export function path(place: Place): Test | null {
   const globs = all(place, pathGlobs)
   if (globs === null) return null
   const sent = globs.map((each) => each.sent)
-  const plain = globs.map((each) => each.plain)
+  const plain = globs.every((each) => each.plain === each.sent) ? sent : globs.map((each) => each.plain)
+  return plain === sent && sent.length === 1 ? onePath(sent[0]!) : onePathOf(sent, plain)
+}
+
+/** What most rules test: without a list, 200 rules take half the memory. */
+function onePath(glob: Glob): Test {
+  return (request) => {
+    if (!request.isPlain || request.plainPath === null) return glob.matches(request.path, 0, request.pathEnd)
+    return glob.matches(request.plainPath)
+  }
+}
+
+function onePathOf(sent: readonly Glob[], plain: readonly Glob[]): Test {
   return (request) => {
     if (!request.isPlain || request.plainPath === null)
       return matchesAny(sent, request.path, 0, request.pathEnd)
@@ -111,17 +123,15 @@ function pathGlobs(place: Place): PathGlobs | null {
       'can never match: paths are normalized and contain no \\, //, /./, /../ or ;parameters',
     )
   const literals = asBytes(pattern).split('*')
-  return {
-    sent: new Glob(literals.map(sentForm)),
-    plain: new Glob(literals.map(decoded)),
-  }
+  const sent = new Glob(literals.map(sentForm))
+  return { sent, plain: pattern.includes('%') ? new Glob(literals.map(decoded)) : sent }
 }
 
 /** Whether a header of this folded name was sent. With `globs`, one of them must match its value. */
 function hasHeader(rawHeaders: readonly string[], name: string, globs: readonly Glob[] | null): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (isFoldedName(rawHeaders[i]!, name) && (globs === null || matchesAny(globs, rawHeaders[i + 1]!)))
-      return true
+    if (!isFoldedName(rawHeaders[i]!, name)) continue
+    if (globs === null || matchesAny(globs, rawHeaders[i + 1]!.toLowerCase())) return true
   }
   return false
 }

@@ -4,6 +4,7 @@ import { isFoldedName } from '../wire/header-name.ts'
 import { UNKNOWN } from '../classify/verdict/verdict.ts'
 import { type ExpressionFacts, expressionFacts } from './expression-facts.ts'
 import type { Facts } from './facts.ts'
+import { emptyHashes, hashStarts, type PathStarts } from './path-starts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
 
 /** The facts that the rules of a policy use. Other facts are not computed. */
@@ -14,6 +15,10 @@ export interface NeededFacts {
   readonly userAgent: boolean
   /** A rule tests the method, so a method override header must not change it after the decision. */
   readonly method: boolean
+  /** A rule tests the purpose of the agent, of which it can have several. */
+  readonly purpose: boolean
+  /** A rule asks for the call of an MCP server, which is in the body. */
+  readonly mcp: boolean
 }
 
 /**
@@ -32,6 +37,9 @@ export class PolicyRequest {
   isPlain = false
   /** `null` if the path has only one form. */
   plainPath: string | null = null
+  /** See `hashStarts`. For the path of this request only after `startsFor`. */
+  readonly starts = emptyHashes()
+  #isHashed = false
   /** In lower case: it costs one copy, and matching is about five times faster than ignoring case. */
   userAgent: string | null = null
   readonly address = new Address()
@@ -39,6 +47,8 @@ export class PolicyRequest {
   readonly shown: ExpressionFacts = expressionFacts(this)
   /** By folded name, for expressions. Created when an expression first uses it. */
   headers: ReadonlyMap<string, string> | null = null
+  /** The only purpose of the agent that conditions see. `null`: they see all. Expressions always see all. */
+  purpose: string | null = null
   /** An expression had no answer. */
   hasFailed = false
   /** The result that an expression without an answer is given. */
@@ -57,10 +67,28 @@ export class PolicyRequest {
     this.isPlain = false
     this.plainPath = null
     this.headers = null
+    this.#isHashed = false
     if (asked.host) this.#readHost(facts.host)
     if (asked.path) this.#readPath(facts.path)
     if (asked.address) this.address.read(facts.address)
     if (asked.userAgent) this.userAgent = userAgentOf(facts.rawHeaders)?.toLowerCase() ?? null
+  }
+
+  /** Only the method, host and path. */
+  readTarget(target: Pick<Facts, 'method' | 'host' | 'path'>, { host, path }: NeededFacts): void {
+    const { method } = target
+    this.read(
+      { ...NO_FACTS, method, host: target.host, path: target.path },
+      { ...NOTHING_NEEDED, host, path },
+    )
+  }
+
+  /** The starts that exclude rules for this request. A path with two forms excludes none. */
+  startsFor(starts: PathStarts | null): PathStarts | null {
+    if (starts === null || this.plainPath !== null) return null
+    if (!this.#isHashed) hashStarts(this.path, this.pathEnd, this.starts)
+    this.#isHashed = true
+    return starts
   }
 
   /** Takes steps from the limit; `false` if too few are left. */
@@ -114,6 +142,10 @@ const USER_AGENT = 'user-agent'
 const OPEN_BRACKET = 0x5b
 const QUESTION_MARK = 0x3f
 const NUMBER_SIGN = 0x23
+const NOTHING_NEEDED: NeededFacts = {
+  ...{ host: false, path: false, address: false, userAgent: false, method: false, purpose: false },
+  mcp: false,
+}
 /** The facts before the first request. */
 const NO_FACTS: Facts = {
   method: '',

@@ -14,7 +14,7 @@ import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/pro
 import { isAuthority } from '../wire/host.ts'
 import { isMiscasedMethod } from '../wire/methods.ts'
 import type { HttpVersion } from '../wire/request-head.ts'
-import type { Facts } from './facts.ts'
+import type { Facts, McpFacts } from './facts.ts'
 import { resolvedId } from './written-id.ts'
 
 /** A request described by an admin to see what the proxy would do with it. */
@@ -112,8 +112,23 @@ function readRequest(place: Place): WrittenRequest {
   const { print, head, address, forged } = description
   const campaign = textOf('campaign')
   const { rawHeaders: sent } = head
-  const facts = { method: head.method, host, path, address, rawHeaders: sent, print, forged, campaign }
+  const mcp = readMcp(members.get('mcp'))
+  const facts = { method: head.method, host, path, address, rawHeaders: sent, print, forged, campaign, mcp }
   return { facts, description, verdict: verdict === undefined ? null : readVerdict(verdict) }
+}
+
+/** The call in the body of a request to an MCP server. */
+function readMcp(place: Place | undefined): McpFacts | null {
+  if (place === undefined) return null
+  const members = place.members(MCP_MEMBERS)
+  const of = (name: string, what: string) => {
+    const text = members.get(name)?.text(what, TEXT_LENGTH_MAX) ?? null
+    return text === null ? null : asBytes(text)
+  }
+  const [tool, resource] = [of('tool', 'the name of a tool'), of('resource', 'the URI of a resource')]
+  const usual = tool !== null ? 'tools/call' : resource !== null ? 'resources/read' : null
+  const method = of('method', 'an MCP method, like tools/call') ?? usual
+  return method === null ? place.refuse('needs `method`, `tool` or `resource`') : { method, tool, resource }
 }
 
 /** Checks the method as the proxy does: it forwards neither kind. */
@@ -260,7 +275,9 @@ const MEMBERS = [
   'hello',
   'verdict',
   'campaign',
+  'mcp',
 ]
+const MCP_MEMBERS = ['method', 'tool', 'resource']
 const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
   ['1.1', '11'],
   ['2', '20'],

@@ -3,9 +3,13 @@ import { BlockList, isIPv4 } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { type Decision, decide } from '../../src/policy/decide.ts'
+import { explain } from '../../src/policy/explain.ts'
 import type { Facts } from '../../src/policy/facts.ts'
+import { PartialPolicies } from '../../src/policy/partial.ts'
 import { plainForm } from '../../src/policy/path-form.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
+import type { SignerFacts } from '../../src/classify/verdict/proof.ts'
+import { cardWith } from '../identity/published.ts'
 import { FACTS, JA4, SIGNED } from './request-facts.ts'
 
 /** Each is tried under `when` and, turned round, under `not`. */
@@ -96,6 +100,7 @@ const CONDITIONS: readonly (readonly [holds: boolean, when: object, facts?: Part
   [true, { signer: ['https://b.test', 'https://*.test'] }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
   [false, { signer: 'https://a' }, { verdict: { ...FACTS.verdict, proof: SIGNED } }],
   [false, { signer: '*' }],
+  ...ofCards(),
   // An id is not a signer, whatever it looks like.
   [false, { signer: '*' }, { verdict: { ...FACTS.verdict, proof: { ...SIGNED, method: 'ip-range' } } }],
   [true, { listed: true }],
@@ -127,9 +132,45 @@ test('conditions', async () => {
     const asked = { ...FACTS, ...facts }
     const said = JSON.stringify({ when, facts })
     assert.equal(ruleOf({ when }, asked), holds ? 'r' : 'otherwise', said)
-    if (Object.keys(when).length === 0) continue
+    // An agent with several purposes is decided about once with each.
+    if (Object.keys(when).length === 0 || 'purpose' in when) continue
     assert.equal(ruleOf({ when: { not: when } }, asked), holds ? 'otherwise' : 'r', `not ${said}`)
   }
+})
+
+test('of an agent with several purposes, the strictest decision counts', async () => {
+  const agent = { ...FACTS.verdict.agent!, purposes: ['search', 'training', 'seo'] }
+  const facts = { ...FACTS, verdict: { ...FACTS.verdict, agent } }
+  const search = { name: 'search', when: { purpose: 'search' }, action: 'pass' }
+  const training = { name: 'training', when: { purpose: 'training' }, action: 'block' }
+  const byExpression = {
+    name: 'training',
+    when: 'verdict.purpose.exists(p, p == "training")',
+    action: 'block',
+  }
+  const slow = { rate_limit: { per: 'agent', requests: 1, window: '1m' } }
+  for (const [rules, rule] of [
+    [[search, training], 'training'],
+    [[training, search], 'training'],
+    [[byExpression, search], 'training'],
+    [[search, byExpression], 'training'],
+    [[search, { ...training, action: slow }], 'training'],
+    [[search, { name: 'no', when: { not: { purpose: 'search' } }, action: 'block' }], 'no'],
+    [[search], 'otherwise'],
+    [[{ name: 'by name', when: { agent: agent.id }, action: 'pass' }, training], 'by name'],
+    [[search, { ...training, dry_run: true }], 'otherwise'],
+  ] as const) {
+    const policy = parsePolicy({ rules })
+    assert.equal(decide(policy, facts, 0).rule, rule, JSON.stringify(rules))
+    assert.equal(explain(policy, facts, 0).decision.rule, rule)
+    const deciding = explain(policy, facts, 0).rules.filter(({ decides }) => decides)
+    assert.deepEqual(
+      deciding.map((each) => each.rule),
+      rule === 'otherwise' ? [] : [rule],
+    )
+    assert.equal(new PartialPolicies().decide(policy, facts, 0).outcome?.rule, rule)
+  }
+  assert.equal(facts.verdict.agent.purposes.length, 3)
 })
 
 test('the first rule that holds wins, and makes no new Decision', async () => {
@@ -145,7 +186,7 @@ test('the first rule that holds wins, and makes no new Decision', async () => {
   assert.equal(decision.rule, 'first')
   assert.equal(decide(policy, FACTS, 0), decision)
   const other = decide(policy, { ...FACTS, method: 'PUT' }, 0)
-  assert.deepEqual(other, { action: { kind: 'pass' }, rule: 'no', wouldHave: null })
+  assert.deepEqual(other, { action: { kind: 'pass' }, rule: 'no', layer: 'last', wouldHave: null })
 })
 
 test('a rule on trial stops no request, and reports what it would have done', async () => {
@@ -522,3 +563,33 @@ function isPattern(pattern: string): boolean {
 }
 
 const RATE_LIMIT = { rate_limit: { per: 'address', requests: 1, window: '1s' } }
+
+/** `card` tests the card of the proven signer. */
+function ofCards(): readonly (readonly [boolean, object, Partial<Facts>?])[] {
+  const verdict = { ...FACTS.verdict, proof: SIGNED }
+  const registries = ['https://registry.test/agents.txt']
+  const card = cardWith({ purposes: ['search', 'assistant'], trigger: 'fetcher', keepsRobots: true })
+  const by = (changes: Partial<SignerFacts>) => ({
+    verdict,
+    signer: { card, registries, ranges: null, ...changes },
+  })
+  const placed = { ...FACTS.verdict, proof: { ...SIGNED, method: 'ip-range' } as const }
+  return [
+    [true, { card: true }, by({})],
+    [false, { card: false }, by({})],
+    [false, { card: true }, by({ card: null })],
+    [true, { card: false }, by({ card: null })],
+    [true, { card: false }],
+    [true, { card: { purpose: ['training', 'search'] } }, by({})],
+    [false, { card: { purpose: 'training' } }, by({})],
+    [true, { card: { purpose: 'search', trigger: 'fetcher', robots: true } }, by({})],
+    [false, { card: { purpose: 'search', trigger: 'crawler' } }, by({})],
+    [false, { card: { trigger: ['crawler', 'fetcher'] } }, by({ card: { ...card, trigger: null } })],
+    [false, { card: { robots: false } }, by({ card: null })],
+    [true, { card: { registry: 'https://registry.test/*' } }, by({ card: null })],
+    [false, { card: { registry: 'https://other.test/*' } }, by({})],
+    [false, { card: { registry: '*' } }],
+    // Another proof counts, so the card of the signature does not.
+    [false, { card: true }, { ...by({}), verdict: placed }],
+  ]
+}

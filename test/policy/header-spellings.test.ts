@@ -31,6 +31,16 @@ test('a rule on a header cannot be walked around by another spelling of it', asy
   }
 })
 
+test('a value is compared without case, in the rule and in the request', async () => {
+  for (const written of ['gold', 'Gold', 'G*LD']) {
+    const policy = parsePolicy({
+      rules: [{ name: 'plan', when: { header: { 'x-plan': written } }, action: 'block' }],
+    })
+    for (const sent of ['gold', 'Gold', 'GOLD'])
+      assert.equal(decide(policy, factsOf(['X-Plan', sent]), 0).rule, 'plan', `${written} ${sent}`)
+  }
+})
+
 test('a header in two spellings is one list', async () => {
   const facts = factsOf(['X_Plan', 'free', 'X-Plan', 'gold'])
   const holds = (when: unknown) =>

@@ -242,7 +242,7 @@ test('a file is told where, with its line', async () => {
     },
   )
   const unknown = text.replace('category: [crawler, crawlr]', 'agent: gptbto')
-  const { warnings } = parsePolicyText(unknown, 'policy.yaml', null, NAMES)
+  const { warnings } = parsePolicyText(unknown, 'policy.yaml', { names: NAMES })
   assert.deepEqual(warnings, [
     {
       where: 'policy.yaml:4:7',
@@ -280,7 +280,7 @@ function policyOf(when: unknown) {
 }
 
 function fires(when: unknown, facts: Facts): boolean {
-  return decide(parsePolicy(policyOf(when), null, NAMES), facts, 0).rule === 'it'
+  return decide(parsePolicy(policyOf(when), { names: NAMES }), facts, 0).rule === 'it'
 }
 
 function problemsOf(policy: unknown): DocumentFault['problems'] {

@@ -4,8 +4,15 @@ import { test } from 'tap'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import { decide } from '../../src/policy/decide.ts'
 import type { Facts } from '../../src/policy/facts.ts'
-import { PartialPolicy } from '../../src/policy/partial.ts'
-import { parseAcceptedPolicy, parsePolicy } from '../../src/policy/policy.ts'
+import { missingFacts, PartialPolicies } from '../../src/policy/partial.ts'
+import {
+  allRules,
+  parseAcceptedPolicy,
+  parsePolicy,
+  type Policy,
+  policyOfApp,
+  type Rule,
+} from '../../src/policy/policy.ts'
 
 const NEEDS: readonly (readonly [when: unknown, ...needs: readonly string[]])[] = [
   [{ path: '/a', user_agent: '*bot*', header: { 'User-Agent': 'x' } }],
@@ -21,36 +28,51 @@ const NEEDS: readonly (readonly [when: unknown, ...needs: readonly string[]])[] 
 
 test('what a rule would have to know', async () => {
   for (const [when, ...needs] of NEEDS) {
-    const policy = new PartialPolicy(parsePolicy({ rules: [{ name: 'it', when, action: 'block' }] }))
-    assert.deepEqual(policy.needs.get('it') ?? [], needs, JSON.stringify(when))
+    const [rule] = allRules(parsePolicy({ rules: [{ name: 'it', when, action: 'block' }] }))
+    assert.deepEqual(missingFacts(rule!), needs, JSON.stringify(when))
   }
 })
 
 test('an unknown word of a policy that was accepted before needs nothing', async () => {
   const when = 'verdict.category == "crawlr" || request.query == "a"'
   const accepted = parseAcceptedPolicy({ rules: [{ name: 'it', when, action: 'block' }] })
-  assert.deepEqual(new PartialPolicy(accepted).needs.get('it'), ['request.query'])
+  assert.deepEqual(missingFacts(allRules(accepted)[0]!), ['request.query'])
 })
 
 test('a rule that may hold leaves it open; one that cannot, or is on trial, does not', async () => {
-  const policy = new PartialPolicy(
-    parsePolicy({
-      rules: [
-        { name: 'elsewhere', when: { path: '/b', header: { accept: 'x' } }, action: 'block' },
-        { name: 'trial', when: { header: { accept: 'x' } }, action: 'block', dry_run: true },
-        { name: 'known trial', when: { method: 'GET' }, action: 'block', dry_run: true },
-        { name: 'over', when: { header: { accept: 'x' } }, action: 'block', expires: '2020-01-01T00:00:00Z' },
-        { name: 'may', when: { path: '/a', header: { accept: 'x' } }, action: 'block' },
-        { name: 'known', when: { method: 'GET' }, action: 'pass' },
-      ],
-    }),
-  )
-  const nowMs = Date.parse('2026-01-01T00:00:00Z')
-  assert.deepEqual(policy.decide(factsAt('/a', {}), nowMs), {
-    ...{ outcome: null, open: ['trial', 'may'], trials: ['known trial'] },
+  const policy = parsePolicy({
+    rules: [
+      { name: 'elsewhere', when: { path: '/b', header: { accept: 'x' } }, action: 'block' },
+      { name: 'trial', when: { header: { accept: 'x' } }, action: 'block', dry_run: true },
+      { name: 'known trial', when: { method: 'GET' }, action: 'block', dry_run: true },
+      { name: 'over', when: { header: { accept: 'x' } }, action: 'block', expires: '2020-01-01T00:00:00Z' },
+      { name: 'may', when: { path: '/a', header: { accept: 'x' } }, action: 'block' },
+      { name: 'known', when: { method: 'GET' }, action: 'pass' },
+    ],
   })
-  const { outcome, open } = policy.decide(factsAt('/c', {}), nowMs)
-  assert.deepEqual([outcome?.rule, open], ['known', ['trial']])
+  const nowMs = Date.parse('2026-01-01T00:00:00Z')
+  const decided = (path: string) => {
+    const { outcome, open, trials } = new PartialPolicies().decide(policy, factsAt(path, {}), nowMs)
+    return [outcome?.rule, open.map(nameOf), trials.map(nameOf)]
+  }
+  assert.deepEqual(decided('/a'), [undefined, ['trial', 'may'], ['known trial']])
+  assert.deepEqual(decided('/c'), ['known', ['trial'], ['known trial']])
+})
+
+test('policies of apps share the rules of the organisation, and each decides for its own app', async () => {
+  const organisation = parsePolicy({ last: [{ name: 'last', when: {}, action: 'block' }] })
+  const ofApp = (path: string) =>
+    policyOfApp(
+      organisation,
+      parsePolicy({ rules: [{ name: `pass ${path}`, when: { path }, action: 'pass' }] }, { of: 'app' }),
+    )
+  const partial = new PartialPolicies()
+  const ruleFor = (path: string, policy: Policy) => partial.decide(policy, factsAt(path, {}), 0).outcome?.rule
+  const [a, b] = [ofApp('/a'), ofApp('/b')]
+  assert.deepEqual(
+    [ruleFor('/a', a), ruleFor('/b', a), ruleFor('/a', b), ruleFor('/b', b)],
+    [...['pass /a', 'last', 'last', 'pass /b']],
+  )
 })
 
 test('what it says is so, whatever else the request had', async () => {
@@ -87,7 +109,7 @@ test('what it says is so, whatever else the request had', async () => {
       (rules, { path, userAgent, accept, query }) => {
         const policy = parsePolicy({ rules: rules.map((each, index) => ({ ...each, name: `r${index}` })) })
         const known = { 'User-Agent': userAgent }
-        const { outcome } = new PartialPolicy(policy).decide(factsAt(path, known), 0)
+        const { outcome } = new PartialPolicies().decide(policy, factsAt(path, known), 0)
         const whole = decide(
           policy,
           factsAt(path + query, accept === null ? known : { ...known, Accept: accept }),
@@ -112,4 +134,8 @@ function factsAt(path: string, headers: Record<string, string>): Facts {
     print: { connection: { ja4: null, stable: null, http2: null, noHello: null }, ja4h: null },
     ...{ verdict: UNKNOWN, forged: [] },
   }
+}
+
+function nameOf({ decision }: Rule): string {
+  return decision.rule
 }

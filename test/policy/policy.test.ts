@@ -9,11 +9,12 @@ import { DocumentFault } from '../../src/shared/problem.ts'
 
 test('an empty policy tags everything', async () => {
   for (const empty of [{}, null, undefined, { rules: [] }, { rules: null }]) {
-    const { rules, otherwise } = parsePolicy(empty)
-    assert.deepEqual(rules, [])
+    const { layers, otherwise } = parsePolicy(empty)
+    assert.deepEqual(layers, [])
     assert.deepEqual(otherwise, {
       action: { kind: 'tag', headers: [] },
       rule: 'otherwise',
+      layer: 'last',
       wouldHave: null,
     })
   }
@@ -53,21 +54,26 @@ const ACTIONS: readonly (readonly [written: unknown, action: Action])[] = [
     { rate_limit: { per: 'agent', requests: 10, window: '1m' } },
     over(
       { kind: 'block', status: 429, body: null, title: null },
-      { kind: 'rate_limit', per: 'agent', requests: 10, windowMs: 60_000, burst: 10 },
+      { kind: 'rate_limit', per: 'agent', requests: 10, windowMs: 60_000, burst: 10, perTool: false },
     ),
   ],
   [
     { rate_limit: over({ tarpit: {} }, { per: 'address', requests: 1, window: '500ms', burst: 5 }) },
     over(
       { kind: 'tarpit', delayMs: 10_000, connectionsMax: 100 },
-      { kind: 'rate_limit', per: 'address', requests: 1, windowMs: 500, burst: 5 },
+      { kind: 'rate_limit', per: 'address', requests: 1, windowMs: 500, burst: 5, perTool: false },
     ),
   ],
   [
-    { rate_limit: over({ block: { status: 503 } }, { per: 'fingerprint', requests: 1, window: '1s' }) },
+    {
+      rate_limit: over(
+        { block: { status: 503 } },
+        { per: 'fingerprint', per_tool: true, requests: 1, window: '1s' },
+      ),
+    },
     over(
       { kind: 'block', status: 503, body: null, title: null },
-      { kind: 'rate_limit', per: 'fingerprint', requests: 1, windowMs: 1000, burst: 1 },
+      { kind: 'rate_limit', per: 'fingerprint', requests: 1, windowMs: 1000, burst: 1, perTool: true },
     ),
   ],
   ['tarpit', { kind: 'tarpit', delayMs: 10_000, connectionsMax: 100 }],
@@ -84,7 +90,7 @@ test('actions, with their defaults', async () => {
   for (const [written, action] of ACTIONS) {
     assert.deepEqual(parsePolicy({ otherwise: written }).otherwise.action, action)
     const { decision, isRestricting: restricting } = rule({ action: written })
-    assert.deepEqual(decision, { action, rule: 'r', wouldHave: null })
+    assert.deepEqual(decision, { action, rule: 'r', layer: 'last', wouldHave: null })
     assert.equal(restricting, isRestricting(action))
   }
 })
@@ -283,8 +289,8 @@ test('all of it at once, and which rule it is in', async () => {
     'more: unknown field',
     'rule "no bots": rules.0.when.agnet: unknown field (did you mean "agent"?)',
     'rule "no bots": rules.0.when.path: is "x"; a path must start with /',
-    'rule "r": rules.1.action: is "stop"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
-    'otherwise: is "nothing"; expected pass, tag, block, rate_limit, tarpit, redirect, route',
+    'rule "r": rules.1.action: is "stop"; expected pass, tag, block, rate_limit, tarpit, redirect, route, charge',
+    'otherwise: is "nothing"; expected pass, tag, block, rate_limit, tarpit, redirect, route, charge',
   ])
 })
 
@@ -301,12 +307,12 @@ test('limits: of rules, items and lengths', async () => {
   assert.match(faultOf(when({ agent: new Array(100_001).fill('a') })).message, /at most 100000/)
   assert.match(faultOf(when({ user_agent: 'a'.repeat(1025) })).message, /longer than 1024/)
   const thousand = Array.from({ length: 1000 }, (_, index) => full({ name: `r${index}` }))
-  assert.equal(parsePolicy({ rules: thousand }).rules.length, 1000)
+  assert.equal(parsePolicy({ rules: thousand }).last.rules.length, 1000)
 })
 
 test('a rule may route to upstreams that there are', async () => {
   const policy = { rules: [full({ action: { route: { upstream: 'agnets' } } })] }
-  assert.equal(parsePolicy(policy).rules.length, 1)
+  assert.equal(parsePolicy(policy).last.rules.length, 1)
   assert.match(
     faultOf(policy, ['default', 'agents']).message,
     /unknown upstream "agnets" \(did you mean "agents"\?\)/,
@@ -383,7 +389,7 @@ test('what is refused is not looked into, however deep it is', async () => {
 
 test('a policy is frozen', async () => {
   const policy = parsePolicy({ rules: [full({})] })
-  assert.ok(Object.isFrozen(policy) && Object.isFrozen(policy.rules))
+  assert.ok(Object.isFrozen(policy) && Object.isFrozen(policy.last.rules) && Object.isFrozen(policy.layers))
 })
 
 function full(members: object): object {
@@ -391,7 +397,7 @@ function full(members: object): object {
 }
 
 function rule(members: object) {
-  return parsePolicy({ rules: [full(members)] }).rules[0]!
+  return parsePolicy({ rules: [full(members)] }).last.rules[0]!
 }
 
 function when(conditions: object): object {
@@ -413,7 +419,7 @@ function tag(headers: object): object {
 
 function faultOf(policy: unknown, upstreams: readonly string[] | null = null): DocumentFault {
   try {
-    parsePolicy(policy, upstreams)
+    parsePolicy(policy, { upstreams })
   } catch (error) {
     assert.ok(error instanceof DocumentFault)
     return error

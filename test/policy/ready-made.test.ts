@@ -163,8 +163,8 @@ test('config/allow-verified-only.yaml says what blocking the unknown would do', 
   assert.equal(wouldHave?.rule, 'unknown clients')
 })
 
-test('config/block-training.yaml blocks training by name and allows search and assistants', async () => {
-  const file = 'config/block-training.yaml'
+test('config/allow-search-not-training.yaml blocks training by name and allows search and assistants', async () => {
+  const file = 'config/allow-search-not-training.yaml'
   const { policy } = parsePolicyText(readFileSync(file, 'utf8'), file)
   const folder = new URL('../../signatures/', import.meta.url)
   const all = ['ai-crawlers', 'search-crawlers', 'coding-agents', 'monitors'].flatMap((name) => {
@@ -177,12 +177,20 @@ test('config/block-training.yaml blocks training by name and allows search and a
     return decide(policy, { ...client(verdict, `${name}/1.0`), path }, 0)
   }
   const ruleOf = (id: string, path?: string) => outcomeOf(id, path).rule
-  for (const id of ['gptbot', 'claudebot', 'ccbot', 'bytespider', 'meta-externalagent', 'amazonbot']) {
+  for (const id of [
+    'gptbot',
+    'claudebot',
+    'ccbot',
+    'bytespider',
+    'meta-externalagent',
+    'amazonbot',
+    'applebot',
+  ]) {
     assert.equal(ruleOf(id), 'training', id)
     assert.equal(outcomeOf(id).action.kind, 'block', id)
     assert.equal(ruleOf(id, '/robots.txt'), 'robots.txt', id)
   }
-  const allowed = ['googlebot', 'bingbot', 'oai-searchbot', 'perplexitybot', 'claude-searchbot', 'applebot']
+  const allowed = ['googlebot', 'bingbot', 'oai-searchbot', 'perplexitybot', 'claude-searchbot']
   for (const id of [...allowed, 'chatgpt-user', 'claude-user', 'perplexity-user'])
     assert.equal(ruleOf(id), 'search and assistants', id)
   for (const id of ['claude-code', 'uptimerobot', 'diffbot']) assert.equal(ruleOf(id), 'otherwise', id)
