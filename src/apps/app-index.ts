@@ -11,6 +11,8 @@ export class AppIndex {
   /** The app of every request, or of a request that no host matches. */
   readonly #rest: App
   readonly #isFixed: boolean
+  /** The ids of all apps that requests may be for. */
+  readonly ids: ReadonlySet<string>
   /** The apps of authorities, as sent. */
   readonly #known = new Map<string, App>()
 
@@ -21,6 +23,7 @@ export class AppIndex {
     this.#byHost = new HostMap(apps.flatMap((app) => app.hosts.map((host) => [host, app] as const)))
     this.#rest = apps.find(({ id }) => id === fixed) ?? bareApp(fixed ?? DEFAULT_APP)
     this.#isFixed = fixed !== null || this.#byHost.isEmpty
+    this.ids = new Set([this.#rest.id, ...(fixed === null ? apps.map(({ id }) => id) : [])])
   }
 
   /** The index of these apps: this one if they are the same, because 10,000 apps take 90 ms to compile. */
@@ -45,7 +48,7 @@ export class AppIndex {
 }
 
 function bareApp(id: string): App {
-  return { id, name: id, team: null, hosts: [], upstream: null, labels: [] }
+  return { id, name: id, team: null, hosts: [], upstream: null, labels: [], quota: null }
 }
 
 /** More than the hosts of nearly all installations. Takes 400 KB at most. */

@@ -12,7 +12,15 @@ export interface App {
   /** The name of the upstream for its requests; `null`: the default of each proxy. */
   readonly upstream: string | null
   readonly labels: readonly string[]
+  /** For calls of the API. `null`: none. Proxies do not get it. */
+  readonly quota: AppQuota | null
 }
+
+/** How many calls all callers that are limited to some apps, this one among them, make together in each window. */
+export type AppQuota = Readonly<Partial<Record<QuotaWindow, number>>>
+export type QuotaWindow = (typeof QUOTA_WINDOWS)[number]
+export const QUOTA_WINDOWS = ['minute', 'hour', 'day'] as const
+export const QUOTA_MAX = 1_000_000_000
 
 /** The app of requests that match no other. It cannot be defined. */
 export const DEFAULT_APP = 'default'
@@ -21,6 +29,8 @@ export const OTHER_APPS = 'other'
 
 export const APPS_MAX = 10_000
 export const APP_HOSTS_MAX = 256
+/** Of all apps together: every proxy holds them. */
+export const ALL_HOSTS_MAX = 50_000
 export const APP_LABELS_MAX = 16
 export const APP_LABEL_LENGTH_MAX = 64
 export const APP_NAME_LENGTH_MAX = 128
@@ -47,28 +57,30 @@ function parsed(value: unknown, isFromLater: boolean): readonly App[] {
   return apps
 }
 
-/** Reports all problems at their places. With problems, the result is not for use. */
-export function readApps(place: Place): readonly App[] {
+/** Reports all problems at their places. With problems, the result is not for use. `more`: members that the caller reads. */
+export function readApps(place: Place, more: readonly string[] = []): readonly App[] {
   const { value } = place
   if (!Array.isArray(value)) return place.expected('a list of apps') ?? NONE
   if (value.length === 0) return NONE
   if (value.length > APPS_MAX) return place.refuse(`has ${value.length} apps; at most ${APPS_MAX}`) ?? NONE
   const items = place.items()
-  const apps = items.map(readApp)
+  const apps = items.map((item) => readApp(item, more))
+  const hosts = apps.reduce((count, app) => count + app.hosts.length, 0)
+  if (hosts > ALL_HOSTS_MAX) place.refuse(`has ${hosts} hosts in all; at most ${ALL_HOSTS_MAX}`)
   refuseTwice(items, apps)
   return apps
 }
 
 /** The app of a record that has more members. */
-export function appIn({ id, name, team, hosts, upstream, labels }: App): App {
-  return { id, name, team, hosts, upstream, labels }
+export function appIn({ id, name, team, hosts, upstream, labels, quota }: App): App {
+  return { id, name, team, hosts, upstream, labels, quota }
 }
 
 /** Reports all problems of one app. With problems, the result is not for use. */
-export function readApp(at: Place): App {
+function readApp(at: Place, more: readonly string[]): App {
   const given = at.isMapping ? (at.value as { readonly id?: unknown }).id : null
   const place = typeof given === 'string' ? at.inside(within(given)) : at
-  const members = place.members(MEMBERS)
+  const members = place.members([...MEMBERS, ...more])
   const member = (name: keyof App): Place | null => {
     const found = members.get(name)
     return (found?.value ?? null) === null ? null : found!
@@ -82,6 +94,7 @@ export function readApp(at: Place): App {
     hosts: readList(member('hosts'), APP_HOSTS_MAX, readHost),
     upstream: readUpstream(member('upstream')),
     labels: readList(member('labels'), APP_LABELS_MAX, (label) => readText(label, APP_LABEL_LENGTH_MAX)),
+    quota: readQuota(member('quota')),
   }
 }
 
@@ -137,6 +150,16 @@ function readUpstream(place: Place | null): string | null {
     : place.expected('the name of an upstream')
 }
 
+function readQuota(place: Place | null): AppQuota | null {
+  const windows = place?.members(QUOTA_WINDOWS)
+  const limits = QUOTA_WINDOWS.flatMap((window) => {
+    const member = windows?.get(window)
+    const count = (member?.value ?? null) === null ? null : member!.integer(1, QUOTA_MAX)
+    return count === null ? [] : [[window, count] as const]
+  })
+  return limits.length === 0 ? null : Object.fromEntries(limits)
+}
+
 function readText(place: Place | null, lengthMax: number): string | null {
   const text = place?.text('text', lengthMax) ?? null
   return text !== null && CONTROL.test(text) ? place!.refuse('contains a control character') : text
@@ -159,11 +182,11 @@ function within(id: string): string {
 }
 
 export const NO_ID = 'has no id'
-const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+export const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const SLUG_EXPECTED = 'up to 63 letters a-z, digits and hyphens, without a hyphen at either end'
 /** As in `proxy.upstreams`. */
 const UPSTREAM_NAME = /^\w(?:[\w.-]{0,62}\w)?$/
 const CONTROL = /\p{Cc}/u
 const RESERVED: readonly string[] = [DEFAULT_APP, OTHER_APPS]
-const MEMBERS = ['id', 'name', 'team', 'hosts', 'upstream', 'labels']
+const MEMBERS = ['id', 'name', 'team', 'hosts', 'upstream', 'labels', 'quota']
 const NONE: readonly never[] = []

@@ -15,7 +15,7 @@ import { DocumentFault } from '../../src/shared/problem.ts'
 
 test('an app has defaults for everything but its id', async () => {
   assert.deepEqual(parseApps([{ id: 'shop' }]), [
-    { id: 'shop', name: 'shop', team: null, hosts: [], upstream: null, labels: [] },
+    { id: 'shop', name: 'shop', team: null, hosts: [], upstream: null, labels: [], quota: null },
   ])
   const whole = {
     id: 'shop-eu',
@@ -24,10 +24,11 @@ test('an app has defaults for everything but its id', async () => {
     hosts: ['shop.example', '*.Shop.example', '[2001:db8::1]'],
     upstream: 'eu_1.a',
     labels: ['tier 1', 'läden'],
+    quota: { minute: 1, hour: 20, day: 1_000_000_000 },
   }
   assert.deepEqual(parseApps([whole]), [whole])
   assert.deepEqual(parseApps([]), [])
-  const empty = { id: 'a', name: null, team: null, hosts: null, upstream: null, labels: [] }
+  const empty = { id: 'a', name: null, team: null, hosts: null, upstream: null, labels: [], quota: {} }
   assert.deepEqual(parseApps([empty]), parseApps([{ id: 'a' }]))
   assert.deepEqual(parseApps([{ id: 'a', hosts: 'a.example' }])[0]?.hosts, ['a.example'])
 })
@@ -83,13 +84,17 @@ test('apps have limits', async () => {
   const apps = many(APPS_MAX + 1).map((id) => ({ id }))
   assert.equal(parseApps(apps.slice(1)).length, APPS_MAX)
   assert.deepEqual(problemsOf(apps), ['has 10001 apps; at most 10000'])
+  const full = many(200).map((id) => ({ id, hosts: many(250).map((host) => `${host}.${id}.example`) }))
+  assert.equal(parseApps(full).length, 200)
+  const one = { id: 'one', hosts: ['one.example'] }
+  assert.deepEqual(problemsOf([...full, one]), ['has 50001 hosts in all; at most 50000'])
   const big = {
     id: 'a'.repeat(63),
     name: 'x'.repeat(APP_NAME_LENGTH_MAX),
     hosts: many(APP_HOSTS_MAX),
     labels: ['x'.repeat(APP_LABEL_LENGTH_MAX), ...many(APP_LABELS_MAX - 1)],
   }
-  assert.deepEqual(parseApps([big]), [{ ...big, team: null, upstream: null }])
+  assert.deepEqual(parseApps([big]), [{ ...big, team: null, upstream: null, quota: null }])
   const over = [
     { id: 'a'.repeat(64) },
     { id: 'a', name: 'x'.repeat(APP_NAME_LENGTH_MAX + 1) },
@@ -141,6 +146,8 @@ test('a proxy in front of one app finds no other', async () => {
     { id: 'blog', hosts: ['blog.example'] },
   ])
   assert.equal(new AppIndex(apps, 'shop').appOf('blog.example'), apps[0])
+  assert.deepEqual([...new AppIndex(apps, 'shop').ids], ['shop'])
+  assert.deepEqual([...new AppIndex(apps).ids], ['default', 'shop', 'blog'])
   const unknown = new AppIndex(apps, 'wiki').appOf('blog.example')
   assert.deepEqual([unknown.id, unknown.upstream], ['wiki', null])
 })
@@ -154,7 +161,7 @@ test('remembered authorities make room for others, and are found again', async (
 })
 
 test('an app from a later version keeps what this one knows', async () => {
-  const later = [{ id: 'shop', quota: 5 }]
+  const later = [{ id: 'shop', colour: 5 }]
   assert.deepEqual(parseAcceptedApps(later), parseApps([{ id: 'shop' }]))
   assert.throws(() => parseAcceptedApps([{ id: 'Shop' }]), { code: 'APPS_INVALID' })
 })
