@@ -11,7 +11,8 @@
 --
 --   GATEHOUSE_STORE_URL=postgres://gatehouse_owner@HOST/gatehouse gatehouse migrate
 --
--- and managers with GATEHOUSE_STORE_URL=postgres://gatehouse_runtime@HOST/gatehouse.
+-- and managers with GATEHOUSE_STORE_URL=postgres://gatehouse_runtime@HOST/gatehouse. They make and drop the partitions of
+-- requests by the function change_sightings_partition, which runs as its owner.
 
 create role gatehouse_owner login;
 create role gatehouse_runtime login;

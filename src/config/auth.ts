@@ -1,7 +1,33 @@
+import { appInFilter } from './apps.ts'
 import { boolean, choice, duration, integer, optional, path, text } from './kinds.ts'
 import { issuerUrl } from './network-kinds.ts'
-import { type ValueOf, secret, section, setting } from './items.ts'
+import type { Kind } from './kinds.ts'
+import { type ValueOf, list, noRisk, secret, section, sections, setting } from './items.ts'
+import { ALL_APPS, type AppList } from '../apps/app-scope.ts'
 import type { Secret } from '../shared/secret.ts'
+
+/** As for clients: see manage/auth/oauth/routes.ts. */
+const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const
+
+/** An app, or `*`. */
+const appOrAll: Kind<string> = {
+  ...appInFilter,
+  read: (place) => (place.value === '*' ? '*' : appInFilter.read(place)),
+}
+
+/** One of `auth.openid.roles`. */
+const OPENID_ROLE = section('', {
+  value: setting(text, undefined, 'A value of the claim, such as the name of a group. Case counts.'),
+  role: setting(
+    choice('viewer', 'editor', 'admin'),
+    undefined,
+    '`viewer`: the scopes `read` and `detect`. `editor`: also `write` and `mcp`. `admin`: every scope.',
+  ),
+  apps: list(
+    appOrAll,
+    'The apps whose objects they may see, by id. `["*"]`: all apps. Required; an id that is not an app matches nothing.',
+  ),
+})
 
 export const AUTH = section('Access to the API.', {
   failures_per_minute: setting(
@@ -64,6 +90,40 @@ export const AUTH = section('Access to the API.', {
             ? 'the owner of the DNS names of its hosts can make this server send requests to internal hosts'
             : null,
       ),
+      roles: sections(
+        OPENID_ROLE,
+        'Roles by a claim of the provider, such as groups; config/guide/accounts.md. At each sign-in, the first entry whose value is in the claim decides the scopes and apps of the user, and creates the user if necessary. Without one, the user has no access. Empty: administrators decide here.',
+      ),
+      roles_claim: setting(
+        text,
+        'groups',
+        'The claim of the ID token, or of the UserInfo endpoint, that has the values of `roles`: a text or a list of texts.',
+      ),
+      roles_scope: setting(
+        optional(text),
+        null,
+        'A scope to request for the claim, if the provider needs one, such as `groups`.',
+      ),
+      assertions: section(
+        'Identity assertions of the provider (ID-JAG, enterprise-managed authorization): a client exchanges one at `/oauth/token` for a token for `/mcp`, without a consent of the user; config/guide/accounts.md.',
+        {
+          accept: setting(boolean, false, 'Whether they are accepted.', (isAccepted) =>
+            isAccepted
+              ? 'the operator of the provider decides which clients act for which linked users'
+              : null,
+          ),
+          clients: list(
+            text,
+            'The ids of the clients that may use them. Empty: every client with a credential.',
+          ),
+          algorithms: list(
+            choice(...SIGNATURES),
+            'The signature algorithms that the provider may use.',
+            noRisk,
+            [...SIGNATURES],
+          ),
+        },
+      ),
     },
   ),
 })
@@ -87,6 +147,22 @@ interface OpenidConfig {
   readonly clientSecret: Secret<string> | null
   readonly caFile: string | null
   readonly allowPrivate: boolean
+  /** `null`: administrators decide here. */
+  readonly roles: OpenidRoles | null
+  /** `null`: its identity assertions are not accepted. */
+  readonly assertions: { readonly clients: readonly string[]; readonly algorithms: readonly string[] } | null
+}
+
+interface OpenidRoles {
+  readonly claim: string
+  readonly scope: string | null
+  readonly list: readonly OpenidRole[]
+}
+
+interface OpenidRole {
+  readonly value: string
+  readonly role: 'viewer' | 'editor' | 'admin'
+  readonly apps: AppList
 }
 
 export function authConfig(auth: ValueOf<typeof AUTH>, allowPrivateFetches: boolean): AuthConfig {
@@ -106,7 +182,7 @@ function openidConfig(
   openid: ValueOf<typeof AUTH>['openid'],
   allowPrivateFetches: boolean,
 ): OpenidConfig | null {
-  const { issuer, client_id, name } = openid
+  const { issuer, client_id, name, assertions } = openid
   if (issuer === null || client_id === null) return null
   return {
     issuer,
@@ -115,5 +191,16 @@ function openidConfig(
     clientSecret: openid.client_secret,
     caFile: openid.ca_file,
     allowPrivate: openid.allow_private || allowPrivateFetches,
+    roles: rolesConfig(openid),
+    assertions: assertions.accept ? { clients: assertions.clients, algorithms: assertions.algorithms } : null,
   }
+}
+
+function rolesConfig(openid: ValueOf<typeof AUTH>['openid']): OpenidRoles | null {
+  const { roles, roles_claim: claim, roles_scope: scope } = openid
+  if (roles.length === 0) return null
+  const list = roles.map(({ apps, ...role }): OpenidRole => {
+    return { ...role, apps: apps.includes(ALL_APPS) ? ALL_APPS : apps }
+  })
+  return { claim, scope, list }
 }

@@ -1,7 +1,12 @@
+import { APP_LIST_MAX } from '../apps/app-scope.ts'
 import { checkApps } from './apps.ts'
 import { checkInject, type Say, warnInject } from './inject.ts'
 import { type HostPort, isEverywhere } from './network-kinds.ts'
+import { checkPayments } from './payments.ts'
 import type { ValueOf } from './items.ts'
+import { needsKey } from './privacy.ts'
+import { checkSinks, warnSinks } from './traffic/sinks.ts'
+import { checkSample } from './traffic/sample.ts'
 import type { SETTINGS } from './schema.ts'
 import type { Secret } from '../shared/secret.ts'
 
@@ -12,7 +17,7 @@ export type ConfigRole = 'up' | 'proxy' | 'manage' | 'inject' | 'store'
 
 /** Checks the settings that a role requires, and those that it cannot use. */
 export function checkRole(
-  { proxy, bus, store, inject, apps }: Settings,
+  { proxy, bus, store, inject, payments, apps }: Settings,
   role: ConfigRole | undefined,
   refuse: Say,
 ): void {
@@ -22,6 +27,12 @@ export function checkRole(
     return
   }
   const isOnBus = bus.url.length > 0
+  const takesPayments = payments.x402.facilitator !== null || payments.crawler_price.accounts.length > 0
+  if (role === 'proxy' && !isOnBus && takesPayments)
+    refuse(
+      '/payments',
+      'needs the management plane, which keeps the ledger; use gatehouse up, or connect to managers with bus.url',
+    )
   const forwardsNothing = role === 'manage' || role === 'store'
   const mayForwardNothing = role === undefined && (isOnBus || inject.sidecar.image !== null)
   if (proxy.upstreams.length === 0 && !forwardsNothing && !mayForwardNothing) refuse(...NO_UPSTREAM)
@@ -58,17 +69,29 @@ export function checkTogether(
     store,
     bus,
     inject,
+    privacy,
+    payments,
+    sightings,
+    sinks,
     tracing,
   }: Partly<Settings>,
   refuse: Say,
 ): void {
   const { upstreams, limits } = proxy
   checkInject(inject, refuse)
+  checkPayments(payments.x402, refuse)
+  checkSample(sightings.sample, refuse)
+  checkSinks(sinks, refuse)
   checkApps(apps, bus.url.length > 0 ? null : upstreams.map(({ name }) => name), refuse)
   if (store.encryption_key && store.encryption_keys.length > 0)
     refuse(
       '/store/encryption_key',
       'is the short form of store.encryption_keys, which is also set; remove one of them',
+    )
+  if (needsKey(privacy) && privacy.keys.length === 0)
+    refuse(
+      '/privacy/keys',
+      'is missing; with addresses or paths that are not stored in full, clients are known by keyed hashes: set a long random secret',
     )
   if (tracing.token && !BEARER_TOKEN.test(tracing.token.reveal())) refuse('/tracing/token', NO_TOKEN)
   for (const [index, upstream] of upstreams.entries()) {
@@ -106,20 +129,33 @@ export function checkTogether(
       '/signing/upstream',
       'cannot be combined with proxy.signature_key, because both sign the same header; remove one of them',
     )
-  const { issuer, client_id } = auth.openid
+  const { issuer, client_id, assertions } = auth.openid
+  if (assertions.accept === true && issuer === null)
+    refuse(
+      '/auth/openid/assertions/accept',
+      'needs the provider that makes the assertions: set auth.openid.issuer',
+    )
   if (issuer && client_id === null)
     refuse('/auth/openid/client_id', 'is missing; set the client ID that the issuer assigned')
+  for (const [index, { apps }] of auth.openid.roles.entries())
+    if (apps.length === 0)
+      refuse(`/auth/openid/roles/${index}/apps`, 'is missing; name apps, or write ["*"] for all apps')
+    else if (apps.length > APP_LIST_MAX)
+      refuse(`/auth/openid/roles/${index}/apps`, `has ${apps.length} apps; at most ${APP_LIST_MAX}`)
   if (issuer?.startsWith('http:') && fetch.allow_private_addresses === false)
     refuse(
       '/auth/openid/issuer',
       'must be an https:// URL; http:// is allowed only for tests, with fetch.allow_private_addresses',
     )
-  for (const [index, agent] of identity.agents.entries())
-    if (agent?.startsWith('http:') && fetch.allow_private_addresses === false)
-      refuse(
-        `/identity/agents/${index}`,
-        'must be an https:// URL; http:// is allowed only for tests, with fetch.allow_private_addresses',
-      )
+  if (identity.registries.length > REGISTRIES_MAX)
+    refuse('/identity/registries', `has ${identity.registries.length} registries; at most ${REGISTRIES_MAX}`)
+  for (const list of ['agents', 'registries'] as const)
+    for (const [index, url] of identity[list].entries())
+      if (url?.startsWith('http:') && fetch.allow_private_addresses === false)
+        refuse(
+          `/identity/${list}/${index}`,
+          'must be an https:// URL; http:// is allowed only for tests, with fetch.allow_private_addresses',
+        )
   if (isSame(proxy.plain_listen, proxy.listen))
     refuse('/proxy/plain_listen', 'is the same address as proxy.listen')
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is the same address as proxy.listen')
@@ -145,7 +181,22 @@ export function checkTogether(
 
 /** Warns about settings without effect, or with less effect than expected. */
 export function warnTogether(
-  { proxy, manage, store, auth, fetch, identity, signing, sinks, bus, inject, tracing }: Settings,
+  {
+    proxy,
+    manage,
+    store,
+    traffic,
+    sightings,
+    auth,
+    fetch,
+    identity,
+    signing,
+    sinks,
+    bus,
+    inject,
+    privacy,
+    tracing,
+  }: Settings,
   warn: Say,
 ): void {
   const { tls } = proxy
@@ -178,16 +229,25 @@ export function warnTogether(
       '/store/url',
       'is shared, but store.encryption_keys is not set, so each process can read only the secrets that it stored',
     )
+  if (traffic.password !== null && traffic.url === null)
+    warn('/traffic/password', 'has no effect without url')
+  if (sightings.bytes_max !== null && store.url?.startsWith('postgres'))
+    warn('/sightings/bytes_max', 'has no effect with PostgreSQL')
+  if (sightings.synchronous_commit === 'off' && !store.url?.startsWith('postgres'))
+    warn('/sightings/synchronous_commit', 'has no effect without store.url: postgres://…')
   if (manage.tls.cert_file === null && manage.tls.key_file !== null)
     warn('/manage/tls/key_file', 'has no effect without cert_file')
   if (auth.openid.client_id !== null && auth.openid.issuer === null)
     warn('/auth/openid/client_id', 'has no effect without issuer')
-  if (sinks.syslog_ca_file !== null && !sinks.syslog?.startsWith('tls:'))
-    warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
+  if (auth.openid.roles.length > 0 && auth.openid.issuer === null)
+    warn('/auth/openid/roles', 'has no effect without issuer')
+  warnSinks(sinks, warn)
   if (identity.resolvers.length > 0 && !identity.reverse_dns)
     warn('/identity/resolvers', 'has no effect without reverse_dns')
   if (identity.agents.length > 0 && identity.signatures === 'off')
     warn('/identity/agents', 'has no effect with signatures: off')
+  if (identity.registries.length > 0 && identity.signatures === 'off')
+    warn('/identity/registries', 'has no effect with signatures: off')
   if (identity.signatures === 'discover' && fetch.allow_private_addresses)
     warn(
       '/fetch/allow_private_addresses',
@@ -209,6 +269,7 @@ export function warnTogether(
     ['/proxy/signature_key', proxy.signature_key],
     ['/manage/admin_key', manage.admin_key],
     ['/store/encryption_key', store.encryption_key],
+    ...privacy.keys.map((key, index) => [`/privacy/keys/${index}`, key] as const),
     ...store.encryption_keys.map((key, index) => [`/store/encryption_keys/${index}`, key] as const),
   ] as const) {
     if (key !== null && key.reveal().length < SECRET_LENGTH_GOOD)
@@ -239,6 +300,8 @@ const NO_UPSTREAM = [
   '/proxy/upstream',
   'is missing; set the URL of your app, like --upstream http://127.0.0.1:3000',
 ] as const
+/** Their cards fill a cache. */
+const REGISTRIES_MAX = 8
 const SECRET_LENGTH_GOOD = 32
 /** RFC 6750 §2.1. */
 const BEARER_TOKEN = /^[\w.~+/-]+=*$/

@@ -16,7 +16,12 @@ import { type FeedConfig, feedConfig } from './feeds.ts'
 import { type BusConfig, busConfig } from './fleet.ts'
 import { type IdentityConfig, identityConfig, type SigningConfig, signingConfig } from './identity.ts'
 import { type ManageConfig, manageConfig } from './manage.ts'
+import { type PaymentConfig, paymentConfig } from './payments.ts'
 import { type ProxyConfig, proxyConfig } from './proxy.ts'
+import { type PublishConfig, publishConfig } from './publish.ts'
+import { type PrivacyConfig, privacyConfig } from './privacy.ts'
+import type { SamplingConfig } from './traffic/sample.ts'
+import { type SinksConfig, sinksConfig } from './traffic/sinks.ts'
 import { type ThreatsConfig, threatsConfig } from './threats.ts'
 
 /** All settings that are read at the start and need a restart to change. A time of 0 means forever. */
@@ -40,6 +45,8 @@ export interface StartupConfig {
     /** The first key encrypts, all of them decrypt. Empty: the keys in the file `store.key`. */
     readonly encryptionKeys: readonly Secret<string>[]
   }
+  /** Where recorded requests are kept; `url` is `null`: in the database. */
+  readonly traffic: { readonly url: string | null; readonly password: Secret<string> | null }
   readonly auth: AuthConfig
   readonly bus: BusConfig
   readonly webhooks: {
@@ -49,13 +56,7 @@ export interface StartupConfig {
     readonly retentionMs: number
   }
   readonly events: { readonly retentionMs: number; readonly rowsMax: number }
-  readonly sinks: {
-    readonly file: string | null
-    readonly fileFormat: 'json' | 'cef'
-    readonly syslog: string | null
-    readonly syslogFormat: 'json' | 'cef'
-    readonly syslogCaFile: string | null
-  }
+  readonly sinks: SinksConfig
   /** For documents that third parties publish. */
   readonly fetch: { readonly allowPrivateAddresses: boolean }
   /** How agents prove their identity. */
@@ -75,10 +76,18 @@ export interface StartupConfig {
     readonly spoolBytesMax: number | null
     readonly retentionMs: number
     readonly rowsMax: number
+    /** SQLite: the bytes of the database file. `null`: no limit. */
+    readonly databaseBytesMax: number | null
+    /** PostgreSQL: whether the commit of Sightings waits for the disk. */
+    readonly waitsForDisk: boolean
+    readonly sampling: SamplingConfig
   }
+  readonly privacy: PrivacyConfig
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly threats: ThreatsConfig
+  readonly publish: PublishConfig
+  readonly payments: PaymentConfig
   readonly apps: readonly App[]
   readonly inject: InjectConfig
   readonly classify: { readonly campaigns: boolean }
@@ -201,6 +210,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       auditRetentionMs: others.store.audit_retention,
       encryptionKeys: encryptionKeys(others.store),
     },
+    traffic: others.traffic,
     auth: authConfig(others.auth, others.fetch.allow_private_addresses),
     bus: busConfig(others.bus),
     webhooks: {
@@ -210,13 +220,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       retentionMs: others.webhooks.retention,
     },
     events: { retentionMs: others.events.retention, rowsMax: others.events.rows_max },
-    sinks: {
-      file: others.sinks.file,
-      fileFormat: others.sinks.file_format,
-      syslog: others.sinks.syslog,
-      syslogFormat: others.sinks.syslog_format,
-      syslogCaFile: others.sinks.syslog_ca_file,
-    },
+    sinks: sinksConfig(others.sinks),
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     tracing: others.tracing,
     identity: identityConfig(others.identity),
@@ -231,7 +235,11 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       spoolBytesMax: others.sightings.spool_bytes,
       retentionMs: others.sightings.retention,
       rowsMax: others.sightings.rows_max,
+      sampling: { shares: others.sightings.sample, perSecond: others.sightings.limit_a_second },
+      databaseBytesMax: others.sightings.bytes_max,
+      waitsForDisk: others.sightings.synchronous_commit === 'on',
     },
+    privacy: privacyConfig(others.privacy),
     rollups: {
       minutesMs: others.rollups.minutes,
       hoursMs: others.rollups.hours,
@@ -243,6 +251,8 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       max: others.observed.max,
     },
     threats: threatsConfig(others.threats),
+    publish: publishConfig(others.publish),
+    payments: paymentConfig(others.payments),
     apps: appsConfig(others.apps),
     inject: injectConfig(others.inject),
     classify: others.classify,

@@ -15,6 +15,10 @@ export const IDENTITY = section(
       webUrl,
       'Known agents, in addition to those in the signatures: `https://agent.example`. Their keys are fetched at startup, also with `listed`.',
     ),
+    registries: list(
+      webUrl,
+      'Registries of signature agent cards: `https://registry.example/agents.txt`, a text with the URL of a card or a key directory on each line. They are fetched every hour, with their cards. Agents in them are known like those in `agents`, and rules test them with `card: {registry: …}`. At most eight.',
+    ),
     hosts: list(
       hostPattern,
       'Hosts that a signature may be made for. Set it behind a proxy that terminates TLS; otherwise the names in the certificates are used. `*.example.com` matches exactly one label before it.',
@@ -76,6 +80,7 @@ export const SIGNING = section(
 export interface IdentityConfig {
   readonly signatures: 'discover' | 'listed' | 'off'
   readonly agents: readonly string[]
+  readonly registries: readonly string[]
   readonly hosts: readonly string[]
   readonly nonce: 'optional' | 'required'
   readonly reverseDns: boolean
@@ -98,6 +103,7 @@ export function identityConfig(identity: ValueOf<typeof IDENTITY>): IdentityConf
   return {
     signatures: identity.signatures,
     agents: identity.agents,
+    registries: identity.registries,
     hosts: identity.hosts,
     nonce: identity.nonce,
     reverseDns: identity.reverse_dns,

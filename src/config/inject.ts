@@ -26,6 +26,8 @@ export interface SidecarConfig {
   readonly image: string | null
   readonly pullPolicy: 'Always' | 'IfNotPresent' | 'Never'
   readonly pullSecrets: readonly string[]
+  /** The app of Pods without an annotation. */
+  readonly app: 'workload' | 'config'
   readonly listenAddress: '0.0.0.0' | '::'
   readonly listenPort: number
   /** `null`: no plain port. */
@@ -179,6 +181,11 @@ export const INJECT = section(
         kubernetesName,
         "Secrets in the Pod's namespace for pulling the image, in addition to those of the Pod.",
       ),
+      app: setting(
+        choice('workload', 'config'),
+        'workload',
+        'The app of the requests (`proxy.app`) of Pods without the annotation `gatehouse.dev/app`. `workload`: `NAMESPACE-NAME`, with the name of the Deployment or other controller. `config`: the value in the ConfigMap, otherwise the hosts of the apps decide.',
+      ),
       listen_address: setting(
         choice('0.0.0.0', '::'),
         '0.0.0.0',
@@ -288,6 +295,7 @@ export function injectConfig({ tls, sidecar, ...inject }: InjectSettings): Injec
       plainPort: sidecar.plain_port,
       managePort: sidecar.manage_port,
       manageScheme: sidecar.manage_scheme,
+      app: sidecar.app,
       upstreamScheme: sidecar.upstream_scheme,
       configMap: sidecar.config_map,
       certificate: sidecar.certificate,

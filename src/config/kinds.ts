@@ -61,6 +61,13 @@ export const text: Kind<string> = written({
 
 export const path: Kind<string> = { ...text, takes: 'path', isPath: true }
 
+/** The path of a request, as it is sent. */
+export const targetPath: Kind<string> = written({
+  takes: 'a path, like /license.xml',
+  problem: (given) => (/^\/[\w.~/-]{1,255}$/.test(given) ? null : 'is not a plain path, like /license.xml'),
+  parse: (given) => given,
+})
+
 export const boolean: Kind<boolean> = {
   takes: 'true, false',
   read: (place) => place.boolean(),

@@ -99,6 +99,12 @@ export const LIMITS = section(
       'Maximum memory for one HTTP/2 connection with `http2: node`. Gatehouse itself keeps at most 1 MiB of request bodies for a connection, and for each stream the part of the answer that the app sent last, at most 256 KiB.',
       above(134_217_728, 'a few connections can then use all memory'),
     ),
+    mcp_message_bytes: setting(
+      size('4KiB', '64MiB'),
+      '1MiB',
+      'Maximum size of a message to an app that is an MCP server, if a rule asks for its call (413). See config/guide/mcp-apps.md.',
+      above(16_777_216, 'a few slow clients can then use all of the 64 MiB for messages that arrive'),
+    ),
     upgrade_idle_timeout: setting(duration('0', '24d'), 0, 'How long a WebSocket may be idle. 0: no limit.'),
   },
 )
@@ -121,6 +127,7 @@ export interface LimitsConfig {
   readonly h2ResetBurst: number
   readonly h2ResetRate: number
   readonly h2SessionMemoryBytes: number
+  readonly mcpMessageBytesMax: number
   readonly upgradeIdleTimeoutMs: number
 }
 
@@ -143,6 +150,7 @@ export function limitsConfig(limits: ValueOf<typeof LIMITS>): LimitsConfig {
     h2ResetBurst: limits.h2_reset_burst,
     h2ResetRate: limits.h2_reset_rate,
     h2SessionMemoryBytes: limits.h2_session_memory,
+    mcpMessageBytesMax: limits.mcp_message_bytes,
     upgradeIdleTimeoutMs: limits.upgrade_idle_timeout,
   }
 }

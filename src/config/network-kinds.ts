@@ -78,6 +78,28 @@ export const storeUrl: Kind<string> = written({
   parse: (text) => (/^sqlite:./.test(text) || postgresUrl(text) !== null ? text : null),
 })
 
+/** Of ClickHouse, without secrets, so it may be shown. */
+export const trafficUrl: Kind<string> = written({
+  takes: 'clickhouse://USER@HOST:PORT/DATABASE',
+  expected:
+    'a URL like clickhouse://gatehouse@clickhouse.example:8123/gatehouse, or with clickhouses:// for TLS',
+  problem: (text) =>
+    URL.parse(text.replace(CLICKHOUSE, 'http'))?.password
+      ? 'contains a password; move it to `traffic.password`, which is never shown'
+      : null,
+  parse(text) {
+    const url = CLICKHOUSE.test(text) ? URL.parse(text.replace(CLICKHOUSE, 'http')) : null
+    const isKnown = [...(url?.searchParams.keys() ?? [])].every((name) => name === 'cluster')
+    const names = [url?.pathname.slice(1) ?? '', url?.searchParams.get('cluster') ?? 'none']
+    return url !== null && isKnown && url.hash === '' && names.every((name) => CLICKHOUSE_NAME.test(name))
+      ? text
+      : null
+  },
+})
+
+const CLICKHOUSE = /^clickhouse(?=s?:\/\/)/
+const CLICKHOUSE_NAME = /^[\w-]{1,64}$/
+
 /** A URL to fetch from. It contains no secrets, so it may be shown. */
 export const httpsUrl: Kind<string> = written({
   takes: 'https:// URL',
@@ -107,6 +129,19 @@ export const syslogUrl: Kind<string> = written({
     const found = hostPortIn(place)
     return found !== null && found.port >= 1 && (isAddress(found) || isHostName(found.host)) ? text : null
   },
+})
+
+/** A bucket, and the beginning of the names in it. Names of S3, which most other stores accept too. */
+export const bucketUrl: Kind<string> = written({
+  takes: 's3://BUCKET or s3://BUCKET/PREFIX',
+  expected: 's3://BUCKET or s3://BUCKET/PREFIX, like s3://logs/gatehouse',
+  parse: matching(/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[\w.=-]{1,100}){0,10}\/?$/),
+})
+
+export const awsRegion: Kind<string> = written({
+  takes: 'region',
+  expected: 'a region, like eu-central-1',
+  parse: matching(/^[a-z0-9-]{1,64}$/),
 })
 
 const BUS_TAKES = 'nats:// or tls://HOST:PORT'

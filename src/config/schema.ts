@@ -1,5 +1,5 @@
 import { boolean, choice, duration, integer, optional, path, share, size, text } from './kinds.ts'
-import { storeUrl, syslogRisk, syslogUrl, webUrl } from './network-kinds.ts'
+import { storeUrl, trafficUrl, webUrl } from './network-kinds.ts'
 import { list, secret, secrets, section, sections, setting } from './items.ts'
 import { APP } from './apps.ts'
 import { AUTH } from './auth.ts'
@@ -8,7 +8,12 @@ import { BUS } from './fleet.ts'
 import { IDENTITY, SIGNING } from './identity.ts'
 import { INJECT } from './inject.ts'
 import { MANAGE, RATE_LIMITS } from './manage.ts'
+import { PAYMENTS } from './payments.ts'
 import { PROXY } from './proxy.ts'
+import { PRIVACY } from './privacy.ts'
+import { SAMPLE } from './traffic/sample.ts'
+import { SINKS } from './traffic/sinks.ts'
+import { PUBLISH } from './publish.ts'
 import { THREATS } from './threats.ts'
 
 /** Every setting. Validation, types, documentation and `gatehouse check` are derived from this value. */
@@ -37,6 +42,14 @@ export const SETTINGS = section('', {
       16,
     ),
     encryption_key: secret('Short form for `encryption_keys` with one key.', 16),
+  }),
+  traffic: section('Recorded requests, if they are kept outside of the database.', {
+    url: setting(
+      optional(trafficUrl),
+      null,
+      'The URL of ClickHouse. With `clickhouses://`, TLS. With `?cluster=NAME`, the servers of a cluster share the requests. `null`: requests are in the database.',
+    ),
+    password: secret('Password of the user in `traffic.url`.', 0),
   }),
   bus: BUS,
   webhooks: section('Webhooks, which send events to other systems.', {
@@ -77,30 +90,7 @@ export const SETTINGS = section('', {
       'Maximum number of events kept. If there are more, the oldest are deleted.',
     ),
   }),
-  sinks: section('Where events are sent for a SIEM. They include the addresses of clients.', {
-    file: setting(
-      optional(path),
-      null,
-      'A file to which each event is appended as one line. If it is moved away, a new file is created. Gatehouse never rotates it. `null`: none.',
-    ),
-    file_format: setting(
-      choice('json', 'cef'),
-      'json',
-      'The format of the file: JSON as in the API, or the Common Event Format (CEF).',
-    ),
-    syslog: setting(
-      optional(syslogUrl),
-      null,
-      'The syslog server that receives each event (RFC 5424). If several processes share a database, one at a time sends. `null`: none.',
-      syslogRisk,
-    ),
-    syslog_format: setting(choice('cef', 'json'), 'cef', 'The format of syslog messages.'),
-    syslog_ca_file: setting(
-      optional(path),
-      null,
-      'For `tls://`: PEM file with CAs that are trusted instead of those of the system. The certificate is always verified.',
-    ),
-  }),
+  sinks: SINKS,
   fetch: section('Fetching of documents that others publish: agents, their keys, and OAuth clients.', {
     allow_private_addresses: setting(
       boolean,
@@ -133,7 +123,7 @@ export const SETTINGS = section('', {
     file: setting(
       optional(path),
       null,
-      'The policy file with the rules. `null`: every request is tagged, none is blocked.',
+      'The policy file with the rules. `null`: every request is tagged, none is blocked. With `proxy.app` and `bus.url`, it has the rules of this app, between those of the organisation that the managers send.',
     ),
   }),
   sightings: section(
@@ -162,10 +152,31 @@ export const SETTINGS = section('', {
       rows_max: setting(
         integer(1_000, 100_000_000),
         1_000_000,
-        'Maximum number of individual requests kept. If there are more, the oldest are deleted. A million need about a gigabyte.',
+        'Maximum number of individual requests kept. If there are more, the oldest are deleted. A million need about 0.3 GB.',
+      ),
+      bytes_max: setting(
+        optional(size('64MiB', '100000GiB')),
+        null,
+        'For SQLite: maximum size of the database file. If it is larger, the oldest individual requests are deleted. The file may be an eighth larger for a moment, and has up to 64 MiB of log beside it. `null`: no limit.',
+      ),
+      sample: SAMPLE,
+      limit_a_second: setting(
+        optional(integer(1, 1_000_000)),
+        null,
+        'How many requests a proxy records a second at most, all workers together. Statistics still count all. Apps with few requests lose none before others. `null`: no limit.',
+        (limit) =>
+          limit === null
+            ? null
+            : 'beyond the limit, threats and campaigns are found in a part of the requests only',
+      ),
+      synchronous_commit: setting(
+        choice('on', 'off'),
+        'on',
+        'For PostgreSQL: whether the commit of requests waits for the disk, as in PostgreSQL. `off`: if the database server crashes, the requests of its last moments are lost, with their counts. Requests that cause an event, and all other data, always wait.',
       ),
     },
   ),
+  privacy: PRIVACY,
   rollups: section('Counts for statistics. Each kind counts every request, and is kept for its own time.', {
     minutes: setting(duration('25h', '31d'), '48h', 'How long counts per minute are kept.'),
     hours: setting(duration('31d', '1000d'), '90d', 'How long counts per hour are kept.'),
@@ -188,6 +199,8 @@ export const SETTINGS = section('', {
     },
   ),
   threats: THREATS,
+  publish: PUBLISH,
+  payments: PAYMENTS,
   submissions: section('Fingerprints that API callers submit.', {
     auto_accept: setting(
       boolean,

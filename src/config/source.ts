@@ -11,8 +11,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { Fault } from '../shared/fault.ts'
-import type { SoftwareNames } from '../classify/known/software-names.ts'
-import { type Policy, parsePolicy, policyWarnings } from '../policy/policy.ts'
+import { type Policy, type PolicyReading, parsePolicy, policyWarnings } from '../policy/policy.ts'
 import { DocumentFault, type DocumentProblem } from '../shared/problem.ts'
 
 /** A problem in an operator's input. */
@@ -79,20 +78,12 @@ export interface PolicyText {
   placed(problem: DocumentProblem): Problem
 }
 
-/**
- * Throws a ConfigFault with lines and rules. `names`: known agents and software; `null`: unknown, and ids are
- * not checked.
- */
-export function parsePolicyText(
-  text: string,
-  name: string,
-  upstreams: readonly string[] | null = null,
-  names: SoftwareNames | null = null,
-): PolicyText {
+/** Throws a ConfigFault with lines and rules. Without `names`, ids are not checked. */
+export function parsePolicyText(text: string, name: string, reading: PolicyReading = {}): PolicyText {
   const source = readSource(text, name)
-  const policy = placed(source, () => parsePolicy(source.value, upstreams, names))
+  const policy = placed(source, () => parsePolicy(source.value, reading))
   const inText = (problem: DocumentProblem) => placedProblem(source, problem)
-  const warnings = policyWarnings(policy, names).map(inText)
+  const warnings = policyWarnings(policy, reading.names ?? null).map(inText)
   return { document: source.value, policy, warnings, placed: inText }
 }
 
@@ -111,7 +102,7 @@ export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
 
 function placedProblem(source: Source, { pointer, within, what }: DocumentProblem): Problem {
   // An item with a name is called by it instead of by its index.
-  const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/rules)?\/\d+/, ''))
+  const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/(?:rules|first|last))?\/\d+/, ''))
   const parts = [within ?? '', member, what]
   return { where: source.place(pointer), what: parts.filter((part) => part !== '').join(': ') }
 }

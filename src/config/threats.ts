@@ -66,7 +66,7 @@ export const THREATS = section(
     events_per_minute: setting(
       integer(1, 1_000),
       30,
-      'Maximum individual events per minute, for each kind of threat and for new signatures. Further ones are summarized in one event a minute.',
+      'Maximum individual events per minute, for each kind of threat at each app, and for new signatures. Further ones are summarized in one event a minute.',
     ),
   },
 )

@@ -127,7 +127,8 @@ Ready-made policies, each with a description of its effects and its risks:
 | \`block-unverified-crawlers.yaml\` | blocks crawlers that cannot prove their identity |
 | \`block-spoofed-browsers.yaml\` | blocks programs that imitate a browser |
 | \`block-impostors.yaml\` | blocks clients that falsely claim to be an agent: invalid signatures, agents from a foreign address |
-| \`block-training.yaml\` | blocks agents that collect pages to train models, allows search and assistants |
+| \`allow-search-not-training.yaml\` | blocks agents that collect pages to train models, allows search and assistants |
+| \`user-triggered-welcome.yaml\` | allows agents that fetch for a person and search engines, blocks collectors, slows down other crawlers |
 | \`allow-verified-only.yaml\` | of all programs, allows only those that can prove their identity |
 | \`policy.yaml\` | an example of many kinds of rules |
 
@@ -178,6 +179,7 @@ clients that send one.
 | --- | --- |
 | \`request.method\`, \`.host\`, \`.path\`, \`.query\` | texts; host and path as the conditions of that name compare them, the query without its \`?\` |
 | \`request.headers\` | by name in lower case; several with the same name are joined, with \`; \` for cookies and \`, \` for others; without the headers that the proxy sets |
+| \`request.mcp_method\`, \`.mcp_tool\`, \`.mcp_resource\` | texts: the call of an app that is an MCP server |
 | \`client.address\` | the client's address |
 | \`verdict.kind\`, \`.agent\`, \`.category\`, \`.software\` | texts, ids of agent and software |
 | \`verdict.confidence\`, \`.verified\` | a number from 0 to 1, true or false |
@@ -221,17 +223,19 @@ verdict:                                          # the classification; if omitt
   verified: ip-range                              # or reverse-dns, web-bot-auth; omit it if not verified
   # signer: https://agent.example                # the URL of the signer, with web-bot-auth
   evidence: [declares-bot]
+mcp: {tool: delete_all}                           # the call in its body; also method and resource
 \`\`\`
 
 Without \`verdict\`, the request is judged as the first of a connection, and each piece of evidence is shown with its weight.
 The file contains what the client sends: all headers in order, and ja4, stable and http2, as in X-JA4-Fingerprint and in
 Sightings. Traits of a TLS hello that these do not show are not used. The signatures are those of the configuration. The
 page Policy of the dashboard shows the same for a pasted or recorded request, and so does \`POST /v1/policy/explain\`.
+With \`--apps apps.yaml\`, the rules of the [app](guide/apps.md#policies-in-a-file) of the request are tried, too.
 
 **What if**: with \`sightings.file\`, requests are recorded. \`gatehouse check --policy new.yaml --replay sightings.jsonl\`
 shows what the new policy would change; \`--against old.yaml\` compares it with another policy instead. It lists the actions
 before and after, the agents and paths that change most, and how often each rule decides. Sightings contain no query, and
-no headers except User-Agent: if a rule tests these and all its other conditions match, the request counts as undecided,
+no headers except User-Agent, and calls of MCP servers only where a rule asked for them: if a rule tests these and all its other conditions match, the request counts as undecided,
 and the rule is named. Verdicts are the recorded ones; rate limits are not replayed.
 
 ## action
@@ -241,10 +245,11 @@ and the rule is named. Verdicts are the recorded ones; rate limits are not repla
 | \`pass\` | forwards without tags: of the headers that the proxy sets, the app gets only X-Forwarded-* and Forwarded, and none from the client |
 | \`tag\` | forwards with the headers that describe the verdict; \`{tag: {headers: {X-Agent-Plan: free}}}\` adds headers, whose names must start with \`X-Agent-\` |
 | \`block\` | answers with a page, or problem+json for programs; \`{block: {status: 403, title: …, body: …}}\`, status 401, 403, 404, 429, 451 or 503 |
-| \`rate_limit\` | \`{rate_limit: {per: agent, requests: 10, window: 1m, burst: 20, then: block}}\`: forwards up to this many, evenly; \`per\` agent, fingerprint or address. Requests over the limit get \`then\`: \`block\` (429) by default, \`{block: …}\` or \`{tarpit: …}\`. Each worker counts separately |
+| \`rate_limit\` | \`{rate_limit: {per: agent, requests: 10, window: 1m, burst: 20, then: block}}\`: forwards up to this many, evenly; \`per\` agent, fingerprint or address, and with \`per_tool: true\` for each tool of an [MCP server](guide/mcp-apps.md) by itself. Requests over the limit get \`then\`: \`block\` (429) by default, \`{block: …}\` or \`{tarpit: …}\`. Each worker counts separately |
 | \`tarpit\` | \`{tarpit: {delay: 10s, connections_max: 100}}\`: delays the request, then blocks it; if this many are already delayed, it blocks immediately |
 | \`redirect\` | \`{redirect: {to: /docs, status: 302}}\`: to a path or a URL; status 302, 303, 307 or 308 |
 | \`route\` | \`{route: {upstream: name}}\`: forwards, tagged, to another upstream |
+| \`charge\` | \`{charge: {price: "0.01", currency: USD, scheme: [x402, crawler-price]}}\`: answers 402 with an offer until the client has paid; needs \`payments\` in the settings, see [payments.md](guide/payments.md) |
 `
 
 if (import.meta.main) writeFileSync(new URL('../../config/README.md', import.meta.url), readme())
