@@ -1,4 +1,5 @@
 import { AgentsSeenStore } from './catalogue/agents-seen.ts'
+import { AppRollupStore } from './traffic/app-rollups.ts'
 import { AppStore } from './work/apps.ts'
 import { AuditStore } from './people/audit.ts'
 import { CampaignStore } from './traffic/campaigns.ts'
@@ -8,6 +9,7 @@ import { CatalogueLists } from './catalogue/catalogue-lists.ts'
 import { CatalogueLookup } from './catalogue/catalogue-lookup.ts'
 import { CatalogueMerge } from './catalogue/catalogue-merge.ts'
 import type { Database, Queries } from './engine/database.ts'
+import { ClickHouseSightings, type TrafficPlace } from './traffic/clickhouse/clickhouse-sightings.ts'
 import { DeliveryStore } from './events/deliveries.ts'
 import { DeliveryLog } from './events/delivery-log.ts'
 import { DetectionStore } from './traffic/detections.ts'
@@ -28,12 +30,14 @@ import { OAuthRecordStore } from './people/oauth-records.ts'
 import { ObservedStore } from './catalogue/observed.ts'
 import { openDatabase } from './engine/open-database.ts'
 import { PasskeyStore } from './people/passkeys.ts'
+import { PaymentStore } from './work/payments.ts'
 import { PolicyStore } from './work/policies.ts'
 import { RateLimitStore } from './traffic/rate-limits.ts'
 import { ReplayStore } from './people/replays.ts'
 import { RollupStore } from './traffic/rollups.ts'
 import { SealedValueStore } from './engine/sealed-values.ts'
 import { SettingStore } from './work/settings.ts'
+import { SqliteSpace } from './engine/sqlite-space.ts'
 import { SightingStore } from './traffic/sightings.ts'
 import type { StoreLogin } from './engine/store-login.ts'
 import { SubmissionStore } from './catalogue/submissions.ts'
@@ -53,6 +57,7 @@ import { WebhookStore } from './events/webhooks.ts'
  */
 export class Store {
   readonly agentsSeen: AgentsSeenStore
+  readonly appRollups: AppRollupStore
   readonly apps: AppStore
   readonly audit: AuditStore
   readonly campaigns: CampaignStore
@@ -78,6 +83,7 @@ export class Store {
   readonly oauthKeys: OAuthKeyStore
   readonly oauthRecords: OAuthRecordStore
   readonly passkeys: PasskeyStore
+  readonly payments: PaymentStore
   readonly policies: PolicyStore
   readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
@@ -86,6 +92,8 @@ export class Store {
   readonly sealedValues: SealedValueStore
   readonly settings: SettingStore
   readonly sightings: SightingStore
+  /** `null`: PostgreSQL reuses its space by itself. */
+  readonly space: SqliteSpace | null
   readonly submissions: SubmissionStore
   readonly taskCallbacks: TaskCallbackStore
   readonly tasks: TaskStore
@@ -98,17 +106,22 @@ export class Store {
   readonly webhooks: WebhookStore
   readonly #database: Database
 
-  /** Opens `sqlite:FILE` or `postgres://…` and applies missing migrations. */
-  static async open(url: string, login: StoreLogin | null = null): Promise<Store> {
-    return new Store(await openDatabase(url, login, migrate))
+  /** Opens `sqlite:FILE` or `postgres://…` and applies missing migrations. `traffic`: where requests are, if not there. */
+  static async open(
+    url: string,
+    login: StoreLogin | null = null,
+    traffic: TrafficPlace | null = null,
+  ): Promise<Store> {
+    return new Store(await openDatabase(url, login, migrate), traffic)
   }
 
-  private constructor(database: Database) {
+  private constructor(database: Database, traffic: TrafficPlace | null) {
     const { db, kind } = database
     this.#database = database
     this.agentsSeen = new AgentsSeenStore(db)
+    this.appRollups = new AppRollupStore(db)
     this.apps = new AppStore(db, kind)
-    this.audit = new AuditStore(db)
+    this.audit = new AuditStore(db, kind)
     this.campaigns = new CampaignStore(db)
     this.catalogue = new CatalogueStore(db, kind)
     this.deliveries = new DeliveryStore(db, kind)
@@ -126,12 +139,13 @@ export class Store {
     this.gnapGrants = new GnapGrantStore(db, kind)
     this.gnapTokens = new GnapTokenStore(db)
     this.idempotency = new IdempotencyStore(db)
-    this.keys = new KeyStore(db)
+    this.keys = new KeyStore(db, kind)
     this.oauthClients = new OAuthClientStore(db, kind)
     this.oauthDenials = new OAuthDenialStore(db)
     this.oauthKeys = new OAuthKeyStore(db)
     this.oauthRecords = new OAuthRecordStore(db)
     this.passkeys = new PasskeyStore(db)
+    this.payments = new PaymentStore(db)
     this.policies = new PolicyStore(db)
     this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)
@@ -139,7 +153,9 @@ export class Store {
     this.rollups = new RollupStore(db)
     this.sealedValues = new SealedValueStore(db)
     this.settings = new SettingStore(db)
-    this.sightings = new SightingStore(db, kind)
+    this.space = kind === 'sqlite' ? new SqliteSpace(db) : null
+    this.sightings =
+      traffic === null ? new SightingStore(db, kind) : new ClickHouseSightings(db, kind, traffic)
     this.submissions = new SubmissionStore(db)
     this.taskCallbacks = new TaskCallbackStore(db, kind)
     this.tasks = new TaskStore(db, kind)
@@ -147,7 +163,7 @@ export class Store {
     this.traffic = new TrafficStore(db)
     this.trials = new TrialStore(db, kind)
     this.trust = new TrustStore(db, kind)
-    this.users = new UserStore(db)
+    this.users = new UserStore(db, kind)
     this.webhookHealth = new WebhookHealthStore(db, kind)
     this.webhooks = new WebhookStore(db, kind)
   }
@@ -168,7 +184,8 @@ export class Store {
     await this.settings.get('')
   }
 
-  close(): Promise<void> {
-    return this.#database.close()
+  async close(): Promise<void> {
+    await this.sightings.close()
+    await this.#database.close()
   }
 }

@@ -18,7 +18,7 @@ for (const kind of KINDS) {
     for (let round = 0; round < 2; round++)
       await asTest(async (t) => {
         const store = await Store.open(await freshUrl(kind, t))
-        assert.equal((await store.keys.list(FIRST)).total, 0)
+        assert.equal((await store.keys.list(FIRST, '*')).total, 0)
         await store.keys.add(newKey(1))
         const [event] = await store.transaction((queries) => store.events.add([EVENT], queries))
         assert.equal(event?.number, 1)
@@ -39,7 +39,7 @@ test('a database whose tables a test has changed is not used again', async () =>
 
 const EVENT: NewEvent = {
   ...{ id: 'a', type: 'new_signature', atMs: 1, subject: 'ja4 x', data: '{}' },
-  ...{ agent: null, category: null, severity: null, confidence: null },
+  ...{ agent: null, category: null, severity: null, confidence: null, app: null },
 }
 
 /** Runs work as a test of its own, which ends with it. */

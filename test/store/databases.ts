@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +39,7 @@ export async function urlWithoutTables(kind: DatabaseKind, t: Owner): Promise<st
 }
 
 async function freshFile(t: Owner): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-store-'))
+  const folder = await mkdtemp(join(FILES_FOLDER, 'gatehouse-store-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   return join(folder, 'gatehouse.db')
 }
@@ -53,5 +54,18 @@ async function makeEmptyFile(): Promise<Buffer> {
   return bytes
 }
 
+/** In memory where there is room: every transaction waits for the disk otherwise. */
+function filesFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY)
+    return bavail * bsize > MEMORY_BYTES_MIN ? MEMORY : tmpdir()
+  } catch {
+    return tmpdir()
+  }
+}
+
+const MEMORY = '/dev/shm'
+const MEMORY_BYTES_MIN = 2 ** 30
+const FILES_FOLDER = filesFolder()
 let emptyFile: Promise<Buffer> | null = null
 export const KINDS: readonly DatabaseKind[] = ['sqlite', 'postgres']

@@ -20,8 +20,8 @@ for (const kind of KINDS) {
     assert.deepEqual({ ...all[0], number: undefined }, { ...full, number: undefined })
     assert.deepEqual(ids(await store.events.after(all[0]!.number, 1)), ['b'])
     assert.equal(await store.events.last(), all[2]!.number)
-    assert.deepEqual(await store.events.byId('b'), all[1])
-    assert.equal(await store.events.byId('d'), null)
+    assert.deepEqual(await store.events.byId('b', '*'), all[1])
+    assert.equal(await store.events.byId('d', '*'), null)
   })
 
   test(`${kind}: what one alone is told stands in no list`, async (t) => {
@@ -73,23 +73,25 @@ for (const kind of KINDS) {
     const store = await openFresh(kind, t)
     const all = [
       ...severities.map((severity, at) => ({ ...event(`s${at}`, at), severity, confidence: at / 10 })),
-      { ...event('bot', 20), agent: 'gptbot', category: 'crawler', type: 'threat_detected' as const },
+      { ...event('bot', 20), ...BOT, type: 'threat_detected' as const },
       { ...event('test', 30), type: 'test' as const },
     ]
     await add(store, ...all)
     const listed = async (filter: Partial<EventListFilter>) => {
-      const { items, total } = await store.events.list({ page: 1, limit: 99 }, { ...ALL, ...filter })
+      const { items, total } = await store.events.list({ page: 1, limit: 99 }, { ...ALL, ...filter }, '*')
       assert.equal(items.length, total)
       return ids(items)
     }
     assert.deepEqual(await listed({}), ['bot', 's4', 's3', 's2', 's1', 's0'])
     assert.deepEqual(await listed({ types: ['threat_detected', 'new_agent'] }), ['bot'])
     assert.deepEqual(await listed({ agents: ['gptbot', 'x'], categories: ['crawler'] }), ['bot'])
+    assert.deepEqual(await listed({ apps: ['shop', 'blog'] }), ['bot'])
+    assert.deepEqual(await listed({ apps: ['blog'] }), [])
     assert.deepEqual(await listed({ severities: ['high', 'critical'] }), ['bot', 's4', 's3', 's0'])
     assert.deepEqual(await listed({ minConfidence: 0.3, severities: ['low', 'high'] }), ['bot', 's3'])
     assert.deepEqual(await listed({ sinceMs: 2, untilMs: 4 }), ['s3', 's2'])
-    const first = await store.events.list({ after: null, limit: 4 }, ALL)
-    const second = await store.events.list({ after: first.next, limit: 4 }, ALL)
+    const first = await store.events.list({ after: null, limit: 4 }, ALL, '*')
+    const second = await store.events.list({ after: first.next, limit: 4 }, ALL, '*')
     assert.deepEqual([ids(first.items), ids(second.items)].flat(), ['bot', 's4', 's3', 's2', 's1', 's0'])
     assert.equal(second.next, null)
   })
@@ -156,12 +158,13 @@ function ids(events: readonly { readonly id: string }[]): readonly string[] {
 }
 
 function event(id: string, atMs: number): NewEvent {
-  const about = { agent: null, category: null, severity: null, confidence: null }
+  const about = { agent: null, category: null, severity: null, confidence: null, app: null }
   return { id, type: 'new_signature', atMs, subject: 'ja4 x', ...about, data: '{"a":1}' }
 }
 
+const BOT = { agent: 'gptbot', category: 'crawler', app: 'shop' }
 const severities = [null, 'low', 'medium', 'high', 'critical'] as const
 const ALL: EventListFilter = {
-  ...{ types: [], categories: [], agents: [], severities: null },
+  ...{ types: [], categories: [], agents: [], apps: [], severities: null },
   ...{ minConfidence: null, sinceMs: null, untilMs: null },
 }

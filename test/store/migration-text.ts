@@ -29,7 +29,8 @@ export async function migrationText(kind: DatabaseKind): Promise<string> {
         isSqlite ? new SqliteIntrospector(kysely) : new PostgresIntrospector(kysely),
       createQueryCompiler: () => (isSqlite ? new SqliteQueryCompiler() : new PostgresQueryCompiler()),
     },
-    log: ({ query }) => void lines.push(`${query.sql};`),
+    // A migration may read which columns are missing.
+    log: ({ query }) => void (/^(?:select|with) /.test(query.sql) || lines.push(`${query.sql};`)),
   })
   for (const [name, migration] of MIGRATIONS) {
     lines.push(`-- ${name}`)

@@ -52,7 +52,6 @@ create table submissions (
   agent_name text,
   software_id text collate "C",
   category text,
-  purposes text not null default '[]',
   user_agent text,
   notes text,
   status text not null,
@@ -161,19 +160,6 @@ create table detections (
   document text not null
 );
 create index detections_by_time on detections (at_ms);
-create table campaigns (
-  id text collate "C" primary key,
-  found_at_ms bigint not null,
-  last_seen_ms bigint not null,
-  document text not null
-);
-create index campaigns_by_time on campaigns (found_at_ms, id);
-create index campaigns_by_end on campaigns (last_seen_ms);
-create table campaign_signs (
-  number bigserial primary key,
-  at_ms bigint not null,
-  document text not null
-);
 create table traffic (
   process text collate "C" primary key,
   at_ms bigint not null,
@@ -436,22 +422,6 @@ create table policies (
   restored_version bigint,
   created_at_ms bigint not null
 );
-create table apps (
-  id text collate "C" primary key,
-  name text not null,
-  team text collate "C",
-  upstream text,
-  labels text not null,
-  created_at_ms bigint not null,
-  updated_at_ms bigint not null
-);
-create table app_hosts (
-  key text collate "C" primary key,
-  pattern text not null,
-  app_id text collate "C" not null references apps (id) on delete cascade,
-  place bigint not null
-);
-create index app_hosts_by_app on app_hosts (app_id, place);
 create table tasks (
   id text primary key,
   principal text not null,
@@ -497,3 +467,187 @@ create table task_callbacks (
 );
 create index task_callbacks_by_next on task_callbacks (next_at_ms)
   where next_at_ms is not null;
+-- 0002-apps
+alter table "sightings" add column "app" text collate "C" not null default 'default';
+alter table "events" add column "app" text collate "C";
+alter table "submissions" add column "purposes" text not null default '[]';
+alter table "api_keys" add column "apps" text not null default '"*"';
+alter table "users" add column "apps" text not null default '"*"';
+alter table "trust" add column "apps" text not null default '"*"';
+alter table "oauth_clients" add column "apps" text not null default '"*"';
+alter table "webhooks" add column "apps" text not null default '"*"';
+alter table "tasks" add column "apps" text not null default '"*"';
+alter table policies rename to policies_before;
+create table policies (
+  app text collate "C" not null,
+  version bigint not null,
+  document text not null,
+  hash text not null,
+  author text not null,
+  restored_version bigint,
+  created_at_ms bigint not null,
+  constraint policies_by_app primary key (app, version)
+);
+insert into policies (app, version, document, hash, author, restored_version, created_at_ms)
+  select '*', version, document, hash, author, restored_version, created_at_ms from policies_before;
+drop table policies_before;
+create index if not exists sightings_by_app on sightings (app, number);
+drop index events_by_time;
+create index events_by_time on events (at_ms, number, type, category, agent, severity, confidence, app);
+create table if not exists app_rollups (
+  grain_ms bigint not null,
+  app text collate "C" not null,
+  at_ms bigint not null,
+  counts text not null,
+  constraint app_rollups_key primary key (grain_ms, app, at_ms)
+);
+create index if not exists app_rollups_by_time on app_rollups (grain_ms, at_ms);
+create table if not exists campaigns (
+  id text collate "C" primary key,
+  found_at_ms bigint not null,
+  last_seen_ms bigint not null,
+  document text not null
+);
+create index if not exists campaigns_by_time on campaigns (found_at_ms, id);
+create index if not exists campaigns_by_end on campaigns (last_seen_ms);
+create table if not exists campaign_signs (
+  number bigserial primary key,
+  at_ms bigint not null,
+  document text not null
+);
+create table if not exists apps (
+  id text collate "C" primary key,
+  name text not null,
+  team text collate "C",
+  upstream text,
+  labels text not null,
+  created_at_ms bigint not null,
+  updated_at_ms bigint not null
+);
+create table if not exists app_hosts (
+  key text collate "C" primary key,
+  pattern text not null,
+  app_id text collate "C" not null references apps (id) on delete cascade,
+  place bigint not null
+);
+create index if not exists app_hosts_by_app on app_hosts (app_id, place);
+-- 0003-audit-apps
+alter table audit add column apps text not null default '"*"';
+-- 0004-traffic
+drop index sightings_by_app;
+alter table sightings rename to sightings_before;
+create table sightings (
+  number bigint primary key,
+  id uuid not null,
+  seen_at_ms bigint not null,
+  profile bigint not null,
+  app text collate "C" not null,
+  host text collate "C",
+  address text not null,
+  address_key text collate "C",
+  method text not null,
+  path text collate "C" not null,
+  ja4h_cookies text,
+  snapshot double precision not null,
+  request_kind bigint not null,
+  header_order bigint not null,
+  target bigint not null,
+  campaign text collate "C"
+);
+create table sighting_parts (
+  number bigint primary key,
+  last_sighting bigint not null,
+  first_seen_ms bigint not null,
+  last_seen_ms bigint not null
+);
+create table sighting_profiles (
+  id bigserial primary key,
+  hash text collate "C" not null,
+  used_at_ms bigint not null,
+  proxy text collate "C" not null,
+  user_agent text,
+  ja4 text collate "C",
+  ja4_source text,
+  no_hello text,
+  stable text,
+  ja4s text,
+  ja4h text collate "C",
+  ja4x text,
+  http2 text,
+  program bigint not null,
+  verdict text collate "C" not null,
+  agent text collate "C",
+  category text collate "C",
+  purposes text not null,
+  software text,
+  confidence double precision not null,
+  name_confidence double precision not null,
+  verified text,
+  signer text,
+  key text,
+  signature_fault text,
+  alleged_signer text,
+  evidence text not null,
+  rule text collate "C" not null,
+  layer text,
+  action text not null,
+  dry_run bigint not null,
+  done text collate "C" not null,
+  limited bigint not null,
+  forged text not null
+);
+create unique index sighting_profiles_by_hash on sighting_profiles (hash);
+drop table sightings_before;
+create unique index sightings_by_id on sightings (id);
+create index sightings_by_app on sightings ((number >> 16), app);
+create index sightings_by_host on sightings ((number >> 16), host);
+create index sightings_by_address on sightings ((number >> 16), address_key);
+create index sightings_by_profile on sightings ((number >> 16), profile);
+create index sighting_profiles_by_use on sighting_profiles (used_at_ms);
+create index sighting_profiles_by_ja4 on sighting_profiles (ja4);
+create index sighting_profiles_by_ja4h on sighting_profiles (ja4h);
+create index sighting_profiles_by_agent on sighting_profiles (agent);
+insert into sighting_parts (number, last_sighting, first_seen_ms, last_seen_ms)
+  select number >> 16, max(number), min(seen_at_ms), max(seen_at_ms) from sightings group by number >> 16;
+-- 0005-fingerprints
+drop index fingerprints_seen_by_time;
+drop index fingerprints_seen_by_rank;
+alter table fingerprints_seen set (fillfactor = 50);
+-- 0006-sampled
+alter table sightings add column sampled double precision;
+-- 0007-partitions
+alter table sightings rename to sightings_first;
+drop index sightings_by_id;
+alter index sightings_by_app rename to sightings_first_by_app;
+alter index sightings_by_host rename to sightings_first_by_host;
+alter index sightings_by_address rename to sightings_first_by_address;
+alter index sightings_by_profile rename to sightings_first_by_profile;
+create table sightings (like sightings_first) partition by range (number);
+alter table sightings add primary key (number);
+create index sightings_by_id on sightings (id);
+create index sightings_by_app on sightings ((number >> 16), app);
+create index sightings_by_host on sightings ((number >> 16), host);
+create index sightings_by_address on sightings ((number >> 16), address_key);
+create index sightings_by_profile on sightings ((number >> 16), profile);
+do $$ begin execute format('alter table sightings attach partition sightings_first for values from (minvalue) to (%s)', (extract(epoch from now())::bigint / 60) << 24); end $$;
+do $do$ begin execute format($format$ create function change_sightings_partition(first bigint, beyond bigint, is_wanted boolean) returns void language plpgsql security definer set search_path = %1$I, pg_temp set lock_timeout = '1500ms' as $body$ declare part text := case when first = 0 then 'sightings_first' else concat_ws('_', 'sightings', first, beyond) end; begin if not (has_table_privilege(session_user, '%1$I.sightings', 'insert') and has_table_privilege(session_user, '%1$I.sightings', 'delete')) then raise insufficient_privilege using message = 'permission denied for table sightings'; end if; if not is_wanted then execute format('drop table if exists %%I', part); elsif to_regclass(part) is null then execute format('create table %%I (like sightings)', part); execute format('alter table sightings attach partition %%I for values from (%%s) to (%%s)', part, first << 24, beyond << 24); end if; end $body$ $format$, current_schema()); end $do$;
+-- 0008-app-quotas
+alter table apps add column quota text;
+-- 0009-mcp-calls
+alter table sightings add column mcp_method text;
+alter table sightings add column mcp_tool text;
+-- 0010-payments
+create table payments (
+    id text collate "C" primary key, identity text collate "C" not null unique, scheme text collate "C" not null, state text collate "C" not null,
+    app text collate "C" not null, rule text collate "C" not null, account text collate "C" not null, agent text collate "C", key text collate "C", payer text collate "C",
+    host text collate "C" not null, path text collate "C" not null, amount bigint not null, currency text collate "C" not null,
+    network text collate "C", asset text collate "C", transaction_id text collate "C", why text collate "C", purposes text not null, license text collate "C",
+    decision_id text collate "C" not null, created_at_ms bigint not null, day bigint not null,
+    lease_until_ms bigint not null, settled_at_ms bigint, served_at_ms bigint, pass_until_ms bigint not null,
+    refunded_at_ms bigint, refund_note text);
+create index payments_by_time on payments (created_at_ms, id);
+create index payments_by_account on payments (account, day);
+create index payments_by_key on payments (key, pass_until_ms);
+-- 0011-traffic-outbox
+create table traffic_outbox (last_number bigint primary key, requests bigint not null, lines bytea not null);
+create table traffic_outbox_state (id bigint primary key, last_number bigint not null, sending_until bigint, sent_number bigint not null);

@@ -52,7 +52,6 @@ create table submissions (
   agent_name text,
   software_id text,
   category text,
-  purposes text not null default '[]',
   user_agent text,
   notes text,
   status text not null,
@@ -161,19 +160,6 @@ create table detections (
   document text not null
 );
 create index detections_by_time on detections (at_ms);
-create table campaigns (
-  id text primary key,
-  found_at_ms integer not null,
-  last_seen_ms integer not null,
-  document text not null
-);
-create index campaigns_by_time on campaigns (found_at_ms, id);
-create index campaigns_by_end on campaigns (last_seen_ms);
-create table campaign_signs (
-  number integer primary key autoincrement,
-  at_ms integer not null,
-  document text not null
-);
 create table traffic (
   process text primary key,
   at_ms integer not null,
@@ -436,22 +422,6 @@ create table policies (
   restored_version integer,
   created_at_ms integer not null
 );
-create table apps (
-  id text primary key,
-  name text not null,
-  team text,
-  upstream text,
-  labels text not null,
-  created_at_ms integer not null,
-  updated_at_ms integer not null
-);
-create table app_hosts (
-  key text primary key,
-  pattern text not null,
-  app_id text not null references apps (id) on delete cascade,
-  place integer not null
-);
-create index app_hosts_by_app on app_hosts (app_id, place);
 create table tasks (
   id text primary key,
   principal text not null,
@@ -497,3 +467,171 @@ create table task_callbacks (
 );
 create index task_callbacks_by_next on task_callbacks (next_at_ms)
   where next_at_ms is not null;
+-- 0002-apps
+alter table "sightings" add column "app" text not null default 'default';
+alter table "events" add column "app" text;
+alter table "submissions" add column "purposes" text not null default '[]';
+alter table "api_keys" add column "apps" text not null default '"*"';
+alter table "users" add column "apps" text not null default '"*"';
+alter table "trust" add column "apps" text not null default '"*"';
+alter table "oauth_clients" add column "apps" text not null default '"*"';
+alter table "webhooks" add column "apps" text not null default '"*"';
+alter table "tasks" add column "apps" text not null default '"*"';
+alter table policies rename to policies_before;
+create table policies (
+  app text not null,
+  version integer not null,
+  document text not null,
+  hash text not null,
+  author text not null,
+  restored_version integer,
+  created_at_ms integer not null,
+  constraint policies_by_app primary key (app, version)
+);
+insert into policies (app, version, document, hash, author, restored_version, created_at_ms)
+  select '*', version, document, hash, author, restored_version, created_at_ms from policies_before;
+drop table policies_before;
+create index if not exists sightings_by_app on sightings (app, number);
+drop index events_by_time;
+create index events_by_time on events (at_ms, number, type, category, agent, severity, confidence, app);
+create table if not exists app_rollups (
+  grain_ms integer not null,
+  app text not null,
+  at_ms integer not null,
+  counts text not null,
+  constraint app_rollups_key primary key (grain_ms, app, at_ms)
+);
+create index if not exists app_rollups_by_time on app_rollups (grain_ms, at_ms);
+create table if not exists campaigns (
+  id text primary key,
+  found_at_ms integer not null,
+  last_seen_ms integer not null,
+  document text not null
+);
+create index if not exists campaigns_by_time on campaigns (found_at_ms, id);
+create index if not exists campaigns_by_end on campaigns (last_seen_ms);
+create table if not exists campaign_signs (
+  number integer primary key autoincrement,
+  at_ms integer not null,
+  document text not null
+);
+create table if not exists apps (
+  id text primary key,
+  name text not null,
+  team text,
+  upstream text,
+  labels text not null,
+  created_at_ms integer not null,
+  updated_at_ms integer not null
+);
+create table if not exists app_hosts (
+  key text primary key,
+  pattern text not null,
+  app_id text not null references apps (id) on delete cascade,
+  place integer not null
+);
+create index if not exists app_hosts_by_app on app_hosts (app_id, place);
+-- 0003-audit-apps
+alter table audit add column apps text not null default '"*"';
+-- 0004-traffic
+drop index sightings_by_app;
+alter table sightings rename to sightings_before;
+create table sightings (
+  number integer primary key,
+  id text not null,
+  seen_at_ms integer not null,
+  profile integer not null,
+  app text not null,
+  host text,
+  address text not null,
+  address_key text,
+  method text not null,
+  path text not null,
+  ja4h_cookies text,
+  snapshot real not null,
+  request_kind integer not null,
+  header_order integer not null,
+  target integer not null,
+  campaign text
+);
+create table sighting_parts (
+  number integer primary key,
+  last_sighting integer not null,
+  first_seen_ms integer not null,
+  last_seen_ms integer not null
+);
+create table sighting_profiles (
+  id integer primary key autoincrement,
+  hash text not null,
+  used_at_ms integer not null,
+  proxy text not null,
+  user_agent text,
+  ja4 text,
+  ja4_source text,
+  no_hello text,
+  stable text,
+  ja4s text,
+  ja4h text,
+  ja4x text,
+  http2 text,
+  program integer not null,
+  verdict text not null,
+  agent text,
+  category text,
+  purposes text not null,
+  software text,
+  confidence real not null,
+  name_confidence real not null,
+  verified text,
+  signer text,
+  key text,
+  signature_fault text,
+  alleged_signer text,
+  evidence text not null,
+  rule text not null,
+  layer text,
+  action text not null,
+  dry_run integer not null,
+  done text not null,
+  limited integer not null,
+  forged text not null
+);
+create unique index sighting_profiles_by_hash on sighting_profiles (hash);
+drop table sightings_before;
+create unique index sightings_by_id on sightings (id);
+create index sightings_by_app on sightings ((number >> 16), app);
+create index sightings_by_host on sightings ((number >> 16), host);
+create index sightings_by_address on sightings ((number >> 16), address_key);
+create index sightings_by_profile on sightings ((number >> 16), profile);
+create index sighting_profiles_by_use on sighting_profiles (used_at_ms);
+create index sighting_profiles_by_ja4 on sighting_profiles (ja4);
+create index sighting_profiles_by_ja4h on sighting_profiles (ja4h);
+create index sighting_profiles_by_agent on sighting_profiles (agent);
+insert into sighting_parts (number, last_sighting, first_seen_ms, last_seen_ms)
+  select number >> 16, max(number), min(seen_at_ms), max(seen_at_ms) from sightings group by number >> 16;
+-- 0005-fingerprints
+drop index fingerprints_seen_by_time;
+drop index fingerprints_seen_by_rank;
+-- 0006-sampled
+alter table sightings add column sampled real;
+-- 0007-partitions
+-- 0008-app-quotas
+alter table apps add column quota text;
+-- 0009-mcp-calls
+alter table sightings add column mcp_method text;
+alter table sightings add column mcp_tool text;
+-- 0010-payments
+create table payments (
+    id text primary key, identity text not null unique, scheme text not null, state text not null,
+    app text not null, rule text not null, account text not null, agent text, key text, payer text,
+    host text not null, path text not null, amount integer not null, currency text not null,
+    network text, asset text, transaction_id text, why text, purposes text not null, license text,
+    decision_id text not null, created_at_ms integer not null, day integer not null,
+    lease_until_ms integer not null, settled_at_ms integer, served_at_ms integer, pass_until_ms integer not null,
+    refunded_at_ms integer, refund_note text);
+create index payments_by_time on payments (created_at_ms, id);
+create index payments_by_account on payments (account, day);
+create index payments_by_key on payments (key, pass_until_ms);
+-- 0011-traffic-outbox
+create table traffic_outbox (last_number integer primary key, requests integer not null, lines blob not null);
+create table traffic_outbox_state (id integer primary key, last_number integer not null, sending_until integer, sent_number integer not null);

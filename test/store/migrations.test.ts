@@ -66,6 +66,18 @@ for (const kind of KINDS) {
       assert.equal(rows[0]!.number, 2)
     })
 
+  test(`${kind}: 0002-apps adds only what a development version lacks`, async (t) => {
+    const url = await urlWithoutTables(kind, t)
+    const store = await openAt(t, url)
+    await store.close()
+    const database = await openDatabase(url, null, async () => undefined)
+    t.teardown(() => database.close())
+    const before = await schemaOf(database)
+    await sql`delete from migrations where name = '0002-apps'`.execute(database.db)
+    assert.deepEqual(await migrate(database.db, kind), ['0002-apps'])
+    assert.deepEqual(await schemaOf(database), before)
+  })
+
   test(`${kind}: a database from before the first release is refused, and stays as it was`, async (t) => {
     const url = await urlWithoutTables(kind, t)
     const old = await openDatabase(url, null, (db) =>

@@ -139,7 +139,7 @@ const SHAPE = `
      from pg_class c, lateral (
        select count(*) as columns from pg_attribute where attrelid = c.oid and not attisdropped
      ) attributes
-     where relnamespace = 'public'::regnamespace),
+     where relnamespace = 'public'::regnamespace and (not relispartition or starts_with(relname, 'sightings_first'))),
     (select nspacl from pg_namespace where nspname = 'public'),
     (select string_agg(concat_ws(' ', setrole, setconfig), ',') from pg_db_role_setting
      where setdatabase = (select oid from pg_database where datname = current_database())),
@@ -155,6 +155,12 @@ const EMPTY = `
   declare each record;
   begin
     set local session_replication_role = replica; -- in any order
+    for each in
+      select inhrelid::regclass as name from pg_inherits join pg_class c on c.oid = inhrelid
+      where inhparent = 'sightings'::regclass and relname <> 'sightings_first'
+    loop
+      execute format('drop table %s', each.name);
+    end loop;
     for each in
       select oid::regclass as name, relkind, pg_relation_size(oid) as bytes from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'S') and relname <> 'migrations'

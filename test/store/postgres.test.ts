@@ -12,6 +12,7 @@ import { asFault } from '../../src/store/engine/postgres-fault.ts'
 import { StoreLogin } from '../../src/store/engine/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
+import { paymentsContract } from '../contract/payments.ts'
 import { gnapContract } from '../contract/gnap.ts'
 import { appsContract } from '../contract/apps.ts'
 import { policiesContract } from '../contract/policies.ts'
@@ -27,6 +28,7 @@ import { Relay } from './relay.ts'
 
 storeContract('postgres', (t) => freshUrl('postgres', t), openAt)
 idempotencyContract('postgres', (t) => freshUrl('postgres', t), openAt)
+paymentsContract('postgres', (t) => freshUrl('postgres', t), openAt)
 
 // An unhandled rejection ends the process, and this test with it.
 
@@ -53,7 +55,7 @@ test('connections that the server ends, idle and in use, are replaced', async (t
     await store.keys.add(newKey(3), queries)
   })
   await assert.rejects(ended, { name: 'Fault', code: 'STORE_UNAVAILABLE' })
-  assert.equal((await store.keys.list(FIRST)).total, 1)
+  assert.equal((await store.keys.list(FIRST, '*')).total, 1)
 })
 
 test('a connection that breaks in a query and in a transaction is said, and nothing is half written', async (t) => {
@@ -74,7 +76,7 @@ test('a connection that breaks in a query and in a transaction is said, and noth
     relay.cut()
   })
   await assert.rejects(brokenAtCommit, { name: 'Fault', code: 'STORE_UNAVAILABLE' })
-  assert.equal((await store.keys.list(FIRST)).total, 0)
+  assert.equal((await store.keys.list(FIRST, '*')).total, 0)
 })
 
 test('a server that is away, and comes back', async (t) => {

@@ -54,7 +54,7 @@ export async function readBack(store: Store): Promise<Readonly<Record<string, un
     submission: await store.submissions.byId('sub_1'),
     sightings: await store.sightings.newest(null, 5),
     rollups: await store.rollups.rows(),
-    event: await store.events.byId('evt_1'),
+    event: await store.events.byId('evt_1', '*'),
     webhook: await store.webhooks.byId('whk_1'),
     secrets: await store.webhooks.secrets(['whk_1'], 0),
     pending: [...(await store.deliveries.pending(['whk_1']))],
@@ -63,7 +63,7 @@ export async function readBack(store: Store): Promise<Readonly<Record<string, un
     user: await store.users.byEmail('admin@example.com'),
     recoveryCodes: await store.users.recoveryCodes('usr_1'),
     passkeys: await store.passkeys.ofUser('usr_1'),
-    trust: await store.trust.list(first),
+    trust: await store.trust.list(first, '*'),
     client: await store.oauthClients.byId('cli_1'),
     record: await store.oauthRecords.byId('rec_1'),
     signingKeys: await store.oauthKeys.all(),
@@ -106,7 +106,14 @@ async function fill(store: Store): Promise<void> {
     await store.trials.open([{ type: 'ja4', value: 'a value' }], AT_MS, queries)
     await store.feedback.put(FEEDBACK, queries)
     await store.users.add(
-      { id: 'usr_1', email: 'admin@example.com', password: 'hash', scopes: ['admin'], createdAtMs: AT_MS },
+      {
+        id: 'usr_1',
+        email: 'admin@example.com',
+        password: 'hash',
+        apps: '*',
+        scopes: ['admin'],
+        createdAtMs: AT_MS,
+      },
       queries,
     )
     await store.users.setCodes('usr_1', sealed('a seed', 'a word'), ['hash 1', 'hash 2'], queries)
@@ -135,13 +142,14 @@ async function fill(store: Store): Promise<void> {
         isEnabled: true,
         createdAtMs: AT_MS,
         updatedAtMs: AT_MS,
+        apps: '*',
         filters: { min_confidence: 0.5 },
         health: UNTRIED,
       },
       { id: 'sec_1', sealed: sealed('a secret', 'a word'), createdAtMs: AT_MS },
       queries,
     )
-    const about = { agent: 'acme-bot', category: 'crawler', severity: null, confidence: 0.9 }
+    const about = { agent: 'acme-bot', category: 'crawler', severity: null, confidence: 0.9, app: null }
     const [event] = await store.events.add(
       [{ id: 'evt_1', type: 'new_agent', atMs: AT_MS, subject: 'agent acme-bot', ...about, data: '{"a":1}' }],
       queries,
@@ -161,6 +169,7 @@ async function fill(store: Store): Promise<void> {
     kind: 'agent',
     subject: 'https://agent.example/',
     name: 'Acme',
+    apps: '*',
     scopes: ['read'],
     plan: 'standard',
     document: { keys: [] },
@@ -185,6 +194,7 @@ async function fill(store: Store): Promise<void> {
   await store.tasks.addDone(
     {
       id: 'tsk_1',
+      apps: '*',
       principal: 'key_1',
       type: 'detect',
       atMs: AT_MS,
@@ -287,6 +297,7 @@ const CLIENT: OAuthClient = {
   plan: 'standard',
   grantTypes: ['client_credentials'],
   redirectUris: [],
+  apps: '*',
   scopes: ['read'],
   jwks: null,
   origin: 'api',

@@ -20,6 +20,7 @@ import { migrate } from '../../src/store/engine/migrations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
+import { paymentsContract } from '../contract/payments.ts'
 import { storeContract } from '../contract/store.ts'
 import { gnapContract } from '../contract/gnap.ts'
 import { appsContract } from '../contract/apps.ts'
@@ -33,6 +34,7 @@ import { newKey } from './samples.ts'
 
 storeContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 idempotencyContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
+paymentsContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 
 test('only the user it runs as can read the file, its log, and the folder made for it', async (t) => {
   const { store, file } = await opened(t)
@@ -178,7 +180,7 @@ test('a file that is not SQLite, or cut off, is reported as damaged and left unc
     await assert.rejects(
       async () => {
         const damaged = await openAt(t, `sqlite:${file}`)
-        for (let page = 1; page < 30; page++) await damaged.keys.list({ page, limit: 10 })
+        for (let page = 1; page < 30; page++) await damaged.keys.list({ page, limit: 10 }, '*')
       },
       { name: 'Fault', code: 'STORE_DAMAGED' },
       name,
@@ -197,7 +199,7 @@ test('damage that appears while it runs is said, and over when a good file is in
   cpSync(file, `${file}.good`)
   truncateSync(file, 12_288)
   const readAll = async () => {
-    for (let page = 1; page <= 30; page++) await store.keys.list({ page, limit: 10 })
+    for (let page = 1; page <= 30; page++) await store.keys.list({ page, limit: 10 }, '*')
   }
   const { page_size } = { page_size: statSync(`${file}.good`).size }
   assert.ok(page_size > 12_288)

@@ -135,7 +135,7 @@ const NO_FILTER: {
 
 function add({ tasks }: Pick<Store, 'tasks'>, id: string, principal: string, atMs = 1000): Promise<boolean> {
   const chunks = [{ number: 0, from: 0, items: ['item'] }]
-  return tasks.add({ id, principal, type: 'slow', atMs, chunks })
+  return tasks.add({ id, apps: '*', principal, type: 'slow', atMs, chunks })
 }
 
 function callback(taskId: string, id: string, createdAtMs: number): TaskCallback {

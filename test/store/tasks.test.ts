@@ -159,7 +159,7 @@ function task(id: string, atMs: number, count: number): NewTask {
   const chunks = []
   for (let from = 0; from < count; from += 2)
     chunks.push({ number: chunks.length, from, items: items.slice(from, from + 2) })
-  return { id, principal: 'key_1', type: 'detect', atMs, chunks }
+  return { id, apps: '*', principal: 'key_1', type: 'detect', atMs, chunks }
 }
 
 function lease(owner: string, nowMs: number): Lease {

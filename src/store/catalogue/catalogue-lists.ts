@@ -27,6 +27,8 @@ export interface SignatureFilter {
   readonly type: Ja4Type | null
   /** Only fingerprints on live traffic that have no owner. */
   readonly unknownOnly: boolean
+  /** `false`: none that is known only from live traffic. */
+  readonly isObservedToo?: boolean
   readonly softwareId: string | null
   /** The start of a fingerprint or of one of its parts, or text in the owner's names or description. */
   readonly text: string | null
@@ -65,6 +67,8 @@ interface AgentFilter {
   readonly text: string | null
   /** Seen on live traffic since then. */
   readonly seenSinceMs: number | null
+  /** Only these. */
+  readonly ids: readonly string[] | null
 }
 
 /** Some fingerprints of each type. */
@@ -80,9 +84,10 @@ export class CatalogueLists {
 
   /** Ordered by id. */
   async agents<Asked extends Part>(
-    { category, purpose, text, seenSinceMs }: AgentFilter,
+    { category, purpose, text, seenSinceMs, ids }: AgentFilter,
     part: Asked,
   ): Promise<PartOf<ListedAgent, Asked>> {
+    if (ids?.length === 0) return noPart(part)
     let found = this.#db
       .selectFrom('software')
       .leftJoin('agents_seen', 'agents_seen.software_id', 'software.id')
@@ -91,6 +96,7 @@ export class CatalogueLists {
     if (purpose !== null) found = found.where(contains('software.document', purposeInText(purpose)))
     if (text !== null) found = found.where(contains('software.search', text.toLowerCase()))
     if (seenSinceMs !== null) found = found.where('agents_seen.last_seen_ms', '>=', seenSinceMs)
+    if (ids !== null) found = found.where('software.id', 'in', ids)
     const rows = found
       .select(['software.id', 'software.name', 'software.category', 'software.kind'])
       .select(['software.description', 'software.first_seen_ms', 'agents_seen.last_seen_ms'])
@@ -158,7 +164,7 @@ export class CatalogueLists {
     filter: SignatureFilter,
     part: Asked,
   ): Promise<PartOf<KnownSignature, Asked>> {
-    const { type, softwareId, text, confidenceMin, sort } = filter
+    const { type, softwareId, text, confidenceMin, isObservedToo = true, sort } = filter
     const from = text === null ? sql`signatures` : about(text, type === null ? JA4_TYPES : [type])
     const conditions: RawBuilder<unknown>[] = []
     if (text !== null)
@@ -167,6 +173,7 @@ export class CatalogueLists {
     if (type !== null) conditions.push(isOfType(type, filter))
     if (softwareId !== null) conditions.push(sql`signatures.software_id = ${softwareId}`)
     if (confidenceMin > 0) conditions.push(sql`signatures.confidence >= ${confidenceMin}`)
+    if (!isObservedToo) conditions.push(sql`signatures.source <> 'observed'`)
     const order = orderOf(KNOWN, sort)
     const answer =
       'page' in part

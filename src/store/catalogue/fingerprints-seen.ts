@@ -1,7 +1,7 @@
 import { type Kysely, type Selectable, sql } from 'kysely'
 import type { Sighting } from '../../plane/sighting.ts'
 import { AddressSketch } from '../engine/address-sketch.ts'
-import { parts } from '../engine/bulk.ts'
+import { insertRows, isOneOf } from '../engine/arrays.ts'
 import type { Queries } from '../engine/database.ts'
 import type { FingerprintSeenTable } from '../engine/tables/sightings.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -103,23 +103,24 @@ export class FingerprintsSeenStore {
 
   /** Resolves to the fingerprints that no known software has. */
   async add(tally: FingerprintTally, queries: Queries): Promise<readonly UnnamedFingerprint[]> {
-    const unnamed: UnnamedFingerprint[] = []
+    const stored: Entry[] = []
     let isNew = 0
     for (const type of TYPES) {
       const entries = tally.entries(type)
       const known = await this.#joinKnown(type, entries, queries)
       // Limits new values for each batch, because a flood of random fingerprints has no end.
       const fresh = [...entries.values()].filter(({ value }) => !known.has(value))
-      if (fresh.length > NEW_AT_ONCE_MAX) fresh.sort((one, other) => other.requests - one.requests)
+      if (fresh.length > NEW_AT_ONCE_MAX) fresh.sort(byRequestsAndTime)
       fresh.length = Math.min(fresh.length, NEW_AT_ONCE_MAX)
       const kept = [...fresh, ...[...known].map((value) => entries.get(value)!)]
       await this.#name(type, kept, queries)
-      await put(kept, queries)
       isNew += fresh.length
-      unnamed.push(...kept.filter(({ isNamed }) => !isNamed).map(unnamedOf))
+      stored.push(...kept)
     }
+    const rows = stored.map(({ row }) => row)
+    await insertRows('fingerprints_seen', rows, COLUMNS, REPLACED, queries)
     if (isNew > 0) await this.#makeRoom(isNew, queries)
-    return unnamed
+    return stored.filter(({ isNamed }) => !isNamed).map(unnamedOf)
   }
 
   /** The number of fingerprints seen since then, by type, and how many of them have no known software. */
@@ -153,17 +154,16 @@ export class FingerprintsSeenStore {
     queries: Queries,
   ): Promise<ReadonlySet<string>> {
     const known = new Set<string>()
-    for (const part of parts([...entries.keys()])) {
-      const rows = await queries
-        .selectFrom('fingerprints_seen')
-        .selectAll()
-        .where('type', '=', type)
-        .where('value', 'in', part)
-        .execute()
-      for (const row of rows) {
-        entries.get(row.value)!.join(row)
-        known.add(row.value)
-      }
+    if (entries.size === 0) return known
+    const rows = await queries
+      .selectFrom('fingerprints_seen')
+      .selectAll()
+      .where('type', '=', type)
+      .where(isOneOf('value', [...entries.keys()], queries))
+      .execute()
+    for (const row of rows) {
+      entries.get(row.value)!.join(row)
+      known.add(row.value)
     }
     return known
   }
@@ -171,21 +171,20 @@ export class FingerprintsSeenStore {
   /** Marks each fingerprint that any software has. */
   async #name(type: FingerprintKind, entries: readonly Entry[], queries: Queries): Promise<void> {
     const byValue = new Map(entries.map((entry) => [entry.value, entry]))
-    for (const part of parts([...byValue.keys()])) {
-      const rows = await queries
-        .selectFrom('signatures')
-        .select('value')
-        .where('type', '=', type)
-        .where('value', 'in', part)
-        .where('software_id', '<>', '')
-        .where('status', '<>', 'retired')
-        .execute()
-      for (const { value } of rows) byValue.get(value)!.isNamed = true
-    }
+    if (byValue.size === 0) return
+    const rows = await queries
+      .selectFrom('signatures')
+      .select('value')
+      .where('type', '=', type)
+      .where(isOneOf('value', [...byValue.keys()], queries))
+      .where('software_id', '<>', '')
+      .where('status', '<>', 'retired')
+      .execute()
+    for (const { value } of rows) byValue.get(value)!.isNamed = true
   }
 
   async #makeRoom(isNew: number, queries: Queries): Promise<void> {
-    const step = Math.ceil(this.#rowsMax / 100)
+    const step = Math.ceil(this.#rowsMax / 20)
     this.#newSince = this.#newSince === null ? step : this.#newSince + isNew
     if (this.#newSince < step) return
     this.#newSince = 0
@@ -200,24 +199,9 @@ export class FingerprintsSeenStore {
   }
 }
 
-async function put(entries: readonly Entry[], queries: Queries): Promise<void> {
-  for (const part of parts(entries)) {
-    await queries
-      .insertInto('fingerprints_seen')
-      .values(part.map(({ row }) => row))
-      .onConflict((conflict) =>
-        conflict.columns(['type', 'value']).doUpdateSet(({ ref }) => ({
-          first_seen_ms: ref('excluded.first_seen_ms'),
-          last_seen_ms: ref('excluded.last_seen_ms'),
-          requests: ref('excluded.requests'),
-          addresses: ref('excluded.addresses'),
-          sketch: ref('excluded.sketch'),
-          is_named: ref('excluded.is_named'),
-          rank: ref('excluded.rank'),
-        })),
-      )
-      .execute()
-  }
+/** The most frequent first, then the latest. */
+function byRequestsAndTime(one: Entry, other: Entry): number {
+  return other.requests - one.requests || other.lastSeenMs - one.lastSeenMs
 }
 
 async function countIn(queries: Queries): Promise<number> {
@@ -233,7 +217,15 @@ function unnamedOf({ type, value, firstSeenMs, requests, sketch }: Entry): Unnam
 }
 
 const TYPES = ['ja4', 'ja4s', 'ja4h', 'ja4x'] as const
+const COLUMNS = {
+  ...({ type: 'text', value: 'text', first_seen_ms: 'bigint', last_seen_ms: 'bigint' } as const),
+  ...({ requests: 'bigint', addresses: 'bigint', sketch: 'text', is_named: 'bigint' } as const),
+  rank: 'double precision' as const,
+}
+const REPLACED = `on conflict (type, value) do update set first_seen_ms = excluded.first_seen_ms,
+  last_seen_ms = excluded.last_seen_ms, requests = excluded.requests, addresses = excluded.addresses,
+  sketch = excluded.sketch, is_named = excluded.is_named, rank = excluded.rank`
 const ROWS_MAX = 100_000
 /** For each type and transaction. */
-const NEW_AT_ONCE_MAX = 512
+const NEW_AT_ONCE_MAX = 64
 const RANK_STEP_MS = 86_400_000

@@ -55,10 +55,15 @@ interface IdPlace {
 /** `null`: the id does not have a proxy's format (UUIDv7: time, counter, process bits). */
 export function idPlace(id: string): IdPlace | null {
   if (!ID.test(id)) return null
-  const ms = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+  const ms = idTimeMs(id)
   const counter = Number.parseInt(id.slice(15, 18) + id.slice(20, 23), 16)
   const second = Math.floor(ms / 1000)
   return { slot: `${id.slice(24)}-${second}`, place: (ms - second * 1000) * COUNTERS + counter }
+}
+
+/** When the proxy made this id, by its clock. */
+export function idTimeMs(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/

@@ -15,7 +15,9 @@ export class AddressSketch {
         sketch.#addHalf(Number.parseInt(text.slice(at, at + 4), 16))
     } else {
       sketch.#few = null
-      sketch.#registers = Uint8Array.from(text, (character) => character.charCodeAt(0) - ZERO)
+      const registers = new Uint8Array(text.length)
+      for (let at = 0; at < text.length; at++) registers[at] = text.charCodeAt(at) - ZERO
+      sketch.#registers = registers
     }
     return sketch
   }
@@ -31,7 +33,8 @@ export class AddressSketch {
     if (other.#registers === null) return
     if (this.#few !== null) this.#spread()
     const registers = this.#registers!
-    for (const [at, rank] of other.#registers.entries()) if (rank > registers[at]!) registers[at] = rank
+    for (let at = 0; at < registers.length; at++)
+      registers[at] = Math.max(registers[at]!, other.#registers[at]!)
   }
 
   get count(): number {
@@ -39,7 +42,7 @@ export class AddressSketch {
     let sum = 0
     let zeros = 0
     for (const rank of this.#registers!) {
-      sum += 2 ** -rank
+      sum += INVERSES[rank]!
       if (rank === 0) zeros++
     }
     const estimate = (ALPHA * REGISTERS * REGISTERS) / sum
@@ -51,7 +54,7 @@ export class AddressSketch {
   }
 
   get text(): string {
-    if (this.#few === null) return String.fromCharCode(...this.#registers!.map((rank) => rank + ZERO))
+    if (this.#few === null) return Buffer.from(this.#registers!.map((rank) => rank + ZERO)).toString('latin1')
     const halves = [...this.#few].sort((one, other) => one - other)
     return FEW + halves.map((half) => half.toString(16).padStart(4, '0')).join('')
   }
@@ -88,6 +91,8 @@ const REGISTERS = 64
 const RANK_BITS = 26
 /** Makes the rank depend on the upper half only. */
 const UNKNOWN_HALF = 0xffff
+/** Of each rank: two to the minus it. */
+const INVERSES = Array.from({ length: 256 }, (_, rank) => 2 ** -rank)
 const ALPHA = 0.709
 /** Avoids control characters in the text. */
 const ZERO = 48

@@ -1,4 +1,4 @@
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, PostgresAdapter, type Transaction } from 'kysely'
 import type { Tables } from './tables.ts'
 
 /** An open database of either kind, used by the same query code. */
@@ -16,6 +16,10 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 
 /** Applies migrations before any other query. It may take long. */
 export type Prepare = (db: Kysely<Tables>, kind: DatabaseKind) => Promise<unknown>
+
+export function kindOf(queries: Queries): DatabaseKind {
+  return queries.getExecutor().adapter instanceof PostgresAdapter ? 'postgres' : 'sqlite'
+}
 
 /** Works in a transaction or outside of one. A query does not need to know which. */
 export type Queries = Kysely<Tables> | Transaction<Tables>

@@ -13,4 +13,5 @@ export interface ColumnTypes {
   readonly serial: string
   /** Text that is compared byte by byte, independent of the database's locale. */
   readonly key: string
+  readonly uuid: string
 }

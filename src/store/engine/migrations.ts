@@ -4,6 +4,16 @@ import type { DatabaseKind } from './database.ts'
 import { lockUntilCommit } from './locks.ts'
 import type { ColumnTypes, Migration } from './migration.ts'
 import { schema } from './migrations/0001-schema.ts'
+import { apps } from './migrations/0002-apps.ts'
+import { auditApps } from './migrations/0003-audit-apps.ts'
+import { traffic } from './migrations/0004-traffic.ts'
+import { fingerprints } from './migrations/0005-fingerprints.ts'
+import { sampled } from './migrations/0006-sampled.ts'
+import { partitions } from './migrations/0007-partitions.ts'
+import { appQuotas } from './migrations/0008-app-quotas.ts'
+import { mcpCalls } from './migrations/0009-mcp-calls.ts'
+import { payments } from './migrations/0010-payments.ts'
+import { trafficOutbox } from './migrations/0011-traffic-outbox.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -109,14 +119,33 @@ function isForbidden(error: unknown): boolean {
 }
 
 /** In the order of their application. */
-export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([['0001-schema', schema]])
+export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
+  ['0001-schema', schema],
+  ['0002-apps', apps],
+  ['0003-audit-apps', auditApps],
+  ['0004-traffic', traffic],
+  ['0005-fingerprints', fingerprints],
+  ['0006-sampled', sampled],
+  ['0007-partitions', partitions],
+  ['0008-app-quotas', appQuotas],
+  ['0009-mcp-calls', mcpCalls],
+  ['0010-payments', payments],
+  ['0011-traffic-outbox', trafficOutbox],
+])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
-  sqlite: { integer: 'integer', real: 'real', serial: 'integer primary key autoincrement', key: 'text' },
+  sqlite: {
+    integer: 'integer',
+    real: 'real',
+    serial: 'integer primary key autoincrement',
+    key: 'text',
+    uuid: 'text',
+  },
   postgres: {
     integer: 'bigint',
     real: 'double precision',
     serial: 'bigserial primary key',
     key: 'text collate "C"',
+    uuid: 'uuid',
   },
 }
 /** The first migration of the versions before the first release. */

@@ -6,6 +6,7 @@ import SqliteConnection from 'better-sqlite3'
 import { Fault } from '../../shared/fault.ts'
 import { migrate } from './migrations.ts'
 import { openSqlite } from './sqlite.ts'
+import { SqliteSpace } from './sqlite-space.ts'
 import { asFault, guarded } from './sqlite-fault.ts'
 
 /**
@@ -32,7 +33,7 @@ export async function restoreSqlite(from: string, file: string): Promise<{ putAs
     await copy(from, draft, 'the backup')
     check(draft, from)
     const upToDate = await openSqlite(draft, migrate)
-    await upToDate.close()
+    await new SqliteSpace(upToDate.db).rewrite().finally(() => upToDate.close())
     if (existsSync(file)) {
       try {
         await overwrite(draft, file)

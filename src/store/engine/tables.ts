@@ -7,6 +7,7 @@ import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
 import type { KeyTables } from './tables/keys.ts'
 import type { OAuthTables } from './tables/oauth.ts'
+import type { PaymentTables } from './tables/payments.ts'
 import type { PolicyTables } from './tables/policies.ts'
 import type { SettingTables } from './tables/settings.ts'
 import type { SightingTables } from './tables/sightings.ts'
@@ -32,6 +33,7 @@ export interface Tables
     KeyTables,
     ManagerTables,
     OAuthTables,
+    PaymentTables,
     PolicyTables,
     RateLimitTables,
     ReplayTables,

@@ -1,14 +1,15 @@
 import type { Kysely } from 'kysely'
+import type { Queries } from '../engine/database.ts'
 import type { Tables } from '../engine/tables.ts'
 
 export interface PositionHolder {
-  /** The reader of events. */
+  /** The reader of events or Sightings. */
   readonly name: string
   /** The process that reads, of several that could. */
   readonly holder: string
 }
 
-/** The positions of readers that read all events in order and pass them on. */
+/** The positions of readers that read all events, or all Sightings, in order and pass them on. */
 export class EventPositionStore {
   readonly #db: Kysely<Tables>
 
@@ -48,12 +49,40 @@ export class EventPositionStore {
     return numUpdatedRows > 0n
   }
 
+  /**
+   * Records the number up to which the holder passes on one piece. A process that continues after its death finds the same
+   * piece. `false`: another process holds the position by now.
+   */
+  async plan({ name, holder }: PositionHolder, number: number): Promise<boolean> {
+    return this.#db.transaction().execute(async (queries) => {
+      // Also makes processes that claim the position wait for this transaction.
+      const { numUpdatedRows } = await this.#own(name, holder, queries).set({ holder }).executeTakeFirst()
+      if (numUpdatedRows === 0n) return false
+      await queries
+        .insertInto('event_positions')
+        .values({ name: planOf(name), number, holder: null, held_until_ms: 0 })
+        .onConflict((conflict) => conflict.column('name').doUpdateSet({ number }))
+        .execute()
+      return true
+    })
+  }
+
+  /** 0: nothing was planned. */
+  async planned(name: string): Promise<number> {
+    const rows = this.#db.selectFrom('event_positions').select('number').where('name', '=', planOf(name))
+    return (await rows.executeTakeFirst())?.number ?? 0
+  }
+
   /** Releases the claim, so that the next process need not wait. */
   async leave({ name, holder }: PositionHolder): Promise<void> {
     await this.#own(name, holder).set({ holder: null, held_until_ms: 0 }).execute()
   }
 
-  #own(name: string, holder: string) {
-    return this.#db.updateTable('event_positions').where('name', '=', name).where('holder', '=', holder)
+  #own(name: string, holder: string, queries: Queries = this.#db) {
+    return queries.updateTable('event_positions').where('name', '=', name).where('holder', '=', holder)
   }
+}
+
+function planOf(name: string): string {
+  return `${name} (plan)`
 }

@@ -1,8 +1,9 @@
 import type { Kysely, Selectable } from 'kysely'
+import { ALL_APPS, type AppScope, reaches } from '../../apps/app-scope.ts'
 import { parts } from '../engine/bulk.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { lockUntilCommit } from '../engine/locks.ts'
-import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
+import { type Order, type Part, noPart, type PartOf, partOf } from '../engine/page.ts'
 import type { EventTable, EventType, Severity } from '../engine/tables/events.ts'
 import type { Tables } from '../engine/tables.ts'
 
@@ -19,6 +20,8 @@ export interface EventRecord {
   readonly category: string | null
   readonly severity: Severity | null
   readonly confidence: number | null
+  /** The id of the app that it is about; `null`: it is not about one app. */
+  readonly app: string | null
   /** JSON: the object that receivers get. */
   readonly data: string
 }
@@ -50,9 +53,10 @@ export class EventStore {
     return events.map((event) => ({ ...event, number: numbers.get(event.id)! }))
   }
 
-  async byId(id: string): Promise<EventRecord | null> {
+  /** `null`: missing, or not about one of these apps. */
+  async byId(id: string, apps: AppScope): Promise<EventRecord | null> {
     const row = await this.#db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
-    return row === undefined ? null : eventRecord(row)
+    return row === undefined || !reaches(apps, row.app) ? null : eventRecord(row)
   }
 
   /** Events with a higher number, in order, except test events. */
@@ -74,15 +78,19 @@ export class EventStore {
     return (await newest.executeTakeFirst())?.number ?? 0
   }
 
-  /** Newest first, except test events. */
+  /** About these apps, newest first, except test events. */
   async list<Asked extends Part>(
     part: Asked,
-    { types, categories, agents, severities, minConfidence, sinceMs, untilMs }: EventListFilter,
+    { types, categories, agents, apps, severities, minConfidence, sinceMs, untilMs }: EventListFilter,
+    scope: AppScope,
   ): Promise<PartOf<EventRecord, Asked>> {
+    if (scope !== ALL_APPS && scope.size === 0) return noPart(part)
     let found = this.#db.selectFrom('events').where('type', '!=', 'test')
+    if (scope !== ALL_APPS) found = found.where('app', 'in', [...scope])
     if (types.length > 0) found = found.where('type', 'in', types)
     if (categories.length > 0) found = found.where('category', 'in', categories)
     if (agents.length > 0) found = found.where('agent', 'in', agents)
+    if (apps.length > 0) found = found.where('app', 'in', apps)
     if (severities !== null)
       found = found.where(({ eb, or }) => or([eb('severity', 'is', null), eb('severity', 'in', severities)]))
     if (minConfidence !== null)
@@ -153,6 +161,7 @@ export interface EventListFilter {
   readonly types: readonly EventType[]
   readonly categories: readonly string[]
   readonly agents: readonly string[]
+  readonly apps: readonly string[]
   /** Events without a severity match too. The same holds for `minConfidence`. */
   readonly severities: readonly Severity[] | null
   readonly minConfidence: number | null
@@ -167,8 +176,8 @@ interface KeptEvents {
 }
 
 function rowOf({ atMs, ...event }: NewEvent) {
-  const { id, type, subject, agent, category, severity, confidence, data } = event
-  return { id, type, at_ms: atMs, subject, agent, category, severity, confidence, data }
+  const { id, type, subject, agent, category, severity, confidence, app, data } = event
+  return { id, type, at_ms: atMs, subject, agent, category, severity, confidence, app, data }
 }
 
 export function eventRecord({ at_ms: atMs, ...row }: Selectable<EventTable>): EventRecord {

@@ -1,4 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
+import type { AppList, AppScope } from '../../apps/app-scope.ts'
+import { rowIsWithin, storedApps } from '../engine/app-lists.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
@@ -15,6 +17,8 @@ export interface WebhookRecord {
   readonly description: string | null
   /** `null`: it receives all events of its types. */
   readonly filters: WebhookFilters | null
+  /** It receives only events about these apps. Never changes. */
+  readonly apps: AppList
   readonly isEnabled: boolean
   readonly createdAtMs: number
   readonly updatedAtMs: number
@@ -27,6 +31,7 @@ export interface WebhookFilters {
   /** Published purposes of the event's agent. */
   readonly purposes?: readonly string[] | undefined
   readonly agents?: readonly string[] | undefined
+  readonly apps?: readonly string[] | undefined
   readonly min_severity?: Severity | undefined
   readonly min_confidence?: number | undefined
 }
@@ -83,9 +88,9 @@ export class WebhookStore {
     return row === undefined ? null : webhookRecord(row)
   }
 
-  /** Newest first. */
-  async list<Asked extends Part>(part: Asked): Promise<PartOf<WebhookRecord, Asked>> {
-    const found = this.#db.selectFrom('webhooks')
+  /** Those within the apps, newest first. */
+  async list<Asked extends Part>(part: Asked, apps: AppScope): Promise<PartOf<WebhookRecord, Asked>> {
+    const found = this.#db.selectFrom('webhooks').where(rowIsWithin(this.#kind, 'webhooks.apps', apps))
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, webhookRecord)
   }
 
@@ -178,6 +183,7 @@ function rowOf({ id, url, description, ...webhook }: WebhookRecord) {
     description,
     events: JSON.stringify(webhook.events),
     filters: textOf(webhook.filters),
+    apps: JSON.stringify(webhook.apps),
     enabled: Number(webhook.isEnabled),
     created_at_ms: webhook.createdAtMs,
     updated_at_ms: webhook.updatedAtMs,
@@ -197,6 +203,7 @@ export function webhookRecord(row: Selectable<WebhookTable>): WebhookRecord {
     description,
     events: storedTexts(row.events),
     filters: row.filters === null ? null : (storedObject(row.filters) as WebhookFilters),
+    apps: storedApps(row.apps),
     isEnabled: row.enabled === 1,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,

@@ -1,5 +1,7 @@
 import type { Kysely, Selectable } from 'kysely'
-import type { Queries } from '../engine/database.ts'
+import type { AppList, AppScope } from '../../apps/app-scope.ts'
+import { rowIsWithin, storedApps } from '../engine/app-lists.ts'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import { storedTexts } from '../engine/stored.ts'
 import type { KeyTable } from '../engine/tables/keys.ts'
@@ -10,6 +12,8 @@ export interface KeyRecord {
   readonly id: string
   readonly name: string
   readonly scopes: readonly string[]
+  /** The apps whose objects it may see. */
+  readonly apps: AppList
   readonly plan: string
   readonly createdAtMs: number
   readonly expiresAtMs: number | null
@@ -17,23 +21,29 @@ export interface KeyRecord {
   readonly lastUsedAtMs: number | null
 }
 
-export type NewKey = Pick<KeyRecord, 'id' | 'name' | 'scopes' | 'plan' | 'createdAtMs' | 'expiresAtMs'> & {
+export type NewKey = Pick<
+  KeyRecord,
+  'id' | 'name' | 'scopes' | 'apps' | 'plan' | 'createdAtMs' | 'expiresAtMs'
+> & {
   readonly hash: string
 }
 
 export class KeyStore {
   readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
+    this.#kind = kind
   }
 
   async add(key: NewKey, queries: Queries = this.#db): Promise<void> {
     const { id, hash, name, plan } = key
     const times = { created_at_ms: key.createdAtMs, expires_at_ms: key.expiresAtMs }
+    const access = { scopes: JSON.stringify(key.scopes), apps: JSON.stringify(key.apps) }
     await queries
       .insertInto('api_keys')
-      .values({ id, hash, name, plan, scopes: JSON.stringify(key.scopes), ...times })
+      .values({ id, hash, name, plan, ...access, ...times })
       .execute()
   }
 
@@ -48,9 +58,10 @@ export class KeyStore {
     return row === undefined ? null : record(row)
   }
 
-  /** Newest first, without revoked keys. */
-  async list<Asked extends Part>(part: Asked): Promise<PartOf<KeyRecord, Asked>> {
-    const found = this.#db.selectFrom('api_keys').where('revoked_at_ms', 'is', null)
+  /** Those within the apps, newest first, without revoked keys. */
+  async list<Asked extends Part>(part: Asked, apps: AppScope): Promise<PartOf<KeyRecord, Asked>> {
+    const valid = this.#db.selectFrom('api_keys').where('revoked_at_ms', 'is', null)
+    const found = valid.where(rowIsWithin(this.#kind, 'api_keys.apps', apps))
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
@@ -88,6 +99,7 @@ function record(row: Selectable<KeyTable>): KeyRecord {
     id: row.id,
     name: row.name,
     scopes: storedTexts(row.scopes),
+    apps: storedApps(row.apps),
     plan: row.plan,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,

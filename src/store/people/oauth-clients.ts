@@ -1,4 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
+import type { AppList, AppScope } from '../../apps/app-scope.ts'
+import { rowIsWithin, storedApps } from '../engine/app-lists.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
@@ -16,6 +18,8 @@ export interface OAuthClient {
   readonly grantTypes: readonly string[]
   readonly redirectUris: readonly string[]
   readonly scopes: readonly string[]
+  /** The apps whose objects it may see. */
+  readonly apps: AppList
   /** A JWK Set. */
   readonly jwks: Readonly<Record<string, unknown>> | null
   readonly plan: string
@@ -47,6 +51,7 @@ export class OAuthClientStore {
         grant_types: JSON.stringify(client.grantTypes),
         redirect_uris: JSON.stringify(client.redirectUris),
         scopes: JSON.stringify(client.scopes),
+        apps: JSON.stringify(client.apps),
         jwks: client.jwks === null ? null : JSON.stringify(client.jwks),
         created_at_ms: client.createdAtMs,
       })
@@ -59,9 +64,10 @@ export class OAuthClientStore {
     return row === undefined ? null : client(row)
   }
 
-  /** Newest first. */
-  async list<Asked extends Part>(part: Asked): Promise<PartOf<OAuthClient, Asked>> {
-    const found = this.#db.selectFrom('oauth_clients')
+  /** Those within the apps, newest first. */
+  async list<Asked extends Part>(part: Asked, apps: AppScope): Promise<PartOf<OAuthClient, Asked>> {
+    const isVisible = rowIsWithin(this.#kind, 'oauth_clients.apps', apps)
+    const found = this.#db.selectFrom('oauth_clients').where(isVisible)
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, client)
   }
 
@@ -126,6 +132,7 @@ function client(row: Selectable<OAuthClientTable>): OAuthClient {
     grantTypes: storedTexts(row.grant_types),
     redirectUris: storedTexts(row.redirect_uris),
     scopes: storedTexts(row.scopes),
+    apps: storedApps(row.apps),
     jwks: row.jwks === null ? null : storedObject(row.jwks),
     createdAtMs: row.created_at_ms,
   }

@@ -1,4 +1,6 @@
 import type { Kysely, Selectable } from 'kysely'
+import type { AppList, AppScope } from '../../apps/app-scope.ts'
+import { rowIsWithin, storedApps } from '../engine/app-lists.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { lockUntilCommit } from '../engine/locks.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
@@ -14,6 +16,8 @@ export interface TrustRecord {
   readonly subject: string
   readonly name: string | null
   readonly scopes: readonly string[]
+  /** The apps whose objects it may see. */
+  readonly apps: AppList
   readonly plan: string
   /** The agent's document if it is stored here instead of fetched, or the key as a JWK. */
   readonly document: Readonly<Record<string, unknown>> | null
@@ -59,9 +63,9 @@ export class TrustStore {
     return row === undefined ? null : record(row)
   }
 
-  /** Newest first. */
-  async list<Asked extends Part>(part: Asked): Promise<PartOf<TrustRecord, Asked>> {
-    const found = this.#db.selectFrom('trust')
+  /** Those within the apps, newest first. */
+  async list<Asked extends Part>(part: Asked, apps: AppScope): Promise<PartOf<TrustRecord, Asked>> {
+    const found = this.#db.selectFrom('trust').where(rowIsWithin(this.#kind, 'trust.apps', apps))
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, record)
   }
 
@@ -72,10 +76,11 @@ export class TrustStore {
   }
 }
 
-function rowOf({ createdAtMs, scopes, document, ...same }: TrustRecord) {
+function rowOf({ createdAtMs, scopes, apps, document, ...same }: TrustRecord) {
   return {
     ...same,
     scopes: JSON.stringify(scopes),
+    apps: JSON.stringify(apps),
     document: document === null ? null : JSON.stringify(document),
     created_at_ms: createdAtMs,
   }
@@ -90,6 +95,7 @@ function record(row: Selectable<TrustTable>): TrustRecord {
     plan,
     kind: row.kind === 'key' ? 'key' : 'agent',
     scopes: storedTexts(row.scopes),
+    apps: storedApps(row.apps),
     document: row.document === null ? null : storedObject(row.document),
     createdAtMs: row.created_at_ms,
   }

@@ -1,5 +1,7 @@
 import type { Kysely, Selectable, Updateable } from 'kysely'
-import type { Queries } from '../engine/database.ts'
+import type { AppList, AppScope } from '../../apps/app-scope.ts'
+import { rowIsWithin, storedApps } from '../engine/app-lists.ts'
+import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { type Order, type Part, type PartOf, partOf } from '../engine/page.ts'
 import { storedTexts } from '../engine/stored.ts'
 import type { UserTable } from '../engine/tables/users.ts'
@@ -10,6 +12,8 @@ export interface UserRecord {
   readonly id: string
   readonly email: string
   readonly scopes: readonly string[]
+  /** The apps whose objects they may see. */
+  readonly apps: AppList
   readonly createdAtMs: number
   readonly hasPassword: boolean
   /** Whether sign-in requires a one-time code. */
@@ -36,19 +40,22 @@ export interface UserProofs {
   readonly codes: string | null
 }
 
-export type NewUser = Pick<UserRecord, 'id' | 'email' | 'scopes' | 'createdAtMs'> & {
+export type NewUser = Pick<UserRecord, 'id' | 'email' | 'scopes' | 'apps' | 'createdAtMs'> & {
   readonly password: string | null
 }
 
 export class UserStore {
   readonly #db: Kysely<Tables>
+  readonly #kind: DatabaseKind
 
-  constructor(db: Kysely<Tables>) {
+  constructor(db: Kysely<Tables>, kind: DatabaseKind) {
     this.#db = db
+    this.#kind = kind
   }
 
   /** `false`: the email address is taken. */
-  async add({ id, email, password, scopes, createdAtMs }: NewUser, queries: Queries): Promise<boolean> {
+  async add(user: NewUser, queries: Queries): Promise<boolean> {
+    const { id, email, password, scopes, apps, createdAtMs } = user
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('users')
       .values({
@@ -56,6 +63,7 @@ export class UserStore {
         email,
         password,
         scopes: JSON.stringify(scopes),
+        apps: JSON.stringify(apps),
         created_at_ms: createdAtMs,
         signed_in_since_ms: 0,
       })
@@ -86,9 +94,9 @@ export class UserStore {
     return row === undefined ? null : recordOf(row)
   }
 
-  /** Newest first. */
-  async list<Asked extends Part>(part: Asked): Promise<PartOf<UserRecord, Asked>> {
-    const found = this.#db.selectFrom('users')
+  /** Those within the apps, newest first. */
+  async list<Asked extends Part>(part: Asked, apps: AppScope): Promise<PartOf<UserRecord, Asked>> {
+    const found = this.#db.selectFrom('users').where(rowIsWithin(this.#kind, 'users.apps', apps))
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
   }
 
@@ -111,6 +119,11 @@ export class UserStore {
   /** `false`: the user does not exist. */
   setScopes(id: string, scopes: readonly string[], queries: Queries): Promise<boolean> {
     return this.#change(id, { scopes: JSON.stringify(scopes) }, queries)
+  }
+
+  /** `false`: the user does not exist. */
+  setApps(id: string, apps: AppList, queries: Queries): Promise<boolean> {
+    return this.#change(id, { apps: JSON.stringify(apps) }, queries)
   }
 
   /** `atMs`: disabled since then; `null`: enabled. `false`: the user does not exist. */
@@ -207,6 +220,7 @@ function recordOf(row: Selectable<UserTable>): UserRecord {
     id,
     email,
     scopes: storedTexts(row.scopes),
+    apps: storedApps(row.apps),
     createdAtMs: row.created_at_ms,
     hasPassword: row.password !== null,
     hasCodes: row.totp !== null,

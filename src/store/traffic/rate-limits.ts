@@ -10,6 +10,11 @@ interface Count {
   readonly endsAtMs: number
 }
 
+interface AddedCount extends Pick<Count, 'key' | 'points'> {
+  /** Of a window that begins now. */
+  readonly windowMs: number
+}
+
 /** Counts requests in time windows. With PostgreSQL, all processes share the counts. */
 export class RateLimitStore {
   readonly #db: Kysely<Tables>
@@ -20,18 +25,16 @@ export class RateLimitStore {
 
   /** Adds points to the current window, or starts a new one. */
   async add(key: string, points: number, windowMs: number, nowMs: number): Promise<Count> {
-    return (await this.addAll([{ key, points }], windowMs, nowMs))[0]!
+    return (await this.addAll([{ key, points, windowMs }], nowMs))[0]!
   }
 
   /** Adds to several different keys in one statement. Resolves in their order. */
-  async addAll(
-    counts: readonly Omit<Count, 'endsAtMs'>[],
-    windowMs: number,
-    nowMs: number,
-  ): Promise<readonly Count[]> {
+  async addAll(counts: readonly AddedCount[], nowMs: number): Promise<readonly Count[]> {
+    // In one order, so that no two processes wait for each other's rows.
+    const ordered = counts.toSorted((one, other) => (one.key < other.key ? -1 : 1))
     const rows = await this.#db
       .insertInto('rate_limits')
-      .values(counts.map(({ key, points }) => ({ key, points, ends_at_ms: nowMs + windowMs })))
+      .values(ordered.map(({ key, points, windowMs }) => ({ key, points, ends_at_ms: nowMs + windowMs })))
       .onConflict((conflict) =>
         conflict.column('key').doUpdateSet({
           points: sql`case when rate_limits.ends_at_ms <= ${nowMs} then excluded.points else rate_limits.points + excluded.points end`,

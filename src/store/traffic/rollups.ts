@@ -1,36 +1,33 @@
 import { type Kysely, sql } from 'kysely'
-import { parts } from '../engine/bulk.ts'
+import {
+  addTo,
+  type Counts,
+  type Dimension,
+  DIMENSIONS,
+  MINUTE_MS,
+  OTHER,
+  UNNAMED,
+} from '../../plane/counts/buckets.ts'
+import type { RollupTally } from '../../plane/counts/rollup-tally.ts'
+import { insertRows } from '../engine/arrays.ts'
 import type { Queries } from '../engine/database.ts'
-import { type Counts, type Dimension, MINUTE_MS, OTHER, type RollupTally, UNNAMED } from './rollup-tally.ts'
 import type { Tables } from '../engine/tables.ts'
-
-/** How long minutes, hours and days are kept. */
-export interface RollupRetention {
-  readonly minutesMs: number
-  readonly hoursMs: number
-  readonly daysMs: number
-}
-
-/** A time span of whole minutes, hours or days. */
-export interface TimeSpan {
-  readonly fromMs: number
-  /** Exclusive. */
-  readonly toMs: number
-}
-
-export interface RolledUp {
-  /** The sums of the whole span, by dimension and key. */
-  readonly sums: ReadonlyMap<Dimension, ReadonlyMap<string, Readonly<Counts>>>
-  /** By the start of each bucket. Empty buckets are omitted. */
-  readonly series: ReadonlyMap<number, RolledUpBucket>
-}
-
-export interface RolledUpBucket extends Readonly<Counts> {
-  readonly verdicts: ReadonlyMap<string, Readonly<Counts>>
-  readonly categories: ReadonlyMap<string, Readonly<Counts>>
-  /** A request of an agent with several purposes counts for each. */
-  readonly purposes: ReadonlyMap<string, Readonly<Counts>>
-}
+import {
+  DAY_MS,
+  forgetRows,
+  grainOf,
+  grains,
+  HOUR_MS,
+  IN_SERIES,
+  OF_ALL,
+  pieces,
+  type RolledUp,
+  type RollupRetention,
+  rolledUp,
+  rowsIn,
+  SUMMED,
+  type TimeSpan,
+} from './rolled-up.ts'
 
 /** Requests in minutes, hours and days, the source of all statistics. */
 export class RollupStore {
@@ -46,19 +43,7 @@ export class RollupStore {
         return { grain_ms: grainMs, dimension, at_ms: atMs, key, ...counts }
       }),
     )
-    for (const part of parts(rows)) {
-      await queries
-        .insertInto('rollups')
-        .values(part)
-        .onConflict((conflict) =>
-          conflict.columns(['grain_ms', 'dimension', 'at_ms', 'key']).doUpdateSet({
-            requests: sql`rollups.requests + excluded.requests`,
-            agents: sql`rollups.agents + excluded.agents`,
-            blocked: sql`rollups.blocked + excluded.blocked`,
-          }),
-        )
-        .execute()
-    }
+    await insertRows('rollups', rows, COLUMNS, ADDED, queries)
   }
 
   /**
@@ -66,7 +51,7 @@ export class RollupStore {
    * a day or be one, and both ends of the span must be bucket boundaries.
    */
   async read(span: TimeSpan, bucketMs: number): Promise<RolledUp> {
-    const seriesMs = GRAINS.findLast((grainMs) => bucketMs % grainMs === 0)!
+    const seriesMs = grainOf(bucketMs)
     // As a literal, because one driver sends a parameter as a floating-point number.
     const bucket = sql<number>`at_ms - at_ms % ${sql.lit(bucketMs)}`
     const series = this.#db
@@ -95,7 +80,6 @@ export class RollupStore {
                 fn.sum<number>('blocked').as('blocked'),
               ])
               .where('grain_ms', '=', grainMs)
-              // The total is in the series and in every other dimension.
               .where('dimension', 'in', SUMMED)
               .where('at_ms', '>=', fromMs)
               .where('at_ms', '<', toMs)
@@ -108,10 +92,10 @@ export class RollupStore {
   }
 
   /**
-   * The requests of an agent since then. Spans longer than a day use hours, because
+   * The requests of an agent, tool or browser since then. Spans longer than a day use hours, because
    * minutes are kept for a shorter time.
    */
-  async requestsOf(agent: string, sinceMs: number, nowMs: number): Promise<number> {
+  async requestsOf(software: string, sinceMs: number, nowMs: number): Promise<number> {
     const grainMs = nowMs - sinceMs > DAY_MS ? HOUR_MS : MINUTE_MS
     const floor = (ms: number) => Math.floor(ms / grainMs) * grainMs
     const span = { fromMs: floor(sinceMs), toMs: floor(nowMs) + grainMs }
@@ -121,8 +105,8 @@ export class RollupStore {
         .selectFrom('rollups')
         .select(({ fn }) => fn.sum<number | null>('requests').as('requests'))
         .where('grain_ms', '=', piece.grainMs)
-        .where('dimension', '=', 'agent')
-        .where('key', '=', agent)
+        .where('dimension', 'in', OF_SOFTWARE)
+        .where('key', '=', software)
         .where('at_ms', '>=', piece.fromMs)
         .where('at_ms', '<', piece.toMs)
         .executeTakeFirstOrThrow()
@@ -131,24 +115,24 @@ export class RollupStore {
     return requests
   }
 
-  /** The counts of one agent, by the start of each bucket. */
+  /** The counts of one agent, tool or browser, by the start of each bucket. */
   async seriesOf(
-    agent: string,
+    software: string,
     span: TimeSpan,
     bucketMs: number,
   ): Promise<ReadonlyMap<number, Readonly<Counts>>> {
-    const grainMs = GRAINS.findLast((each) => bucketMs % each === 0)!
+    const grainMs = grainOf(bucketMs)
     const rows = await this.#db
       .selectFrom('rollups')
       .select(['at_ms', 'requests', 'agents', 'blocked'])
       .where('grain_ms', '=', grainMs)
-      .where('dimension', '=', 'agent')
-      .where('key', '=', agent)
+      .where('dimension', 'in', OF_SOFTWARE)
+      .where('key', '=', software)
       .where('at_ms', '>=', span.fromMs)
       .where('at_ms', '<', span.toMs)
       .execute()
     const series = new Map<number, Counts>()
-    for (const row of rows) add(series, row.at_ms - (row.at_ms % bucketMs), row)
+    for (const row of rows) addTo(series, row.at_ms - (row.at_ms % bucketMs), row)
     return series
   }
 
@@ -190,133 +174,35 @@ export class RollupStore {
       .where('at_ms', '<', toMs)
   }
 
-  /** Deletes some expired rows. `false`: there are no more. */
-  async forget(retention: RollupRetention, nowMs: number): Promise<boolean> {
-    for (const { grainMs, keptMs } of grains(retention)) {
-      for (const dimension of ['total' as const, ...SUMMED]) {
-        const oldestMs = await this.#oldestMs(grainMs, dimension)
-        if (oldestMs === null || oldestMs >= nowMs - keptMs) continue
-        await this.#db
-          .deleteFrom('rollups')
-          .where('grain_ms', '=', grainMs)
-          .where('dimension', '=', dimension)
-          .where('at_ms', '<', Math.min(nowMs - keptMs, oldestMs + FORGOTTEN_AT_ONCE * grainMs))
-          .execute()
-        return true
-      }
-    }
-    return false
-  }
-
-  async rows(): Promise<number> {
-    const { rows } = await this.#db
-      .selectFrom('rollups')
-      .select(({ fn }) => fn.countAll<number>().as('rows'))
-      .executeTakeFirstOrThrow()
-    return Number(rows)
-  }
-
-  async #oldestMs(grainMs: number, dimension: Dimension): Promise<number | null> {
+  /** The start of the first counts that are kept for buckets of this length; `null`: nothing was counted. */
+  async keptSince(bucketMs: number): Promise<number | null> {
     const row = await this.#db
       .selectFrom('rollups')
       .select('at_ms')
-      .where('grain_ms', '=', grainMs)
-      .where('dimension', '=', dimension)
+      .where('grain_ms', '=', grainOf(bucketMs))
+      .where('dimension', '=', 'total')
       .orderBy('at_ms')
       .limit(1)
       .executeTakeFirst()
-    return row?.at_ms ?? null
+    return row === undefined ? null : Number(row.at_ms)
+  }
+
+  /** Deletes some expired rows. `false`: there are no more. */
+  async forget(retention: RollupRetention, nowMs: number): Promise<boolean> {
+    return forgetRows(this.#db, ROWS, retention, nowMs)
+  }
+
+  async rows(): Promise<number> {
+    return rowsIn(this.#db, ROWS.table)
   }
 }
 
-interface Row extends Counts {
-  readonly dimension: string
-  readonly key: string
-  /** The start of the bucket, or `OF_ALL`. */
-  readonly at_ms: number
+const COLUMNS = {
+  ...({ grain_ms: 'bigint', dimension: 'text', at_ms: 'bigint', key: 'text' } as const),
+  ...({ requests: 'bigint', agents: 'bigint', blocked: 'bigint' } as const),
 }
-
-function rolledUp(rows: readonly Row[]): RolledUp {
-  const sums = new Map<Dimension, Map<string, Counts>>()
-  const series = new Map<number, Bucket>()
-  for (const row of rows) {
-    const dimension = row.dimension as Dimension
-    const atMs = Number(row.at_ms)
-    if (atMs !== OF_ALL) {
-      const bucket = series.get(atMs) ?? emptyBucket()
-      series.set(atMs, bucket)
-      if (dimension === 'total') increase(bucket, row)
-      else if (dimension === 'verdict') add(bucket.verdicts, row.key, row)
-      else add(dimension === 'category' ? bucket.categories : bucket.purposes, row.key, row)
-      continue
-    }
-    const sum = sums.get(dimension) ?? new Map<string, Counts>()
-    sums.set(dimension, sum)
-    add(sum, row.key, row)
-  }
-  return { sums, series }
-}
-
-type Bucket = Counts & Readonly<Record<'verdicts' | 'categories' | 'purposes', Map<string, Counts>>>
-
-function emptyBucket(): Bucket {
-  return { ...NOTHING, verdicts: new Map(), categories: new Map(), purposes: new Map() }
-}
-
-function add<Key>(to: Map<Key, Counts>, key: Key, row: Counts): void {
-  const counts = to.get(key) ?? { ...NOTHING }
-  to.set(key, counts)
-  increase(counts, row)
-}
-
-function increase(counts: Counts, { requests, agents, blocked }: Counts): void {
-  // A driver may return the sum of integers as text.
-  counts.requests += Number(requests)
-  counts.agents += Number(agents)
-  counts.blocked += Number(blocked)
-}
-
-interface Piece extends TimeSpan {
-  readonly grainMs: number
-}
-
-/** Splits the span into as few rows as possible: days in the middle, hours and minutes at the ends. */
-function pieces(span: TimeSpan, grainMs: number): readonly Piece[] {
-  const coarser = GRAINS.find((each) => each > grainMs)
-  if (coarser === undefined) return [{ ...span, grainMs }]
-  const fromMs = Math.ceil(span.fromMs / coarser) * coarser
-  const toMs = Math.floor(span.toMs / coarser) * coarser
-  if (fromMs >= toMs) return [{ ...span, grainMs }]
-  const edges = [
-    { grainMs, fromMs: span.fromMs, toMs: fromMs },
-    { grainMs, fromMs: toMs, toMs: span.toMs },
-  ]
-  return [...edges.filter((edge) => edge.fromMs < edge.toMs), ...pieces({ fromMs, toMs }, coarser)]
-}
-
-function grains({ minutesMs, hoursMs, daysMs }: RollupRetention) {
-  return [
-    { grainMs: MINUTE_MS, keptMs: minutesMs },
-    { grainMs: HOUR_MS, keptMs: hoursMs },
-    { grainMs: DAY_MS, keptMs: daysMs },
-  ]
-}
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
-const GRAINS = [MINUTE_MS, HOUR_MS, DAY_MS]
-/** Marks sums of the whole span. */
-const OF_ALL = -1
-const NOTHING: Readonly<Counts> = { requests: 0, agents: 0, blocked: 0 }
-const IN_SERIES: readonly Dimension[] = ['total', 'verdict', 'category', 'purpose']
-const SUMMED: readonly Dimension[] = [
-  'verdict',
-  'action',
-  'confidence',
-  'verified',
-  'agent',
-  'category',
-  'purpose',
-]
-/** Minutes, hours or days of one dimension: some thousand rows. */
-const FORGOTTEN_AT_ONCE = 60
+const ADDED = `on conflict (grain_ms, dimension, at_ms, key) do update set requests = rollups.requests + excluded.requests,
+  agents = rollups.agents + excluded.agents, blocked = rollups.blocked + excluded.blocked`
+/** A software is in one of them, by its kind. */
+const OF_SOFTWARE: readonly Dimension[] = ['agent', 'tool']
+const ROWS = { table: 'rollups', dimensions: DIMENSIONS, atOnce: 60 } as const

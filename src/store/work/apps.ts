@@ -1,9 +1,9 @@
 import type { Kysely, Selectable } from 'kysely'
-import type { App } from '../../apps/app.ts'
+import type { App, AppQuota } from '../../apps/app.ts'
 import { hostPatternKey } from '../../wire/host.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { lockUntilCommit } from '../engine/locks.ts'
-import { storedTexts } from '../engine/stored.ts'
+import { storedObject, storedTexts } from '../engine/stored.ts'
 import type { AppTable } from '../engine/tables/apps.ts'
 import type { Tables } from '../engine/tables.ts'
 
@@ -41,6 +41,15 @@ export class AppStore {
     return Number((await counted.executeTakeFirstOrThrow()).total)
   }
 
+  /** The host patterns of all other apps. */
+  async hostCount({ id }: Pick<App, 'id'>, queries: Queries): Promise<number> {
+    const counted = queries
+      .selectFrom('app_hosts')
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .where('app_id', '!=', id)
+    return Number((await counted.executeTakeFirstOrThrow()).total)
+  }
+
   /** The first of these host patterns that another app has. */
   async takenHost(
     { id, hosts }: Pick<App, 'id' | 'hosts'>,
@@ -66,6 +75,7 @@ export class AppStore {
       team: rest.team,
       upstream: rest.upstream,
       labels: JSON.stringify(rest.labels),
+      quota: rest.quota === null ? null : JSON.stringify(rest.quota),
       updated_at_ms: rest.updatedAtMs,
     }
     await queries
@@ -109,6 +119,7 @@ function grouped(rows: readonly (Selectable<AppTable> & { readonly pattern: stri
     records.push({
       ...{ id, name, team, hosts: own, upstream },
       labels: storedTexts(row.labels),
+      quota: row.quota === null ? null : (storedObject(row.quota) as AppQuota),
       createdAtMs: row.created_at_ms,
       updatedAtMs: row.updated_at_ms,
     })

@@ -21,6 +21,8 @@ type SettingPut =
 export const RESTORED = 'store.restored'
 /** Internal, not in the configuration. Has another value after each change of an app. */
 export const APPS_CHANGE = 'apps.change'
+/** The same after each change of the policy of an app. */
+export const APP_POLICIES_CHANGE = 'app_policies.change'
 /** Internal, not in the configuration. Identifies the key that last sealed the secrets in the database. */
 export const SEALED_BY = 'store.sealed_by'
 

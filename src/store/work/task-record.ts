@@ -1,9 +1,13 @@
 import type { Selectable } from 'kysely'
+import type { AppList } from '../../apps/app-scope.ts'
+import { storedApps } from '../engine/app-lists.ts'
 import type { TaskStatus, TaskTable } from '../engine/tables/tasks.ts'
 
 export interface TaskRecord {
   readonly id: string
   readonly principal: string
+  /** The apps of the principal when it created the task. */
+  readonly apps: AppList
   readonly type: string
   readonly status: TaskStatus
   readonly total: number
@@ -31,6 +35,7 @@ export interface TaskFilter {
 export interface NewTask {
   readonly id: string
   readonly principal: string
+  readonly apps: AppList
   readonly type: string
   readonly atMs: number
   readonly chunks: readonly TaskItems[]
@@ -58,9 +63,9 @@ export interface Lease {
   readonly untilMs: number
 }
 
-export function columnsOf({ id, principal, type, atMs, chunks }: NewTask) {
+export function columnsOf({ id, principal, apps, type, atMs, chunks }: NewTask) {
   const total = chunks.reduce((sum, { items }) => sum + items.length, 0)
-  return { id, principal, type, total, created_at_ms: atMs, changed_at_ms: atMs }
+  return { id, principal, apps: JSON.stringify(apps), type, total, created_at_ms: atMs, changed_at_ms: atMs }
 }
 
 export function taskRecord(row: Selectable<TaskTable>): TaskRecord {
@@ -68,6 +73,7 @@ export function taskRecord(row: Selectable<TaskTable>): TaskRecord {
   return {
     id,
     principal,
+    apps: storedApps(row.apps),
     type,
     status,
     total,

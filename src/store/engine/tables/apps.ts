@@ -11,6 +11,8 @@ export interface AppTable {
   upstream: string | null
   /** JSON: a list. */
   labels: string
+  /** JSON: a mapping. */
+  quota: string | null
   created_at_ms: number
   updated_at_ms: number
 }

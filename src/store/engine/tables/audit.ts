@@ -12,4 +12,6 @@ export interface AuditTable {
   detail: string
   address: string | null
   request_id: string | null
+  /** JSON of an `AppList`. */
+  apps: string
 }

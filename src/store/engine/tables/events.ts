@@ -22,10 +22,12 @@ export interface EventTable {
   confidence: number | null
   /** JSON: the object that receivers get. */
   data: string
+  /** The id of the app that it is about; `null`: it is not about one app. */
+  app: string | null
 }
 
 /**
- * The position of each reader of events, and of their deletion. Bounded: one row
+ * The position of each reader of events or Sightings, and of the deletion of events. Bounded: one or two rows
  * for each sink that ever existed.
  */
 interface EventPositionTable {

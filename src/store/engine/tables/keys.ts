@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 export interface KeyTables {
   api_keys: KeyTable
 }
@@ -9,6 +11,8 @@ export interface KeyTable {
   name: string
   /** JSON: a list. */
   scopes: string
+  /** JSON: a list of ids, or `"*"`. */
+  apps: Generated<string>
   plan: string
   created_at_ms: number
   expires_at_ms: number | null

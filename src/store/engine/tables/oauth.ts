@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 export interface OAuthTables {
   oauth_clients: OAuthClientTable
   oauth_denials: OAuthDenialTable
@@ -16,6 +18,8 @@ export interface OAuthClientTable {
   grant_types: string
   redirect_uris: string
   scopes: string
+  /** JSON: a list of ids, or `"*"`. */
+  apps: Generated<string>
   /** JSON: a JWK Set. */
   jwks: string | null
   plan: string

@@ -2,9 +2,11 @@ export interface PolicyTables {
   policies: PolicyTable
 }
 
-/** A policy that was set through the API. Bounded: only the newest are kept. */
+/** A policy that was set through the API. Bounded: only the newest of each app are kept, and the API limits all of them. */
 export interface PolicyTable {
-  /** Counts from 1. */
+  /** The id of an app; `*`: the organisation. */
+  app: string
+  /** Counts from 1, for each app. */
   version: number
   /** JSON, as its author wrote it. */
   document: string

@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 export interface TaskTables {
   tasks: TaskTable
   task_chunks: TaskChunkTable
@@ -9,6 +11,8 @@ export interface TaskTable {
   id: string
   /** The owner. */
   principal: string
+  /** JSON: the apps of the principal when it created the task: a list of ids, or `"*"`. */
+  apps: Generated<string>
   type: string
   status: TaskStatus
   /** The numbers of items: all, done, and failed among the done. */

@@ -8,7 +8,7 @@ export interface ThreatTables {
  * window ends. Bounded by EventStorms.
  */
 export interface ThreatWindowTable {
-  /** Reason, fingerprint and address. */
+  /** Reason, app, fingerprint and address. */
   key: string
   /** The topic of its storm. */
   topic: string
@@ -25,7 +25,7 @@ export interface ThreatWindowTable {
 
 /**
  * The number of reports of a topic in a minute, and a summary of those that exceeded the
- * limit. One row for each topic.
+ * limit. Bounded: one row for each kind of threat at each app.
  */
 export interface EventStormTable {
   topic: string

@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 export interface TrustTables {
   trust: TrustTable
 }
@@ -12,6 +14,8 @@ export interface TrustTable {
   name: string | null
   /** JSON: a list. */
   scopes: string
+  /** JSON: a list of ids, or `"*"`. */
+  apps: Generated<string>
   plan: string
   /** JSON: the agent's document if it is stored here, or the key. */
   document: string | null

@@ -1,3 +1,5 @@
+import type { Generated } from 'kysely'
+
 export interface UserTables {
   users: UserTable
   user_recovery_codes: UserRecoveryCodeTable
@@ -13,6 +15,8 @@ export interface UserTable {
   password: string | null
   /** JSON: a list. */
   scopes: string
+  /** JSON: a list of ids, or `"*"`. */
+  apps: Generated<string>
   created_at_ms: number
   /** Sessions from before then are invalid. */
   signed_in_since_ms: number

@@ -16,6 +16,8 @@ export interface WebhookTable {
   updated_at_ms: number
   /** JSON: an object; `null`: it receives all events of its types. */
   filters: string | null
+  /** JSON: a list of ids, or `"*"`. */
+  apps: Generated<string>
   /** Failed attempts in a row, over all deliveries. */
   failures: Generated<number>
   /** Pauses in a row, each longer than the one before. */

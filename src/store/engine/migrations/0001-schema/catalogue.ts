@@ -58,7 +58,6 @@ create table submissions (
   agent_name text,
   software_id ${key},
   category text,
-  purposes text not null default '[]',
   user_agent text,
   notes text,
   status text not null,

@@ -50,21 +50,6 @@ create table detections (
 );
 create index detections_by_time on detections (at_ms);
 
-create table campaigns (
-  id ${key} primary key,
-  found_at_ms ${integer} not null,
-  last_seen_ms ${integer} not null,
-  document text not null
-);
-create index campaigns_by_time on campaigns (found_at_ms, id);
-create index campaigns_by_end on campaigns (last_seen_ms);
-
-create table campaign_signs (
-  number ${serial},
-  at_ms ${integer} not null,
-  document text not null
-);
-
 create table traffic (
   process ${key} primary key,
   at_ms ${integer} not null,

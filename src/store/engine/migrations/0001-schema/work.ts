@@ -30,24 +30,6 @@ create table policies (
   created_at_ms ${integer} not null
 );
 
-create table apps (
-  id ${key} primary key,
-  name text not null,
-  team ${key},
-  upstream text,
-  labels text not null,
-  created_at_ms ${integer} not null,
-  updated_at_ms ${integer} not null
-);
-
-create table app_hosts (
-  key ${key} primary key,
-  pattern text not null,
-  app_id ${key} not null references apps (id) on delete cascade,
-  place ${integer} not null
-);
-create index app_hosts_by_app on app_hosts (app_id, place);
-
 create table tasks (
   id text primary key,
   principal text not null,

@@ -1,0 +1,298 @@
+import { hash } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import { ALL_APPS, type AppScope, reaches } from '../../../apps/app-scope.ts'
+import type { Sighting } from '../../../plane/sighting.ts'
+import { LateCache } from '../../../shared/late-cache.ts'
+import { idPlace } from '../../catalogue/place-ranges.ts'
+import type { DatabaseKind, Queries } from '../../engine/database.ts'
+import type { StoreLogin } from '../../engine/store-login.ts'
+import type { Tables } from '../../engine/tables.ts'
+import type { RequestFilter } from '../request-filter.ts'
+import type { ScannedRow } from '../request-search.ts'
+import { ja4hParts } from '../sighting-rows.ts'
+import type { ProfileFacts } from '../sighting-profiles.ts'
+import { type NumberedSighting, SightingStore } from '../sightings.ts'
+import { ClickHouse, type ClickHouseValue } from './clickhouse.ts'
+import { type TableConditions, conditionsIn } from './request-conditions.ts'
+import { Outbox } from './outbox.ts'
+import {
+  expiry,
+  heldTable,
+  INTO,
+  NUMBERS_PER_MS,
+  READ,
+  type HeldRow,
+  sightingIn,
+  tableStatements,
+} from './request-table.ts'
+
+/**
+ * Recorded requests in ClickHouse. Everything else about Sightings stays in the database: which of them were counted, the
+ * counts, and the outbox, which holds requests until ClickHouse has them, a second or two later.
+ */
+export class ClickHouseSightings extends SightingStore {
+  readonly outbox: Outbox
+  readonly #clickHouse: ClickHouse
+  /** What the rows of scans say of their clients, by id. */
+  readonly #facts = new LateCache<ProfileFacts>({ max: FACTS_MAX })
+  readonly #lookMs: number
+  #isMade = false
+  #retentionMs: number | null = null
+
+  constructor(db: Kysely<Tables>, kind: DatabaseKind, { url, login, lookMs = LOOK_MS }: TrafficPlace) {
+    super(db, kind)
+    this.#lookMs = lookMs
+    this.#clickHouse = new ClickHouse(url, login)
+    this.outbox = new Outbox(db)
+  }
+
+  override async close(): Promise<void> {
+    await this.#clickHouse.close()
+  }
+
+  override async add(
+    fresh: readonly Sighting[],
+    nowMs: number,
+    queries: Queries,
+    unsure: readonly Sighting[] = fresh,
+  ): Promise<void> {
+    const stored = await this.#storedAmong(unsure)
+    const sightings = stored.size === 0 ? fresh : fresh.filter(({ id }) => !stored.has(id))
+    await this.outbox.add(sightings, nowMs, queries)
+  }
+
+  /** Sends some waiting requests to ClickHouse. `false`: there are no more. */
+  override async send(): Promise<boolean> {
+    const group = await this.outbox.next()
+    if (group === null) return false
+    await this.#make()
+    await this.#clickHouse.insert(INTO, group.lines, String(group.until))
+    await this.outbox.sent(group)
+    return true
+  }
+
+  override waiting(): Promise<number> {
+    return this.outbox.waiting()
+  }
+
+  override async byId(id: string, apps: AppScope): Promise<Sighting | null> {
+    if (idPlace(id) === null) return null
+    const [row] = await this.#read(conditionsIn({ apps: ALL_APPS, id }), 'LIMIT 1')
+    const sighting = row === undefined ? null : sightingIn(row)
+    return sighting !== null && reaches(apps, sighting.app) ? sighting : null
+  }
+
+  override async newest(number: number | null, limit: number): Promise<readonly NumberedSighting[]> {
+    const found: NumberedSighting[] = []
+    const all = conditionsIn({ apps: ALL_APPS })
+    for await (const { rows } of this.#pages(all, number, Number.POSITIVE_INFINITY, limit)) {
+      for (const row of rows) found.push({ number: row[0], document: sightingIn(row) })
+      if (found.length >= limit) break
+    }
+    return found.slice(0, limit)
+  }
+
+  override lastNumber(): Promise<number> {
+    return this.outbox.sentNumber()
+  }
+
+  override async between(
+    after: number,
+    last: number,
+    apps: AppScope,
+    limit: number,
+  ): Promise<{ readonly found: readonly Sighting[]; readonly count: number }> {
+    const { texts, values } = conditionsIn({ apps })
+    const range = {
+      texts: [...texts, 'number <= {last:UInt64}'],
+      values: { ...values, last },
+      from: after + 1,
+    }
+    const found = (await this.#read(range, newestFirst(limit))).map(sightingIn)
+    if (found.length < limit) return { found, count: found.length }
+    const [[count] = [0]] = await this.#clickHouse.rows<[number]>(statement('count()', range, ''))
+    return { found, count }
+  }
+
+  override async search(
+    filter: RequestFilter,
+    isWanted: (sighting: Sighting) => boolean,
+    before: number | null,
+    limit: number,
+  ): ReturnType<SightingStore['search']> {
+    const found: Sighting[] = []
+    const conditions = conditionsIn(filter)
+    for await (const { rows, next, isLate } of this.#pages(conditions, before, this.#lookMs, limit)) {
+      for (const row of rows) {
+        const sighting = sightingIn(row)
+        if (isWanted(sighting)) found.push(sighting)
+        if (found.length === limit) return { found, next: row[0], stoppedAtMs: null }
+      }
+      if (isLate) return { found, next, stoppedAtMs: storedAtMs(next) }
+    }
+    return { found, next: null, stoppedAtMs: null }
+  }
+
+  override async scan(filter: RequestFilter, see: (row: ScannedRow) => void): Promise<number | null> {
+    const conditions = conditionsIn(filter)
+    for await (const { rows, next, isLate } of this.#pages(conditions, null, this.#lookMs, SCANNED_ROWS)) {
+      for (const row of rows) see(this.#scanned(sightingIn(row)))
+      if (isLate) return storedAtMs(next)
+    }
+    return null
+  }
+
+  override async profileFacts(ids: readonly number[]): Promise<ReadonlyMap<number, ProfileFacts>> {
+    return new Map(
+      ids.flatMap((id) => {
+        const facts = this.#facts.get(String(id))
+        return facts === undefined ? [] : [[id, facts] as const]
+      }),
+    )
+  }
+
+  /** Rows expire by themselves. Beyond `rowsMax`, the oldest days are dropped. */
+  override async prepare(_nowMs: number, retentionMs: number): Promise<void> {
+    await this.#make()
+    if (this.#retentionMs === retentionMs) return
+    const { place } = this.#clickHouse
+    const on = place.cluster === null ? '' : `ON CLUSTER '${place.cluster}'`
+    await this.#clickHouse.run({
+      text: `ALTER TABLE ${heldTable(place)} ${on} MODIFY TTL ${expiry(retentionMs)} SETTINGS materialize_ttl_after_modify = 0`,
+    })
+    this.#retentionMs = retentionMs
+  }
+
+  override async forget(sinceMs: number, nowMs: number, rowsMax: number): Promise<boolean> {
+    // Of before there was ClickHouse.
+    if (await super.forget(sinceMs, nowMs, rowsMax)) return true
+    const { place } = this.#clickHouse
+    const days = await this.#clickHouse.rows<[day: string, rows: number, last: number]>({
+      text: `SELECT partition, sum(rows), max(toUnixTimestamp(parseDateTimeBestEffort(partition, 'UTC'))) FROM system.parts
+        WHERE active AND database = currentDatabase() AND table = {table:String} GROUP BY partition ORDER BY partition`,
+      values: { table: heldTable(place) },
+    })
+    const all = days.reduce((sum, [, rows]) => sum + rows, 0)
+    const [oldest] = days
+    if (oldest === undefined || days.length === 1) return false
+    const [day, rows, beganAtS] = oldest
+    const isExpired = (beganAtS + DAY_S) * 1000 < sinceMs
+    if (!isExpired && all - rows < rowsMax) return false
+    const on = place.cluster === null ? '' : `ON CLUSTER '${place.cluster}'`
+    await this.#clickHouse.run({
+      text: `ALTER TABLE ${heldTable(place)} ${on} DROP PARTITION ID {day:String}`,
+      values: { day },
+    })
+    return true
+  }
+
+  /** ClickHouse has room of its own. */
+  override async *forgetOldest(): AsyncGenerator<void> {}
+
+  override async rows(): Promise<number> {
+    await this.#make()
+    const [[count] = [0]] = await this.#clickHouse.rows<[number]>({ text: 'SELECT count() FROM requests' })
+    return count
+  }
+
+  async #storedAmong(sightings: readonly Sighting[]): Promise<ReadonlySet<string>> {
+    if (sightings.length === 0) return new Set()
+    await this.#make()
+    const ids = sightings.map(({ id }) => id)
+    const rows = await this.#clickHouse.rows<[string]>({
+      text: 'SELECT id FROM requests WHERE id IN {ids:Array(UUID)}',
+      values: { ids },
+    })
+    return new Set(rows.map(([id]) => id))
+  }
+
+  /** Makes the table when it is first needed, so that a start does not wait for ClickHouse. */
+  async #make(): Promise<void> {
+    if (this.#isMade) return
+    for (const text of tableStatements(this.#clickHouse.place)) await this.#clickHouse.run({ text })
+    this.#isMade = true
+  }
+
+  /**
+   * Requests that fit, newest first, in pages. It looks at the newest minutes first, because most searches end there. After
+   * `lookMs`, the last page is late. An empty page comes before a longer time is looked at.
+   */
+  async *#pages(
+    conditions: TableConditions,
+    before: number | null,
+    lookMs: number,
+    limit: number,
+  ): AsyncGenerator<Page> {
+    const deadlineMs = performance.now() + lookMs
+    let to = Math.min(before ?? Number.MAX_SAFE_INTEGER, (await this.lastNumber()) + 1)
+    for (const width of WIDTHS) {
+      const from = Math.max(conditions.from, to - width)
+      for (let isMore = true; isMore && to > conditions.from; ) {
+        const { texts, values } = conditions
+        const range = { texts: [...texts, 'number < {to:UInt64}'], values: { ...values, to }, from }
+        const rows = await this.#read(range, newestFirst(limit))
+        isMore = rows.length === limit
+        to = isMore ? rows.at(-1)![0] : from
+        const isLate = performance.now() > deadlineMs && to > conditions.from
+        yield { rows, next: to, isLate }
+        if (isLate) return
+      }
+    }
+  }
+
+  async #read(conditions: TableConditions, end: string): Promise<readonly HeldRow[]> {
+    await this.#make()
+    return this.#clickHouse.rows<HeldRow>(statement(READ, conditions, end))
+  }
+
+  #scanned({ ja4h, ...sighting }: Sighting): ScannedRow {
+    const { common, cookies } = ja4hParts(ja4h)
+    const { verdict, agent, category, purposes, done, rule, verified, ja4, proxy, evidence } = sighting
+    const own = { verdict, agent, category, purposes, done, rule, verified, ja4, proxy, evidence }
+    const facts = { ...own, ja4h: common }
+    const digest = hash('sha256', JSON.stringify(Object.values(facts)), 'hex').slice(0, 12)
+    const profile = Number.parseInt(digest, 16)
+    this.#facts.set(String(profile), facts)
+    const { app, host, address, path, campaign, sampled } = sighting
+    return { app, host, address, path, campaign, ja4h_cookies: cookies, profile, sampled }
+  }
+}
+
+/** Where recorded requests are, if they are not in the database. */
+export interface TrafficPlace {
+  /** `clickhouse://…`, without a password. */
+  readonly url: string
+  readonly login: StoreLogin | null
+  /** How long a search looks. */
+  readonly lookMs?: number
+}
+
+interface Page {
+  readonly rows: readonly HeldRow[]
+  /** The next page begins before this number. */
+  readonly next: number
+  /** The time is over. */
+  readonly isLate: boolean
+}
+
+function statement(columns: string, { texts, values, from }: TableConditions, end: string) {
+  const where = ['number >= {from:UInt64}', ...texts].join(' AND ')
+  const all: Record<string, ClickHouseValue> = { ...values, from }
+  return { text: `SELECT ${columns} FROM requests WHERE ${where} ${end}`, values: all }
+}
+
+function newestFirst(limit: number): string {
+  return `ORDER BY number DESC LIMIT ${limit}`
+}
+
+function storedAtMs(number: number): number {
+  return Math.floor(number / NUMBERS_PER_MS)
+}
+
+const MINUTE = 60_000 * NUMBERS_PER_MS
+/** How far back each look goes. */
+const WIDTHS = [15 * MINUTE, 4 * 60 * MINUTE, 48 * 60 * MINUTE, Number.MAX_SAFE_INTEGER]
+const LOOK_MS = 500
+const SCANNED_ROWS = 20_000
+const FACTS_MAX = 50_000
+const DAY_S = 86_400

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { test } from 'tap'
+import { ALL_APPS } from '../../src/apps/app-scope.ts'
+import { statistics } from '../../src/manage/api/stats.ts'
+import type { Sighting } from '../../src/plane/sighting.ts'
+import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import { Store } from '../../src/store/store.ts'
+import { ClickHouse, clickHousePlace } from '../../src/store/traffic/clickhouse/clickhouse.ts'
+import type { ClickHouseSightings } from '../../src/store/traffic/clickhouse/clickhouse-sightings.ts'
+import { INTO, tableStatements } from '../../src/store/traffic/clickhouse/request-table.ts'
+import type { ScannedRow } from '../../src/store/traffic/request-search.ts'
+import { anything, everything, filters, fits, idsOf, made } from '../contract/request-samples.ts'
+import { DAY_MS, ingestInto, MINUTE_MS, NOW_MS, seen, START_MS } from '../contract/seen.ts'
+import { exampleWith } from '../e2e/manual/examples.ts'
+import { type Chdb, skippedChdb, startChdb } from '../services/chdb.ts'
+import { freshUrl, KINDS, type Owner } from './databases.ts'
+
+const skip = skippedChdb()
+
+test('any Sighting is read as it was stored', { skip }, async (t) => {
+  const { sightings, add } = await open(t)
+  let number = 0
+  const property = fc.asyncProperty(fc.array(anything, { minLength: 1, maxLength: 20 }), async (changes) => {
+    const all = changes.map((each) => seen(number++, each))
+    await add(all)
+    const newest = await sightings.newest(null, all.length)
+    assert.deepEqual(
+      newest.map(({ document }) => document),
+      all.toReversed(),
+    )
+    assert.deepEqual(await sightings.byId(all[0]!.id, ALL_APPS), all[0])
+    assert.equal(await sightings.byId(all[0]!.id, new Set(['another'])), null)
+  })
+  await fc.assert(property, { numRuns: 30, interruptAfterTimeLimit: 20_000 })
+})
+
+test('a search finds what its filter says, page by page, and a scan sees the same', { skip }, async (t) => {
+  const { sightings, add } = await open(t)
+  const all = Array.from({ length: 1_200 }, (_, at) => made(at))
+  // Stored minutes, hours and days apart.
+  for (const [at, laterMs] of [0, 30 * MINUTE_MS, DAY_MS, 5 * DAY_MS].entries())
+    await add(all.slice(300 * at, 300 * (at + 1)), NOW_MS + laterMs)
+  const property = fc.asyncProperty(filters, fc.integer({ min: 1, max: 200 }), async (filter, limit) => {
+    const expected = all.filter(fits(filter)).toReversed()
+    assert.deepEqual(idsOf(await everything(sightings, filter, limit)), idsOf(expected))
+    const rows: ScannedRow[] = []
+    assert.equal(await sightings.scan(filter, (row) => rows.push(row)), null)
+    const facts = await sightings.profileFacts([...new Set(rows.map(({ profile }) => profile))])
+    assert.deepEqual(
+      rows.map(({ path, profile }) => [path, facts.get(profile)?.agent, facts.get(profile)?.purposes]),
+      expected.map(({ path, agent, purposes }) => [path, agent, purposes]),
+    )
+  })
+  await fc.assert(property, { numRuns: 40, interruptAfterTimeLimit: 40_000 })
+  const last = await sightings.lastNumber()
+  const { found, count } = await sightings.between(0, last, new Set(['one']), 10)
+  const ofOne = all.filter(({ app }) => app === 'one')
+  assert.deepEqual([count, idsOf(found)], [ofOne.length, idsOf(ofOne.toReversed().slice(0, 10))])
+})
+
+for (const kind of KINDS)
+  test(`${kind}: an outage of ClickHouse delays requests, and none is lost or kept twice`, {
+    skip,
+  }, async (t) => {
+    const { store, chdb, sightings } = await open(t, kind)
+    const { ingest } = ingestInto(store)
+    const all = Array.from({ length: 600 }, (_, at) => seen(at))
+    await ingest.take(all.slice(0, 200))
+    await sendAll(sightings)
+    await chdb.kill()
+    await ingest.take(all.slice(200, 400))
+    await assert.rejects(sightings.send(), { code: 'STORE_UNAVAILABLE' })
+    assert.equal((await statistics(store, '1h', '1m', NOW_MS)).detection.requests, 400)
+    await ingest.take(all.slice(400))
+    await chdb.start()
+    // What a manager that is killed after the insert leaves behind: the next one sends it again.
+    const group = (await sightings.outbox.next())!
+    const clickHouse = new ClickHouse(chdb.url, null)
+    t.teardown(() => clickHouse.close())
+    await clickHouse.insert(INTO, group.lines, String(group.until))
+    assert.equal(await sightings.rows(), 200 + group.requests)
+    await sendAll(sightings)
+    assert.equal(await sightings.outbox.waiting(), 0)
+    assert.equal(await sightings.rows(), 600)
+    assert.deepEqual(idsOf(await everything(sightings, { apps: ALL_APPS }, 500)), idsOf(all.toReversed()))
+    assert.equal((await statistics(store, '1h', '1m', NOW_MS)).detection.requests, 600)
+    // They are durable as soon as the outbox no longer has them.
+    await chdb.kill()
+    await chdb.start()
+    assert.equal(await sightings.rows(), 600)
+  })
+
+test('old requests go: those that expire, and the oldest days beyond the limit', { skip }, async (t) => {
+  const { sightings, add, chdb } = await open(t)
+  const nowMs = Date.now()
+  for (const [at, ageMs] of [4 * DAY_MS, 3 * DAY_MS, DAY_MS, 0].entries())
+    await add(
+      Array.from({ length: 10 }, (_, each) => seen(at * 10 + each)),
+      nowMs - ageMs,
+    )
+  assert.equal(await sightings.forget(nowMs - 10 * DAY_MS, nowMs, 1_000), false)
+  assert.equal(await sightings.rows(), 40)
+  while (await sightings.forget(nowMs - 10 * DAY_MS, nowMs, 25));
+  assert.equal(await sightings.rows(), 30, 'as few days as possible')
+  while (await sightings.forget(nowMs - 1.5 * DAY_MS, nowMs, 1_000));
+  assert.equal(await sightings.rows(), 20)
+  while (await sightings.forget(nowMs + DAY_MS, nowMs, 1));
+  assert.equal(await sightings.rows(), 10, 'the newest day stays')
+  await sightings.prepare(nowMs, 2 * DAY_MS)
+  await sightings.prepare(nowMs, DAY_MS)
+  const clickHouse = new ClickHouse(chdb.url, null)
+  t.teardown(() => clickHouse.close())
+  const [[table] = ['']] = await clickHouse.rows<[string]>({ text: 'SHOW CREATE TABLE requests' })
+  assert.match(table, /TTL toDateTime\(intDiv\(number, 4096000\)\) \+ toIntervalSecond\(86400\)/)
+})
+
+test('requests that ClickHouse does not take are bounded, and the proxies keep the rest', {
+  skip,
+}, async (t) => {
+  const { store, chdb } = await open(t)
+  await chdb.kill()
+  await store.transaction(async (queries) => {
+    await queries
+      .insertInto('traffic_outbox')
+      .values({ last_number: 1, requests: 1_000_001, lines: Buffer.alloc(0) })
+      .execute()
+  })
+  const { ingest, metrics } = ingestInto(store, { nowMs: () => START_MS })
+  await assert.rejects(ingest.take([seen(1)]), { code: 'STORE_LOCKED' })
+  assert.equal(metrics.counts.stored, 0)
+})
+
+test('a failure names ClickHouse and what to do', { skip }, async (t) => {
+  const { url } = await startChdb(t)
+  const none = new ClickHouse(url.replace('/gatehouse', '/none'), null)
+  t.teardown(() => none.close())
+  await assert.rejects(none.rows({ text: 'SELECT 1 FROM requests' }), {
+    code: 'STORE_UNAVAILABLE',
+    message: /^ClickHouse at http:\/\/127\.0\.0\.1:\d+ has no such database: make it with CREATE DATABASE /,
+  })
+})
+
+test('the table of a cluster is one that ClickHouse understands', { skip }, async (t) => {
+  const { url } = await startChdb(t)
+  const clickHouse = new ClickHouse(url, null)
+  t.teardown(() => clickHouse.close())
+  const statements = tableStatements(clickHousePlace(`${url}?cluster=main`))
+  for (const text of statements) {
+    const read = (await clickHouse.rows<[string]>({ text: `EXPLAIN AST ${text}` })).join()
+    assert.match(read, /^(?:Create|Alter)Query/)
+  }
+  assert.match(
+    statements.join(),
+    /ReplicatedMergeTree.*Distributed\('main', currentDatabase\(\), requests_here/s,
+  )
+})
+
+test('the statements of the manual are those of ClickHouse', { skip }, async (t) => {
+  const { add, chdb } = await open(t)
+  await add([seen(1, { app: 'shop', verdict: 'agent', agent: 'gptbot' }), seen(2, { app: 'shop' })])
+  const clickHouse = new ClickHouse(chdb.url, null)
+  t.teardown(() => clickHouse.close())
+  const [[, agent, requests] = []] = await clickHouse.rows<unknown[]>({
+    text: exampleWith(PAGE, 'toStartOfHour'),
+  })
+  assert.deepEqual([agent, requests], ['gptbot', 1])
+  for (const text of exampleWith(PAGE, 'CREATE DATABASE').trim().split(';\n'))
+    assert.ok((await clickHouse.rows({ text: `EXPLAIN AST ${text.replace(/;$/, '')}` })).length > 0)
+})
+
+const PAGE = 'config/guide/clickhouse.md'
+
+async function open(t: Owner, kind: DatabaseKind = 'sqlite') {
+  const chdb: Chdb = await startChdb(t)
+  const store = await Store.open(await freshUrl(kind, t), null, {
+    url: chdb.url,
+    login: null,
+    lookMs: 60_000,
+  })
+  t.teardown(() => store.close())
+  const sightings = store.sightings as ClickHouseSightings
+  const add = async (some: readonly Sighting[], nowMs = NOW_MS) => {
+    await store.transaction((queries) => sightings.add(some, nowMs, queries, []))
+    await sendAll(sightings)
+  }
+  return { store, chdb, sightings, add }
+}
+
+async function sendAll(sightings: ClickHouseSightings): Promise<void> {
+  while (await sightings.send());
+}
