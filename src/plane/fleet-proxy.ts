@@ -6,6 +6,8 @@ import type { Log } from '../shared/log.ts'
 import type { Metrics } from '../shared/metrics.ts'
 import { JetStreamProxyBus } from './jetstream/jetstream-bus.ts'
 import type { BusSettings, JetStreamConnection } from './jetstream/jetstream-connection.ts'
+import type { PaymentAnswer, PaymentMessage } from '../payment/claim.ts'
+import type { RequestCounts } from './counts/request-counts.ts'
 import type { Sighting } from './sighting.ts'
 import { SightingSpool } from './sighting-spool.ts'
 import type { UnreadyReason } from './readiness.ts'
@@ -137,18 +139,22 @@ export class FleetProxy {
   }
 
   /** Resolves when the batch is sent or on disk. Rejects if the workers must keep it. */
-  async take(batch: readonly Sighting[]): Promise<void> {
+  async take(batch: readonly Sighting[], counts: readonly RequestCounts[]): Promise<void> {
     const spool = this.#spool
-    if (spool === null) return this.#bus.sendSightings(batch)
+    if (spool === null) return this.#bus.sendSightings(batch, counts)
     if (spool.isEmpty && !this.#isSpooling) {
       try {
-        return await this.#bus.sendSightings(batch)
+        return await this.#bus.sendSightings(batch, counts)
       } catch {
         this.#isSpooling = true
       }
     }
-    await spool.append(batch)
+    await spool.append(batch, counts)
     this.#drain()
+  }
+
+  pay(message: PaymentMessage): Promise<PaymentAnswer> {
+    return this.#bus.pay(message)
   }
 
   /** Sends a last heartbeat. Sightings on disk wait for the next start. */
@@ -230,7 +236,7 @@ export class FleetProxy {
     // Jitter: the proxies of a fleet must not start at the same time.
     const pause = new Promise((resolve) => setTimeout(resolve, Math.random() * SPREAD_MS).unref())
     this.#draining = pause
-      .then(() => spool.drain((batch) => this.#bus.sendSightings(batch)))
+      .then(() => spool.drain((batch, counts) => this.#bus.sendSightings(batch, counts)))
       .then(
         () => {
           this.#isSpooling = false

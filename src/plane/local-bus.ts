@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict'
 import { Fault } from '../shared/fault.ts'
-import type { ManageBus, ProxyBus } from './bus.ts'
+import { type PaymentAnswer, type PaymentMessage, UNAVAILABLE } from '../payment/claim.ts'
+import {
+  type ManageBus,
+  PAYMENT_ANSWER_MS,
+  type PaymentListener,
+  type ProxyBus,
+  type SightingListener,
+} from './bus.ts'
+import type { RequestCounts } from './counts/request-counts.ts'
 import type { Sighting } from './sighting.ts'
 import { fromColumns, type SightingColumns, toColumns } from './sighting-columns.ts'
 import type { SnapshotDocument } from './snapshot.ts'
+import { changedPolicies, wholePolicies } from './snapshot-policies.ts'
 
 /**
  * One end of a line that delivers messages in order until it breaks: the IPC channel between the primary and
@@ -24,46 +33,67 @@ export interface ChannelMessage {
 
 type LocalBusMessage =
   | { readonly kind: 'bus:snapshot'; readonly document: SnapshotDocument }
-  | { readonly kind: 'bus:sightings'; readonly number: number; readonly batch: readonly Sighting[] }
+  | (Numbered & { readonly kind: 'bus:sightings'; readonly batch: readonly Sighting[] })
   /** The same in compact form, for a wire. */
-  | { readonly kind: 'bus:columns'; readonly number: number; readonly columns: SightingColumns }
+  | (Numbered & { readonly kind: 'bus:columns'; readonly columns: SightingColumns })
   | { readonly kind: 'bus:answer'; readonly number: number; readonly taken: boolean }
+  | { readonly kind: 'bus:payment'; readonly number: number; readonly message: PaymentMessage }
+  | { readonly kind: 'bus:paid'; readonly number: number; readonly answer: PaymentAnswer }
+
+interface Numbered {
+  readonly number: number
+  readonly counts: readonly RequestCounts[]
+}
 
 /** The management plane's end. Any number of proxies can attach. */
 export class LocalManageBus implements ManageBus {
   readonly #channels = new Set<Channel>()
   #newest: SnapshotDocument | null = null
-  #take: (batch: readonly Sighting[]) => void | Promise<void> = () => undefined
+  #take: SightingListener = () => undefined
+  #pay: PaymentListener = () => undefined
 
   attach(channel: Channel): void {
     this.#channels.add(channel)
     channel.onClose(() => this.#channels.delete(channel))
     channel.onMessage((message) => {
       const known = message as LocalBusMessage
-      if (known.kind === 'bus:sightings') this.#answer(channel, known.number, known.batch)
-      if (known.kind === 'bus:columns') this.#answer(channel, known.number, fromColumns(known.columns))
+      if (known.kind === 'bus:sightings') this.#answer(channel, known, known.batch)
+      if (known.kind === 'bus:columns') this.#answer(channel, known, fromColumns(known.columns))
+      if (known.kind === 'bus:payment') void this.#answerPayment(channel, known.number, known.message)
     })
     if (this.#newest !== null) send(channel, { kind: 'bus:snapshot', document: this.#newest })
   }
 
   publish(document: SnapshotDocument): void {
     assert(this.#newest === null || document.number > this.#newest.number, 'the numbers of Snapshots rise')
+    const sent = reduced(document, this.#newest)
     this.#newest = document
-    for (const channel of this.#channels) send(channel, { kind: 'bus:snapshot', document })
+    // Each channel has had all Snapshots before, or the newest when it was attached.
+    for (const channel of this.#channels) send(channel, { kind: 'bus:snapshot', document: sent })
   }
 
-  onSightings(listener: (batch: readonly Sighting[]) => void | Promise<void>): void {
+  onSightings(listener: SightingListener): void {
     this.#take = listener
+  }
+
+  onPayment(listener: PaymentListener): void {
+    this.#pay = listener
   }
 
   close(): void {
     this.#channels.clear()
   }
 
-  async #answer(channel: Channel, number: number, batch: readonly Sighting[]): Promise<void> {
+  async #answerPayment(channel: Channel, number: number, message: PaymentMessage): Promise<void> {
+    const answer = (await this.#pay(message)) ?? UNAVAILABLE
+    if (this.#channels.has(channel)) send(channel, { kind: 'bus:paid', number, answer })
+  }
+
+  async #answer(channel: Channel, { number, counts }: Numbered, batch: readonly Sighting[]): Promise<void> {
     let taken = false
     try {
-      await this.#take(batch)
+      // The workers keep what is too much, so nothing waits behind this batch.
+      await this.#take(batch, 'none', counts)
       taken = true
     } catch {
       // The proxy keeps the batch, and the listener has logged why.
@@ -77,6 +107,7 @@ export class LocalProxyBus implements ProxyBus {
   readonly batchMax: number
   readonly #channel: Channel
   readonly #underWay = new Map<number, PromiseWithResolvers<void>>()
+  readonly #payments = new Map<number, (answer: PaymentAnswer) => void>()
   #newest: SnapshotDocument | null = null
   #listener: ((document: SnapshotDocument) => void) | null = null
   #batches = 0
@@ -95,22 +126,41 @@ export class LocalProxyBus implements ProxyBus {
     if (this.#newest !== null) listener(this.#newest)
   }
 
-  async sendSightings(batch: readonly Sighting[]): Promise<void> {
+  async sendSightings(batch: readonly Sighting[], counts: readonly RequestCounts[] = []): Promise<void> {
     if (this.#closed) throw closed()
     const number = ++this.#batches
     const underWay = Promise.withResolvers<void>()
     this.#underWay.set(number, underWay)
     const message: LocalBusMessage = this.#channel.isWire
-      ? { kind: 'bus:columns', number, columns: toColumns(batch) }
-      : { kind: 'bus:sightings', number, batch }
+      ? { kind: 'bus:columns', number, columns: toColumns(batch), counts }
+      : { kind: 'bus:sightings', number, batch, counts }
     if (!send(this.#channel, message)) this.close()
     return underWay.promise
+  }
+
+  pay(message: PaymentMessage): Promise<PaymentAnswer> {
+    if (this.#closed) return Promise.resolve(UNAVAILABLE)
+    const number = ++this.#batches
+    const { promise, resolve } = Promise.withResolvers<PaymentAnswer>()
+    const timer = setTimeout(() => this.#paid(number, UNAVAILABLE), PAYMENT_ANSWER_MS).unref()
+    this.#payments.set(number, (answer) => {
+      clearTimeout(timer)
+      resolve(answer)
+    })
+    if (!send(this.#channel, { kind: 'bus:payment', number, message })) this.close()
+    return promise
   }
 
   close(): void {
     this.#closed = true
     for (const { reject } of this.#underWay.values()) reject(closed())
     this.#underWay.clear()
+    for (const number of this.#payments.keys()) this.#paid(number, UNAVAILABLE)
+  }
+
+  #paid(number: number, answer: PaymentAnswer): void {
+    this.#payments.get(number)?.(answer)
+    this.#payments.delete(number)
   }
 
   #receive(message: LocalBusMessage): void {
@@ -118,8 +168,8 @@ export class LocalProxyBus implements ProxyBus {
     switch (message.kind) {
       case 'bus:snapshot':
         if (this.#newest !== null && message.document.number <= this.#newest.number) return
-        this.#newest = message.document
-        return this.#listener?.(message.document)
+        this.#newest = whole(message.document, this.#newest)
+        return this.#listener?.(this.#newest)
       case 'bus:answer': {
         const underWay = this.#underWay.get(message.number)
         this.#underWay.delete(message.number)
@@ -127,9 +177,12 @@ export class LocalProxyBus implements ProxyBus {
         else underWay?.reject(new Fault('BUS_REFUSED', 'the management plane could not take the Sightings'))
         return
       }
+      case 'bus:paid':
+        return this.#paid(message.number, message.answer)
       case 'bus:sightings':
       case 'bus:columns':
-        return assert.fail('a proxy takes no Sightings')
+      case 'bus:payment':
+        return assert.fail('a proxy takes neither Sightings nor payments')
     }
   }
 }
@@ -168,6 +221,17 @@ class LocalChannel implements Channel {
 
 function send(channel: Channel, message: LocalBusMessage): boolean {
   return channel.send(message)
+}
+
+/** Policies of apps are sent as a difference. */
+function reduced(document: SnapshotDocument, before: SnapshotDocument | null): SnapshotDocument {
+  if (document.appPolicies === undefined) return document
+  return { ...document, appPolicies: changedPolicies(document.appPolicies, before?.appPolicies ?? []) }
+}
+
+function whole(document: SnapshotDocument, before: SnapshotDocument | null): SnapshotDocument {
+  if (document.appPolicies === undefined) return document
+  return { ...document, appPolicies: wholePolicies(document.appPolicies, before?.appPolicies ?? []) }
 }
 
 function closed(): Fault {

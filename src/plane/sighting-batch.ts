@@ -1,19 +1,19 @@
 import { promisify } from 'node:util'
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
 import { Fault } from '../shared/fault.ts'
-import type { Sighting } from './sighting.ts'
+import type { Reported } from './counts/request-counts.ts'
 
 /**
- * Packs the batch, in order, into messages of at most `bytesMax`. Drops a Sighting that does not fit into a
- * message alone.
+ * Packs the batch, in order, into messages of at most `bytesMax`. Drops an item that does not fit into a message
+ * alone.
  */
 export async function packSightings(
-  batch: readonly Sighting[],
+  batch: readonly Reported[],
   bytesMax: number,
 ): Promise<readonly Packed[]> {
   if (batch.length === 0) return []
   const bytes = await compress(Buffer.from(JSON.stringify(batch)), FAST)
-  if (bytes.length <= bytesMax) return [{ sightings: batch, bytes }]
+  if (bytes.length <= bytesMax) return [{ items: batch, bytes }]
   if (batch.length === 1) return []
   const half = batch.length >>> 1
   return [
@@ -23,7 +23,7 @@ export async function packSightings(
 }
 
 export interface Packed {
-  readonly sightings: readonly Sighting[]
+  readonly items: readonly Reported[]
   readonly bytes: Buffer
 }
 

@@ -15,7 +15,17 @@ export interface SightingColumns {
 }
 
 /** Fields that differ between requests of one client. */
-type Own = 'id' | 'seenAtMs' | 'method' | 'path' | 'requestKind' | 'headerOrder' | 'target' | 'campaign'
+type Own =
+  | 'id'
+  | 'seenAtMs'
+  | 'method'
+  | 'path'
+  | 'requestKind'
+  | 'headerOrder'
+  | 'target'
+  | 'campaign'
+  | 'mcpMethod'
+  | 'mcpTool'
 type Common = Exclude<keyof Sighting, Own>
 type Places = Uint16Array | Uint32Array
 
@@ -40,6 +50,8 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       headerOrder: column(batch, ({ headerOrder }) => headerOrder),
       target: column(batch, ({ target }) => target),
       campaign: column(batch, ({ campaign }) => campaign),
+      mcpMethod: column(batch, ({ mcpMethod }) => mcpMethod),
+      mcpTool: column(batch, ({ mcpTool }) => mcpTool),
     },
     rowCount: rows.length,
     places: rows.length > 1 ? places : null,
@@ -71,6 +83,7 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       allegedSigner: column(rows, ({ allegedSigner }) => allegedSigner),
       evidence: column(rows, ({ evidence }) => joined(evidence)),
       rule: column(rows, ({ rule }) => rule),
+      layer: column(rows, ({ layer }) => layer),
       action: column(rows, ({ action }) => action),
       dryRun: column(rows, ({ dryRun }) => dryRun),
       done: column(rows, ({ done }) => done),
@@ -78,6 +91,8 @@ export function toColumns(batch: readonly Sighting[]): SightingColumns {
       forged: column(rows, ({ forged }) => joined(forged)),
       snapshot: column(rows, ({ snapshot }) => snapshot),
       program: column(rows, ({ program }) => program),
+      visitor: column(rows, ({ visitor }) => visitor),
+      sampled: column(rows, ({ sampled }) => sampled),
     },
   }
 }
@@ -115,6 +130,7 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     allegedSigner: at(common.allegedSigner, row),
     evidence: at(evidence, row),
     rule: at(common.rule, row),
+    layer: at(common.layer, row),
     action: at(common.action, row),
     dryRun: at(common.dryRun, row),
     done: at(common.done, row),
@@ -122,6 +138,8 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     forged: at(forged, row),
     snapshot: at(common.snapshot, row),
     program: at(common.program, row),
+    visitor: at(common.visitor, row),
+    sampled: at(common.sampled, row),
   }))
   return own.id.values.map((id, i) => ({
     ...rows[places === null ? 0 : places[i]!]!,
@@ -133,6 +151,8 @@ export function fromColumns({ own, rowCount, places, common }: SightingColumns):
     headerOrder: at(own.headerOrder, i),
     target: at(own.target, i),
     campaign: at(own.campaign, i),
+    mcpMethod: at(own.mcpMethod, i),
+    mcpTool: at(own.mcpTool, i),
   }))
 }
 
@@ -188,13 +208,16 @@ function haveInCommon(one: Sighting, other: Sighting): boolean {
     one.allegedSigner === other.allegedSigner &&
     areSame(one.evidence, other.evidence) &&
     one.rule === other.rule &&
+    one.layer === other.layer &&
     one.action === other.action &&
     one.dryRun === other.dryRun &&
     one.done === other.done &&
     one.limited === other.limited &&
     areSame(one.forged, other.forged) &&
     one.snapshot === other.snapshot &&
-    one.program === other.program
+    one.program === other.program &&
+    one.visitor === other.visitor &&
+    one.sampled === other.sampled
   )
 }
 
@@ -256,4 +279,6 @@ const BLANK: Pick<Sighting, Own> = {
   headerOrder: 0,
   target: 0,
   campaign: null,
+  mcpMethod: null,
+  mcpTool: null,
 }

@@ -1,5 +1,6 @@
 import { DEFAULT_APP, isSlug } from '../apps/app.ts'
 import { PROOF_METHODS, type Proof } from '../classify/verdict/proof.ts'
+import { POLICY_LAYERS } from '../policy/action.ts'
 import type { Sighting } from './sighting.ts'
 
 /** Parses a Sighting from an untrusted line of JSON; otherwise returns what is wrong with it. */
@@ -18,13 +19,61 @@ export function readSighting(value: unknown): Sighting | string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'is not an object'
   const members = value as Record<string, unknown>
   for (const [name, takes] of MEMBERS) {
-    const member = Object.hasOwn(members, name) ? members[name] : LATER[name]
+    const member = Object.hasOwn(members, name) ? members[name] : (LATER as Partial<Sighting>)[name]
     if (!takes(member)) return member === undefined ? `has no ${name}` : `${name} is not what it should be`
   }
-  // Drop members of later versions. Members that an earlier version did not send get their default.
-  return Object.fromEntries(
-    MEMBERS.map(([name]) => [name, members[name] ?? LATER[name] ?? null]),
-  ) as unknown as Sighting
+  const read = value as Sent
+  // Drop members of later versions. Members that an earlier version did not send get their default. A literal is made
+  // and read in a fraction of the time of other objects with so many members.
+  return {
+    id: read.id,
+    seenAtMs: read.seenAtMs,
+    proxy: read.proxy,
+    address: read.address,
+    method: read.method,
+    host: read.host,
+    app: read.app ?? LATER.app,
+    path: read.path,
+    userAgent: read.userAgent,
+    ja4: read.ja4,
+    ja4Source: read.ja4Source,
+    noHello: read.noHello,
+    stable: read.stable,
+    ja4s: read.ja4s,
+    ja4h: read.ja4h,
+    ja4x: read.ja4x,
+    http2: read.http2,
+    verdict: read.verdict,
+    agent: read.agent,
+    category: read.category,
+    purposes: read.purposes ?? LATER.purposes,
+    software: read.software,
+    confidence: read.confidence,
+    nameConfidence: read.nameConfidence ?? LATER.nameConfidence,
+    verified: read.verified,
+    signer: read.signer ?? LATER.signer,
+    key: read.key ?? LATER.key,
+    signatureFault: read.signatureFault ?? LATER.signatureFault,
+    allegedSigner: read.allegedSigner ?? LATER.allegedSigner,
+    evidence: read.evidence,
+    rule: read.rule,
+    layer: read.layer ?? LATER.layer,
+    action: read.action,
+    dryRun: read.dryRun,
+    done: read.done,
+    limited: read.limited ?? LATER.limited,
+    forged: read.forged,
+    snapshot: read.snapshot,
+    requestKind: read.requestKind ?? LATER.requestKind,
+    program: read.program ?? LATER.program,
+    headerOrder: read.headerOrder ?? LATER.headerOrder,
+    target: read.target ?? LATER.target,
+    campaign: read.campaign ?? LATER.campaign,
+    visitor: read.visitor ?? LATER.visitor,
+    sampled: read.sampled ?? LATER.sampled,
+    mcpMethod: read.mcpMethod ?? LATER.mcpMethod,
+    mcpTool: read.mcpTool ?? LATER.mcpTool,
+  }
 }
 
 /** How the client has proven its identity, as far as it is stored. */
@@ -33,6 +82,7 @@ export function proofIn({ verified, signer, software, key }: Sighting): Proof | 
   return method === undefined ? null : { method, agent: signer ?? software ?? '', key }
 }
 
+type Sent = Omit<Sighting, keyof typeof LATER> & Partial<Sighting>
 type Takes = (value: unknown) => boolean
 
 function text(value: unknown): boolean {
@@ -45,6 +95,10 @@ function textOrNull(value: unknown): boolean {
 
 function number(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
+function shareOrNull(value: unknown): boolean {
+  return value === null || (number(value) && value !== 0 && (value as number) <= 1)
 }
 
 function hash(value: unknown): boolean {
@@ -60,9 +114,10 @@ function oneOf(...choices: readonly (string | null)[]): Takes {
 }
 
 /** Defaults of members that were added later. */
-const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
+const LATER = {
   app: DEFAULT_APP,
   purposes: [],
+  layer: null,
   nameConfidence: 0,
   limited: false,
   signer: null,
@@ -74,7 +129,11 @@ const LATER: Readonly<Partial<Record<keyof Sighting, unknown>>> = {
   headerOrder: 0,
   target: 0,
   campaign: null,
-}
+  visitor: null,
+  sampled: null,
+  mcpMethod: null,
+  mcpTool: null,
+} as const satisfies Partial<Sighting>
 const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['id', text],
   ['seenAtMs', number],
@@ -107,6 +166,7 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['allegedSigner', textOrNull],
   ['evidence', texts],
   ['rule', text],
+  ['layer', oneOf(...POLICY_LAYERS, null)],
   ['action', text],
   ['dryRun', (value) => typeof value === 'boolean'],
   ['done', text],
@@ -118,4 +178,8 @@ const MEMBERS: readonly (readonly [name: keyof Sighting, takes: Takes])[] = [
   ['headerOrder', hash],
   ['target', hash],
   ['campaign', textOrNull],
+  ['visitor', (value) => value === null || hash(value)],
+  ['sampled', shareOrNull],
+  ['mcpMethod', textOrNull],
+  ['mcpTool', textOrNull],
 ]

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Fault } from '../shared/fault.ts'
 import { packSightings, unpackSightings } from './sighting-batch.ts'
 import type { Sighting } from './sighting.ts'
+import { partedBatch, type Reported, type RequestCounts } from './counts/request-counts.ts'
 
 /**
  * Sightings waiting on disk until the management plane is reachable, in files of limited size, oldest first.
@@ -50,8 +51,8 @@ export class SightingSpool {
   }
 
   /** Resolves when the batch is written. Rejects with a Fault if there is no room or the disk fails. */
-  append(batch: readonly Sighting[]): Promise<void> {
-    const writing = this.#writing.then(() => this.#append(batch))
+  append(batch: readonly Sighting[], counts: readonly RequestCounts[] = []): Promise<void> {
+    const writing = this.#writing.then(() => this.#append(batch, counts))
     this.#writing = writing.catch(() => undefined)
     return writing
   }
@@ -59,14 +60,17 @@ export class SightingSpool {
   /**
    * Passes batches to `send`, oldest file first. If `send` rejects, the rest stays. Does not block append.
    */
-  async drain(send: (batch: readonly Sighting[]) => Promise<void>): Promise<void> {
+  async drain(
+    send: (batch: readonly Sighting[], counts: readonly RequestCounts[]) => Promise<void>,
+  ): Promise<void> {
     while (!this.isEmpty) {
       if (this.#full.length === 0) await this.#finish()
       const number = this.#full[0]
       if (number === undefined) return
       for (const batch of await this.#read(number)) {
-        await send(batch)
-        this.counts.sent += batch.length
+        const { sightings, counts } = partedBatch(batch)
+        await send(sightings, counts)
+        this.counts.sent += sightings.length
       }
       await rm(this.#path(number), { force: true })
       this.#full.shift()
@@ -79,8 +83,8 @@ export class SightingSpool {
     await this.#finish()
   }
 
-  async #append(batch: readonly Sighting[]): Promise<void> {
-    const records = (await packSightings(batch, FILE_BYTES)).map(({ bytes }) => record(bytes))
+  async #append(batch: readonly Sighting[], counts: readonly RequestCounts[]): Promise<void> {
+    const records = (await packSightings([...batch, ...counts], FILE_BYTES)).map(({ bytes }) => record(bytes))
     const bytes = Buffer.concat(records)
     if (this.#bytes + bytes.length > this.#bytesMax)
       throw new Fault('SPOOL_FULL', 'there is no room for more Sightings on disk')
@@ -126,12 +130,12 @@ export class SightingSpool {
     this.#sizes.set(number, size)
   }
 
-  async #read(number: number): Promise<readonly (readonly Sighting[])[]> {
-    const batches: (readonly Sighting[])[] = []
+  async #read(number: number): Promise<readonly (readonly Reported[])[]> {
+    const batches: (readonly Reported[])[] = []
     for (const bytes of records(await readFile(this.#path(number)))) {
       try {
         // Gatehouse wrote it, but the disk may have damaged it: the receiver validates each item.
-        batches.push((await unpackSightings(bytes)) as readonly Sighting[])
+        batches.push((await unpackSightings(bytes)) as readonly Reported[])
       } catch {
         this.counts.unreadable++
       }

@@ -13,13 +13,15 @@ export interface Sighting {
   readonly id: SightingId
   readonly seenAtMs: number
   readonly proxy: string
+  /** In a form of `privacy.addresses`: see privacy/address-form.ts. */
   readonly address: string
   readonly method: string
   readonly host: string | null
   /** The id of the app that it was for. */
   readonly app: string
-  /** Without the query. */
+  /** Without the query, in a form of `privacy.paths`. */
   readonly path: string
+  /** In a form of `privacy.user_agents`. */
   readonly userAgent: string | null
   readonly ja4: string | null
   readonly ja4Source: 'own' | 'hop' | null
@@ -55,6 +57,8 @@ export interface Sighting {
   /** Kinds of evidence, strongest first. */
   readonly evidence: readonly string[]
   readonly rule: string
+  /** Of the rule: `first`, `app` or `last`; `null`: a setting has decided, or an earlier version sent it. */
+  readonly layer: string | null
   readonly action: string
   /** The rule is on trial and has no effect. */
   readonly dryRun: boolean
@@ -72,4 +76,14 @@ export interface Sighting {
   readonly target: number
   /** The campaign that it belongs to, as far as the proxy knew. */
   readonly campaign: string | null
+  /** A keyed hash of the client, for campaigns, if `address` is a network. Not stored. `null`: `address` tells it. */
+  readonly visitor: number | null
+  /**
+   * The proxy has counted all requests, and has sent Sightings of this share of those like it: 0.01 is one of a
+   * hundred. `null`: the proxy counted none and sent all, so the receiver counts.
+   */
+  readonly sampled: number | null
+  /** The call of an MCP server in its body, without arguments; `null`: none, or no rule asked for it. */
+  readonly mcpMethod: string | null
+  readonly mcpTool: string | null
 }

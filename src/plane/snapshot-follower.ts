@@ -9,7 +9,8 @@ import { applyDelta, grow } from './snapshot-delta.ts'
 import type { SnapshotFile } from './snapshot-file.ts'
 import { digestOf, unpackSnapshot } from './snapshot-package.ts'
 import { keepIndexFiles } from './signature-set.ts'
-import { parseSnapshot, type SnapshotDocument } from './snapshot.ts'
+import { parseParts, type SnapshotDocument } from './snapshot.ts'
+import { checkPolicies, sharedPolicies } from './snapshot-policies.ts'
 
 /** Where Snapshots come from. */
 export interface SnapshotSource {
@@ -81,7 +82,8 @@ export class SnapshotFollower {
       this.#package = packageOf(bytes, digestOf(bytes))
       return true
     } catch (error) {
-      this.#log.warn('the Snapshot on disk cannot be used', { error: error as Error })
+      const file = join(this.#folder, NEWEST_FILE)
+      this.#log.warn('the Snapshot on disk cannot be used', { file, error: error as Error })
       return false
     }
   }
@@ -225,15 +227,26 @@ export class SnapshotFollower {
   }
 
   async #put(bytes: Buffer): Promise<void> {
-    const before = this.#inUse?.signatures?.hash ?? null
-    const document = await unpackSnapshot(bytes, this.#folder, this.#inUse === null)
+    const document = await this.#unpacked(bytes)
+    parseParts(document)
+    // Reject it before the workers see it: a policy may need a later version.
+    await checkPolicies(document, this.#inUse)
     if (document.number <= (this.#inUse?.number ?? 0))
       throw new Fault('SNAPSHOT_INVALID', 'a Snapshot has a number that was there before')
-    parseSnapshot(document) // reject it before the workers see it: its policy may need a later version
+    const before = this.#inUse?.signatures?.hash ?? null
     this.#inUse = document
     this.#use(document)
     const { signatures } = document
     if (signatures !== null) await keepIndexFiles([signatures.hash, before], this.#folder)
+  }
+
+  /** Keeps the parts of the Snapshot in use that did not change: what is replaced by its like becomes garbage of the old generation. */
+  async #unpacked(bytes: Buffer): Promise<SnapshotDocument> {
+    const inUse = this.#inUse
+    const document = await unpackSnapshot(bytes, this.#folder, inUse === null, inUse?.signatures ?? null)
+    const { appPolicies } = document
+    if (appPolicies === undefined) return document
+    return { ...document, appPolicies: sharedPolicies(appPolicies, inUse?.appPolicies ?? []) }
   }
 
   async #onDisk(): Promise<Buffer | null> {

@@ -9,21 +9,23 @@ import { isSnapshotDocument, type SnapshotDocument } from './snapshot.ts'
  * the index stays in its file.
  */
 export async function packSnapshot(document: SnapshotDocument): Promise<Buffer> {
-  const { number, hash, madeAtMs, policy, signatures, campaigns, apps } = document
+  const { number, hash, madeAtMs, policy, signatures, campaigns, apps, appPolicies, takesCounts } = document
   const said = signatures === null ? null : saidOf(signatures)
   const own = { format: FORMAT, number, hash, madeAtMs, policy }
-  const head = JSON.stringify({ ...own, signatures: said, campaigns, apps })
+  const head = JSON.stringify({ ...own, signatures: said, campaigns, apps, appPolicies, takesCounts })
   const index = signatures === null ? NOTHING : await readFile(signatures.index.path)
   return Buffer.concat([Buffer.from(`${head}\n`), index])
 }
 
 /**
- * Stores the index as a file in `folder`. Throws a Fault that says what is wrong. `isFirst`: see placeIndex.
+ * Stores the index as a file in `folder`, unless `known`, signatures whose index is there, are the same. Throws a Fault that
+ * says what is wrong. `isFirst`: see placeIndex.
  */
 export async function unpackSnapshot(
   bytes: Buffer,
   folder: string,
   isFirst: boolean,
+  known: SignatureSet | null = null,
 ): Promise<SnapshotDocument> {
   const { document, index } = split(bytes)
   const { signatures } = document
@@ -31,6 +33,8 @@ export async function unpackSnapshot(
   const said = signatures.index
   if (index.length !== said.bytes || digestOf(index) !== said.sha256)
     throw unreadable('has another index than it says')
+  if (signatures.hash === known?.hash && said.sha256 === known.index.sha256)
+    return { ...document, signatures: known }
   if (!HASH.test(signatures.hash)) throw unreadable('has signatures with no hash')
   // It need not survive a crash: the next start extracts it from the package again.
   const file = await placeIndex(signatures.hash, index, { folder, isFirst, isLasting: false })
@@ -60,8 +64,13 @@ function split(bytes: Buffer): { readonly document: SnapshotDocument; readonly i
   if (format !== FORMAT)
     throw unreadable(`is of format ${JSON.stringify(format)}, and this version reads ${FORMAT}`)
   if (!isSnapshotDocument(head)) throw unreadable('is not a Snapshot')
-  const { number, hash, madeAtMs, policy, signatures, campaigns, apps } = head
-  const parts = { ...(campaigns && { campaigns }), ...(apps && { apps }) }
+  const { number, hash, madeAtMs, policy, signatures, campaigns, apps, appPolicies, takesCounts } = head
+  const parts = {
+    ...(takesCounts === true && { takesCounts }),
+    ...(campaigns && { campaigns }),
+    ...(apps && { apps }),
+    ...(appPolicies && { appPolicies }),
+  }
   const document = { number, hash, madeAtMs, policy, signatures, ...parts }
   return { document, index: bytes.subarray(end + 1) }
 }

@@ -5,6 +5,8 @@ import { test } from 'tap'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { fromColumns, type SightingColumns, toColumns } from '../../src/plane/sighting-columns.ts'
 import { sighting } from '../contract/bus.ts'
+import { ANY_CHARACTER } from '../any-character.ts'
+import { timeBox } from '../time-box.ts'
 
 test('Sightings come out of columns as they went in, each field of each', async () => {
   const fields = Object.keys(sighting(0)) as (keyof Sighting)[]
@@ -19,7 +21,7 @@ test('Sightings come out of columns as they went in, each field of each', async 
 })
 
 test('whatever they have in common', async () => {
-  const text = fc.string({ unit: 'binary', maxLength: 20 })
+  const text = fc.string({ unit: ANY_CHARACTER, maxLength: 20 })
   const few = fc.constantFrom(null, 'a', 'b', '')
   const name = fc.stringMatching(/^[a-z-]{1,12}$/)
   const changes = fc.record({
@@ -38,7 +40,7 @@ test('whatever they have in common', async () => {
     const batch = all.map((each, i) => ({ ...sighting(i), ...each }))
     assert.deepEqual(overWire(batch), batch)
   })
-  fc.assert(property, { interruptAfterTimeLimit: 2000, numRuns: 100_000 })
+  fc.assert(property, timeBox(100_000, 2_000))
 })
 
 test('more than places can be told apart', async () => {

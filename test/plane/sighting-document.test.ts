@@ -4,6 +4,8 @@ import { parseSighting } from '../../src/plane/sighting-document.ts'
 import { sighting } from '../contract/bus.ts'
 
 const LATER = [
+  'mcpMethod',
+  'mcpTool',
   'app',
   'purposes',
   'nameConfidence',
@@ -17,6 +19,9 @@ const LATER = [
   'headerOrder',
   'target',
   'campaign',
+  'visitor',
+  'sampled',
+  'layer',
 ]
 
 test('a Sighting comes back as it was written', async () => {
@@ -28,8 +33,9 @@ test('whatever is missing or of another type is said', async () => {
   for (const name of Object.keys(sighting(1))) {
     const without = { ...sighting(1), [name]: undefined }
     // Those that were written before there was this.
-    const { app } = name === 'app' ? { app: 'default' } : sighting(1)
-    const expected = LATER.includes(name) ? { ...sighting(1), app } : `has no ${name}`
+    const added: Readonly<Record<string, unknown>> = { app: 'default', layer: null }
+    const read = { ...sighting(1), ...(name in added && { [name]: added[name] }) }
+    const expected = LATER.includes(name) ? read : `has no ${name}`
     assert.deepEqual(parseSighting(JSON.stringify(without)), expected)
     assert.equal(
       parseSighting(JSON.stringify({ ...sighting(1), [name]: {} })),

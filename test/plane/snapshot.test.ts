@@ -10,7 +10,7 @@ test('a snapshot arrives as it was made, and compiled', async () => {
   const document = makeSnapshot(7, POLICY, 1234)
   const snapshot = parseSnapshot(structuredClone(document))
   assert.deepEqual([snapshot.number, snapshot.madeAtMs, snapshot.hash], [7, 1234, document.hash])
-  assert.equal(snapshot.policy.rules.length, 1)
+  assert.equal(snapshot.policy.last.rules.length, 1)
   assert.ok(Object.isFrozen(snapshot))
 })
 
@@ -54,7 +54,9 @@ test('apps travel in a Snapshot and change its hash; without apps it is as befor
   assert.notEqual(document.hash, without.hash)
   assert.deepEqual(parseSnapshot(structuredClone(document)).apps, apps)
   assert.deepEqual(documentIn(await packSnapshot(document)), document)
-  const later = [{ id: 'shop', hosts: ['shop.example'], quota: 5 }]
+  const limited = apps.map((app) => ({ ...app, quota: { minute: 1 } }))
+  assert.deepEqual(makeSnapshot(1, POLICY, 1, null, { apps: limited }), document, 'quotas are for the API')
+  const later = [{ id: 'shop', hosts: ['shop.example'], colour: 5 }]
   assert.deepEqual(parseSnapshot({ ...document, apps: later }).apps, apps)
   assert.throws(() => parseSnapshot({ ...document, apps: [{ id: '../shop' }] }), { code: 'APPS_INVALID' })
 })

@@ -31,7 +31,7 @@ for (const version of RECORDED) {
     const after = await applyDelta(before, announcement.delta!.bytes, announcement.bytes)
     assert.deepEqual([digestOf(before), digestOf(after)], [announcement.delta!.from, announcement.digest])
     const document = await unpackSnapshot(after, join(folder, version), true)
-    assert.equal(parseSnapshot(document).policy.rules.length, 1)
+    assert.equal(parseSnapshot(document).policy.last.rules.length, 1)
     assert.ok((await new KnowledgeReader().read(document.signatures!)).userAgents !== null)
     const batch = await unpackSightings(await read('sightings'))
     for (const each of batch) assert.equal(typeof readSighting(each), 'object')

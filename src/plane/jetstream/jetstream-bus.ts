@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ConsumerMessages, DeliverPolicy, jetstream, type JsMsg } from '@nats-io/jetstream'
+import type { Msg } from '@nats-io/transport-node'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
-import type { ManageBus, ProxyBus } from '../bus.ts'
+import { type PaymentAnswer, type PaymentMessage, UNAVAILABLE } from '../../payment/claim.ts'
+import {
+  type ManageBus,
+  PAYMENT_ANSWER_MS,
+  type PaymentListener,
+  type ProxyBus,
+  type SightingListener,
+} from '../bus.ts'
+import { readPaymentAnswer, readPaymentMessage, writePaymentMessage } from '../payment-messages.ts'
+import { Backlog } from './backlog.ts'
 import { type Heartbeat, readHeartbeat, writeHeartbeat } from '../heartbeat.ts'
 import { type BusRole, type BusSettings, busClosed, JetStreamConnection } from './jetstream-connection.ts'
 import { SnapshotLine, type SnapshotLineOptions, SnapshotPress } from './jetstream-snapshots.ts'
@@ -15,6 +25,7 @@ import {
   type StreamNames,
   streamNames,
 } from './jetstream-streams.ts'
+import { partedBatch, type Reported, type RequestCounts } from '../counts/request-counts.ts'
 import type { Sighting } from '../sighting.ts'
 import { packSightings, unpackSightings } from '../sighting-batch.ts'
 import type { SnapshotDocument } from '../snapshot.ts'
@@ -59,10 +70,22 @@ export class JetStreamProxyBus implements ProxyBus {
   }
 
   /** Resolves when NATS has stored the batch. */
-  sendSightings(batch: readonly Sighting[]): Promise<void> {
-    const sending = this.#sending.then(() => this.#send(batch))
+  sendSightings(batch: readonly Sighting[], counts: readonly RequestCounts[] = []): Promise<void> {
+    const sending = this.#sending.then(() => this.#send([...batch, ...counts]))
     this.#sending = sending.catch(() => undefined)
     return sending
+  }
+
+  /** Any manager answers: the ledger is in their database. */
+  async pay(message: PaymentMessage): Promise<PaymentAnswer> {
+    try {
+      const { client } = this.connection
+      const options = { timeout: PAYMENT_ANSWER_MS }
+      const asking = client.request(this.#names.payments, writePaymentMessage(message), options)
+      return readPaymentAnswer((await this.connection.whileUp(asking)).data)
+    } catch {
+      return UNAVAILABLE
+    }
   }
 
   /** Drops the heartbeat while disconnected: the next one comes soon. */
@@ -82,16 +105,16 @@ export class JetStreamProxyBus implements ProxyBus {
     await this.connection.close()
   }
 
-  async #send(batch: readonly Sighting[]): Promise<void> {
+  async #send(batch: readonly Reported[]): Promise<void> {
     if (this.#isClosed) throw busClosed()
     const { client } = this.connection
     const room = Math.floor((client.info?.max_payload ?? PAYLOAD_BYTES) * PAYLOAD_SHARE)
     const packed = await packSightings(batch, room)
     try {
       const js = jetstream(client, { timeout: ANSWER_MS })
-      for (const { sightings, bytes } of packed) {
+      for (const { items, bytes } of packed) {
         // JetStream detects a batch that is sent again because no answer came.
-        const msgID = `${sightings[0]!.id} ${sightings.length}`
+        const msgID = `${items[0]!.id} ${items.length}`
         const sending = js.publish(`${this.#names.sightings}.${this.#shard}`, bytes, { msgID })
         await this.connection.whileUp(sending)
       }
@@ -125,7 +148,11 @@ export class JetStreamManageBus implements ManageBus {
   readonly #snapshots: SnapshotLine
   readonly #press: SnapshotPress
   readonly #underWay = new Set<Promise<void>>()
-  #take: (batch: readonly Sighting[]) => void | Promise<void> = () => undefined
+  readonly #backlog = new Backlog()
+  /** Sightings of the batches under way. */
+  #sightings = 0
+  #take: SightingListener = () => undefined
+  #pay: PaymentListener = () => undefined
   #heard: (heartbeat: Heartbeat) => void = () => undefined
   #nudged: () => void = () => undefined
   #newest = 0
@@ -167,8 +194,12 @@ export class JetStreamManageBus implements ManageBus {
     this.#press.publish(document)
   }
 
-  onSightings(listener: (batch: readonly Sighting[]) => void | Promise<void>): void {
+  onSightings(listener: SightingListener): void {
     this.#take = listener
+  }
+
+  onPayment(listener: PaymentListener): void {
+    this.#pay = listener
   }
 
   /** Receives heartbeats of proxies, starting with the last one of each. One listener. */
@@ -203,10 +234,24 @@ export class JetStreamManageBus implements ManageBus {
   #up(): void {
     if (this.#reading === null) {
       this.connection.client.subscribe(this.#names.nudge, { callback: () => this.#nudged() })
+      this.connection.client.subscribe(this.#names.payments, {
+        queue: PAYMENT_QUEUE,
+        callback: (_, message) => void this.#answerPayment(message),
+      })
       this.#reading = this.#read()
     }
     this.#nudged()
     this.#press.run()
+  }
+
+  async #answerPayment(message: Msg): Promise<void> {
+    try {
+      const answer = await this.#pay(readPaymentMessage(message.data))
+      message.respond(writePaymentMessage(answer ?? UNAVAILABLE))
+    } catch (error) {
+      if (this.counts.unreadable++ === 0)
+        this.#log.warn('a message is thrown away', { error: error as Error })
+    }
   }
 
   async #readSightings(): Promise<void> {
@@ -215,7 +260,7 @@ export class JetStreamManageBus implements ManageBus {
     const messages = await consumer.consume({ max_messages: BATCHES_AHEAD })
     for await (const message of this.#opened(messages)) {
       if (this.#isClosed) message.nak()
-      else await this.#receive(message)
+      else await this.#receive(message, messages)
     }
   }
 
@@ -227,7 +272,7 @@ export class JetStreamManageBus implements ManageBus {
   }
 
   /** Parses one batch at a time, while several are being stored. */
-  async #receive(message: JsMsg): Promise<void> {
+  async #receive(message: JsMsg, messages: ConsumerMessages): Promise<void> {
     let batch: readonly unknown[]
     try {
       batch = await unpackSightings(message.data)
@@ -237,20 +282,30 @@ export class JetStreamManageBus implements ManageBus {
         this.#log.warn('a message is thrown away', { error: error as Error })
       return
     }
-    const storing = this.#store(message, batch).finally(() => this.#underWay.delete(storing))
+    this.#sightings += batch.length
+    const storing = this.#store(message, batch).then((isStored) => {
+      this.#underWay.delete(storing)
+      this.#sightings -= batch.length
+      const waiting = message.info.pending + messages.getPending() + this.#underWay.size
+      if (isStored) this.#backlog.stored(waiting, Date.now())
+    })
     this.#underWay.add(storing)
-    if (this.#underWay.size >= BATCHES_UNDER_WAY) await Promise.race(this.#underWay)
+    while (this.#underWay.size >= BATCHES_UNDER_WAY || this.#sightings >= SIGHTINGS_UNDER_WAY)
+      await Promise.race(this.#underWay)
   }
 
-  async #store(message: JsMsg, batch: readonly unknown[]): Promise<void> {
+  async #store(message: JsMsg, batch: readonly unknown[]): Promise<boolean> {
     try {
-      await this.#take(batch as readonly Sighting[])
+      const { sightings, counts } = partedBatch(batch)
+      await this.#take(sightings as readonly Sighting[], this.#backlog.pressure, counts)
       message.ack()
       this.counts.taken++
+      return true
     } catch {
       // The listener has logged why. The batch comes again, to any manager.
       message.nak(Math.round(RETURNED_MS * (0.5 + Math.random())))
       this.counts.returned++
+      return false
     }
   }
 
@@ -299,14 +354,18 @@ async function inTime(work: Promise<unknown>): Promise<void> {
   await Promise.race([work, wait(CLOSE_MS, undefined, { ref: false })])
 }
 
+/** Each message about a payment goes to one manager. */
+const PAYMENT_QUEUE = 'managers'
 /** Number of Sighting subjects: if one stream is too slow for all, another can take some of them. */
 const SHARDS = 16
 const PAYLOAD_BYTES = 1024 ** 2
 /** The rest is for headers. */
 const PAYLOAD_SHARE = 0.9
 const BATCHES_AHEAD = 64
-/** As many as the database stores in one transaction, plus the next one. */
-const BATCHES_UNDER_WAY = 16
+/** JetStream delivers at most 1,024 before the first is acknowledged, to all managers together. */
+const BATCHES_UNDER_WAY = 256
+/** As many as one transaction counts, plus those of the next one. */
+const SIGHTINGS_UNDER_WAY = 16_384
 const RETURNED_MS = 2_000
 const CLOSE_MS = 3_000
 const AGAIN_MS = 1_000

@@ -27,6 +27,8 @@ export interface StreamNames {
   readonly heartbeat: string
   readonly heartbeats: string
   readonly nudge: string
+  /** Subject on which managers answer about payments. */
+  readonly payments: string
 }
 
 export function streamNames(name: string): StreamNames {
@@ -40,6 +42,7 @@ export function streamNames(name: string): StreamNames {
     heartbeat: `${name}.heartbeat`,
     heartbeats: `${name}_heartbeats`,
     nudge: `${name}.nudge`,
+    payments: `${name}.payments`,
   }
 }
 

@@ -1,0 +1,160 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { APPS_MAX, isSlug } from '../apps/app.ts'
+import type { SoftwareNames } from '../classify/known/software-names.ts'
+import { type Policy, parseAcceptedPolicy, policyOfApp, withoutSources } from '../policy/policy.ts'
+import { Fault } from '../shared/fault.ts'
+import { DocumentFault } from '../shared/problem.ts'
+
+/** The policy of an app, as JSON. It stays text until it is compiled, so that what did not change is not parsed. */
+export interface AppPolicyText {
+  readonly app: string
+  readonly document: string
+}
+
+/** The policies of a Snapshot document. */
+export interface PolicyTexts {
+  readonly policy: unknown
+  readonly appPolicies?: readonly AppPolicyText[]
+}
+
+export interface CompiledPolicies {
+  /** For the requests of apps that have none. */
+  readonly policy: Policy
+  /** For the requests of each app that has one, with the rules of the organisation around its own. */
+  readonly appPolicies: ReadonlyMap<string, Policy>
+}
+
+export function compiledPolicies(
+  { policy, appPolicies = [] }: PolicyTexts,
+  names: SoftwareNames | null,
+): CompiledPolicies {
+  const organisation = parseAcceptedPolicy(policy, { names })
+  const compiled = appPolicies.map(
+    (each) => [each.app, policyOfApp(organisation, ownPolicy(each, names))] as const,
+  )
+  return { policy: organisation, appPolicies: new Map(compiled) }
+}
+
+/** Compiles the policies of one Snapshot after the other, and each of them only if it has changed. */
+export class PolicyCompiler {
+  readonly #compiled: (policy: Policy) => Policy
+  #names: SoftwareNames | null = null
+  #organisation: { readonly text: string; readonly policy: Policy } | null = null
+  #apps: ReadonlyMap<string, CompiledApp> = new Map()
+
+  /** `hasSources`: whether the policies are read again, as for publishing, and not only applied. */
+  constructor(hasSources = false) {
+    this.#compiled = hasSources ? (policy) => policy : withoutSources
+  }
+
+  /** Lets other work go on meanwhile. Rejects with a Fault if a policy is invalid, and keeps what it had. */
+  async compile(
+    { policy, appPolicies = [] }: PolicyTexts,
+    names: SoftwareNames | null,
+  ): Promise<CompiledPolicies> {
+    const isSame = names === this.#names
+    const text = JSON.stringify(policy)
+    const organisation =
+      isSame && this.#organisation?.text === text
+        ? this.#organisation
+        : { text, policy: this.#compiled(parseAcceptedPolicy(policy, { names })) }
+    const apps = new Map<string, CompiledApp>()
+    const turns = new Turns()
+    for (const each of appPolicies) {
+      const known = isSame ? this.#apps.get(each.app) : undefined
+      const own = known?.text === each.document ? known.own : this.#compiled(ownPolicy(each, names))
+      const isKnown = own === known?.own && organisation === this.#organisation
+      const layered = isKnown ? known!.policy : policyOfApp(organisation.policy, own)
+      apps.set(each.app, { text: each.document, own, policy: layered })
+      await turns.pause()
+    }
+    this.#names = names
+    this.#organisation = organisation
+    this.#apps = apps
+    const compiled = [...apps].map(([app, found]) => [app, found.policy] as const)
+    return { policy: organisation.policy, appPolicies: new Map(compiled) }
+  }
+}
+
+interface CompiledApp {
+  readonly text: string
+  readonly own: Policy
+  readonly policy: Policy
+}
+
+/** Rejects with a Fault if a policy is invalid. `before`: the document that was checked last. */
+export async function checkPolicies(
+  { policy, appPolicies = [] }: PolicyTexts,
+  before: PolicyTexts | null,
+): Promise<void> {
+  parseAcceptedPolicy(policy)
+  const checked = new Map(before?.appPolicies?.map(({ app, document }) => [app, document]))
+  const turns = new Turns()
+  for (const each of appPolicies) {
+    if (checked.get(each.app) !== each.document) ownPolicy(each, null)
+    await turns.pause()
+  }
+}
+
+/** The policies as a difference: an empty document stands for one that is as in `before`. */
+export function changedPolicies(
+  policies: readonly AppPolicyText[],
+  before: readonly AppPolicyText[],
+): readonly AppPolicyText[] {
+  const known = new Map(before.map(({ app, document }) => [app, document]))
+  return policies.map((each) => (known.get(each.app) === each.document ? { ...each, document: '' } : each))
+}
+
+/** The policies of a difference. */
+export function wholePolicies(
+  changed: readonly AppPolicyText[],
+  before: readonly AppPolicyText[],
+): readonly AppPolicyText[] {
+  const known = new Map(before.map((each) => [each.app, each]))
+  return changed.map((each) => (each.document === '' ? (known.get(each.app) ?? each) : each))
+}
+
+/** The same policies. Those that are as in `before` are the same objects, so that each text is in memory once. */
+export function sharedPolicies(
+  policies: readonly AppPolicyText[],
+  before: readonly AppPolicyText[],
+): readonly AppPolicyText[] {
+  const known = new Map(before.map((each) => [each.app, each]))
+  return policies.map((each) => {
+    const found = known.get(each.app)
+    return found?.document === each.document ? found : each
+  })
+}
+
+export function areAppPolicies(value: unknown): value is readonly AppPolicyText[] {
+  return Array.isArray(value) && value.length <= APPS_MAX + 1 && value.every(isAppPolicy)
+}
+
+function isAppPolicy(value: unknown): boolean {
+  const { app, document } = (value ?? {}) as Record<string, unknown>
+  return isSlug(app) && typeof document === 'string'
+}
+
+function ownPolicy({ app, document }: AppPolicyText, names: SoftwareNames | null): Policy {
+  try {
+    return parseAcceptedPolicy(JSON.parse(document), { of: 'app', names })
+  } catch (error) {
+    const { message } = error as Error
+    const code = error instanceof DocumentFault ? error.code : 'SNAPSHOT_INVALID'
+    throw new Fault(code, `the policy of the app "${app}": ${message}`, { cause: error })
+  }
+}
+
+/** Lets other work go on after each stretch of work. */
+class Turns {
+  #endsMs = performance.now() + TURN_MS
+
+  async pause(): Promise<void> {
+    if (performance.now() < this.#endsMs) return
+    await nextTurn()
+    this.#endsMs = performance.now() + TURN_MS
+  }
+}
+
+/** The longest time that a request waits. */
+const TURN_MS = 5
