@@ -110,6 +110,7 @@ test('a session that begins during a drain is told at once', async () => {
 test('a handshake under way goes on, and its first request is the last', async () => {
   const { front } = await holding({})
   const socket = net.connect({ port: front.port, host: '127.0.0.1' })
+  socket.on('error', () => {}) // the client says goodbye after the proxy has ended
   await once(socket, 'connect')
   let pass = (bytes: Buffer): unknown => held.push(bytes)
   const held: Buffer[] = []
@@ -136,7 +137,7 @@ test('a handshake under way goes on, and its first request is the last', async (
 test('upgraded connections have their grace', async () => {
   const front = await startFront({
     tls: null,
-    upgrade: ({ socket }) => socket.write('HTTP/1.1 101 Go\r\n\r\n'),
+    upgrade: ({ stream }) => stream.write('HTTP/1.1 101 Go\r\n\r\n'),
   })
   const peer = await dialPlain(front.port)
   peer.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n')

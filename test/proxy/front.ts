@@ -5,7 +5,7 @@ import type { ClientTimeout } from '../../src/proxy/connection/client-timeouts.t
 import type { ConnectionFailure, SecuredConnection } from '../../src/proxy/connection/connection.ts'
 import type { Exchange } from '../../src/proxy/connection/exchange.ts'
 import type { RequestHandlers } from '../../src/proxy/request/handler.ts'
-import type { Upgrade } from '../../src/proxy/http/http1-connection.ts'
+import type { Upgrade } from '../../src/proxy/connection/upgrade.ts'
 import {
   createListener,
   type Listener,
@@ -58,7 +58,7 @@ export async function startFront(plan: FrontPlan = {}): Promise<Front> {
     },
     upgrade(upgrade) {
       upgrades.push(upgrade)
-      if (plan.upgrade === undefined) upgrade.socket.destroy()
+      if (plan.upgrade === undefined) upgrade.stream.destroy()
       else plan.upgrade(upgrade)
     },
     failed(failure) {

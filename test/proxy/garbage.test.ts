@@ -57,7 +57,7 @@ test('bytes of bodies have the young generation looked through, and not in the m
   const before = globalThis.gc
   t.teardown(() => Object.assign(globalThis, { gc: before }))
   Object.assign(globalThis, { gc: (options: unknown) => void asked.push(options) })
-  for (let i = 0; i < 255; i++) noteBuffer(16_384)
+  for (let i = 0; i < 511; i++) noteBuffer(16_384)
   await new Promise(setImmediate)
   assert.deepEqual(asked, [])
   noteBuffer(16_384)
@@ -65,7 +65,7 @@ test('bytes of bodies have the young generation looked through, and not in the m
   await new Promise(setImmediate)
   assert.deepEqual(asked, [{ type: 'minor' }])
   Object.assign(globalThis, { gc: undefined })
-  noteBuffer(MIB * 4)
+  noteBuffer(MIB * 8)
   await new Promise(setImmediate)
 })
 

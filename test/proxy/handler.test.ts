@@ -18,6 +18,7 @@ import { type Gate, type GatePlan, startGate } from './test-gate.ts'
 import { until } from './test-worker.ts'
 import { settingsFor } from './upstream-fixture.ts'
 import { opening } from './web-socket.ts'
+import { timeBox } from '../time-box.ts'
 
 const OURS = [
   ...['x-ja4-fingerprint', 'x-ja4h-fingerprint', 'x-ja4s-fingerprint', 'x-http2-fingerprint', 'x-ja4-source'],
@@ -173,7 +174,7 @@ test('no spelling of a header of ours reaches the app from a client, and each is
       assert.equal(gate.forged - forgedBefore, forged.length)
     },
   )
-  await fc.assert(property, { numRuns: 1000, interruptAfterTimeLimit: 10_000 })
+  await fc.assert(property, timeBox(1_000, 10_000))
 })
 
 test('block: a page for people, problem+json for programs, with the id of the decision', async (t) => {

@@ -8,6 +8,7 @@ import {
   InvestigationDesk,
   RemoteInvestigator,
 } from '../../src/proxy/request/investigation-line.ts'
+import { NOTHING_PUBLISHED } from '../identity/published.ts'
 
 const ASKED: Inquiry = { kind: 'keys', agentId: 'https://a.example', thumbprint: null, isListed: false }
 const USE: SignatureUse = {
@@ -16,6 +17,7 @@ const USE: SignatureUse = {
 
 const FOUND: InquiryResult = {
   ...{ kind: 'keys', agentId: 'https://a.example', keys: [], why: 'no-directory' },
+  ...NOTHING_PUBLISHED,
   ...{ askAgainMs: 1, freshUntilMs: 1, untilMs: 1 },
 }
 

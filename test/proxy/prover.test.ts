@@ -21,6 +21,7 @@ import { headerRules } from './test-headers.ts'
 import { type Gate, startGate } from './test-gate.ts'
 import { until } from './test-worker.ts'
 import { settingsFor } from './upstream-fixture.ts'
+import { NOTHING_PUBLISHED } from '../identity/published.ts'
 
 const HOST = 'a.example.test'
 const ID = 'https://agent.example'
@@ -184,6 +185,38 @@ test('a used signature is a replay, and unchecked if the memory does not answer'
   }
 })
 
+test('the signature of a WebSocket over HTTP/2 covers the method that was sent, CONNECT', async (t) => {
+  const { prover, findings, tell } = await provingGate(t, { rules: [] })
+  tell()
+  const fields = [
+    ':method',
+    'CONNECT',
+    ':protocol',
+    'websocket',
+    ':scheme',
+    'https',
+    ':authority',
+    HOST,
+    ':path',
+    '/cart?id=7',
+  ]
+  for (const [method, found] of [
+    ['CONNECT', 'proven'],
+    ['GET', 'failed wrong'],
+  ] as const) {
+    const covered = [
+      ['"@authority"', HOST],
+      ['"signature-agent";key="sig1"', `"${ID}"`],
+      ['"@method"', method],
+    ] as const
+    const { headers } = made(SCENE, { components: covered })
+    const rawHeaders = [...fields, ...headers.map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text))]
+    const proofs = prover.prove(CONNECTION, { ...headOf(rawHeaders), version: '20' }, HOST, 0)
+    if ('letGo' in proofs) await proofs.proofs
+    assert.equal(namesOf(findings).at(-1), found, method)
+  }
+})
+
 test('a replay counts as what does not hold, and soon costs no more than that', async (t) => {
   const { prover, findings, tell, answers, claims } = await provingGate(t, { rules: [] })
   tell()
@@ -284,7 +317,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
   const tell = (changes: Partial<InquiryResult & { kind: 'keys' }> = {}) => {
     const [farMs, keys] = [clock.nowMs + 3_600_000, [signer.jwk as Record<string, string>]]
     const times = { askAgainMs: farMs, freshUntilMs: farMs, untilMs: farMs }
-    listener({ kind: 'keys', agentId: ID, keys, why: null, ...times, ...changes })
+    listener({ kind: 'keys', agentId: ID, keys, why: null, ...NOTHING_PUBLISHED, ...times, ...changes })
   }
   const tellPlace = (address: string, host: string) => {
     const place = { hosts: [host], isHostKnown: true, network: null }

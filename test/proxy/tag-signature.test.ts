@@ -15,6 +15,7 @@ import { dialPlain, dialTls, LOOPBACK } from './front.ts'
 import { type Gate, type GatePlan, startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
 import { agreement, opening } from './web-socket.ts'
+import { timeBox } from '../time-box.ts'
 
 const KEY = 'a key of sixteen characters and more'
 const NOW_S = 1_763_700_000
@@ -171,7 +172,7 @@ test('whatever we sign, the verifier of the manual takes it, and takes nothing e
       )
     },
   )
-  fc.assert(property, { numRuns: 3000, interruptAfterTimeLimit: 3000 })
+  fc.assert(property, timeBox(3_000, 3_000))
 })
 
 test('with a key of our own the algorithm and the key are named, and its public half is enough', async () => {

@@ -11,8 +11,12 @@ import { HostGate, type HostSettings } from '../../src/proxy/request/host-gate.t
 import type { HeaderSettings } from '../../src/proxy/connection/header-rules.ts'
 import type { ListenerLimits, ListenerOptions } from '../../src/proxy/worker/listener.ts'
 import { AddressSet } from '../../src/wire/ip-address.ts'
+import { McpMessageReader } from '../../src/proxy/request/mcp/message-reader.ts'
 import { RateLimiter } from '../../src/proxy/request/rate-limiter.ts'
 import { receiveTrailers } from '../../src/proxy/connection/request-headers.ts'
+import { Toll } from '../../src/proxy/request/pay/toll.ts'
+import { UNAVAILABLE } from '../../src/payment/claim.ts'
+import { NO_PAYMENTS } from '../../src/payment/payment-terms.ts'
 import { Tarpit } from '../../src/proxy/request/tarpit.ts'
 import { Upgrades } from '../../src/proxy/request/upgrade.ts'
 import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../../src/proxy/upstream/upstream.ts'
@@ -52,6 +56,7 @@ export interface Gate {
   judgeBy(policy: unknown): void
 }
 
+const NO_LEDGER = { pay: async () => UNAVAILABLE }
 export const ANY_HOST: HostSettings = {
   ...{ hosts: [], unknownHost: 'refuse', sniMismatch: 'allow', requireSni: false },
 }
@@ -86,15 +91,18 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     upgradeIdleTimeoutMs: 0,
     signer: null,
     prover: null,
+    messages: new McpMessageReader(1_048_576),
     limiter: new RateLimiter(),
     traffic: new Traffic(),
     scratch: new JudgingScratch(),
     tarpit: new Tarpit(),
+    toll: new Toll({ terms: NO_PAYMENTS, bus: NO_LEDGER, limiter: new RateLimiter(), clock }),
     upgrades: new Upgrades(),
     ids: new DecisionIds(clock.nowMs),
     clock,
     tracer: null,
     accessLog: null,
+    publisher: null,
     recorder: { record: (sighting) => void sightings.push(sighting) },
     metrics: {
       detectionBegins: () => 0,

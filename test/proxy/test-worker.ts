@@ -3,17 +3,19 @@ import { HEADER_SETTINGS } from './test-headers.ts'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
+import { NO_PAYMENTS } from '../../src/payment/payment-terms.ts'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
+import { FULL_PRIVACY } from '../../src/plane/privacy/client-privacy.ts'
 import { LocalManageBus } from '../../src/plane/local-bus.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
 import type { LiveState } from '../../src/proxy/worker/data-plane.ts'
 import type { KeyPair } from '../../src/proxy/tls/key-pair.ts'
 import type { UpstreamSettings } from '../../src/proxy/upstream/upstream.ts'
-import type { WorkerSettings } from '../../src/proxy/worker/worker.ts'
+import type { WorkerSettings } from '../../src/proxy/worker/worker-settings.ts'
 import { LIMITS } from './front.ts'
 import { testCa, testLeaf, testPair } from './test-certificates.ts'
 import { ANY_HOST } from './test-gate.ts'
@@ -64,9 +66,12 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     ja4Hops: { addresses: [], header: 'x-ja4-fingerprint' },
     headers: HEADER_SETTINGS,
     tracing: null,
+    sampling: null,
+    privacy: FULL_PRIVACY,
     tls: { minVersion: 'TLSv1.2', clientCertificates: 'off', clientCa: null },
     hosts: ANY_HOST,
     limits: LIMITS,
+    mcpMessageBytesMax: 1_048_576,
     upgradeIdleTimeoutMs: 0,
     websocketGraceMs: 1000,
     drainTimeoutMs: 5000,
@@ -76,6 +81,8 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     fastLane: true,
     http2: HTTP2_SERVER,
     accessLog: null,
+    payments: NO_PAYMENTS,
+    publish: { hasRobots: false, hasUsage: false, hasSignals: false, rslPath: null },
     ja4plus: true,
     identity: {
       ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },

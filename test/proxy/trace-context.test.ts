@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { parseTraceparent, putTraceContext, traceContextIn } from '../../src/proxy/request/trace-context.ts'
+import { timeBox } from '../time-box.ts'
 
 /** The example of W3C Trace Context, §3.2.3. */
 const [TRACE, SPAN] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
@@ -38,7 +39,7 @@ test('whatever is sent, it is read or it is not, and nothing throws', async () =
         if (read !== null) assert.equal(`${read.traceId}-${read.spanId}`, text.slice(3, 52))
       },
     ),
-    { numRuns: 20_000, interruptAfterTimeLimit: 2_000 },
+    timeBox(20_000, 2_000),
   )
 })
 

@@ -10,9 +10,9 @@ test('an upgrade leaves HTTP with the socket and the bytes behind the request', 
     const front = await startFront({
       ...(dial === dialPlain && { tls: null }),
       limits: { keepAliveTimeoutMs: 50, headerTimeoutMs: 100, bodyIdleTimeoutMs: 50 },
-      upgrade({ socket, head }) {
-        socket.write(`HTTP/1.1 101 Switching Protocols\r\n\r\n${head}`)
-        socket.on('data', (chunk) => socket.write(chunk))
+      upgrade(upgrade) {
+        upgrade.agree([])
+        upgrade.stream.on('data', (chunk) => upgrade.stream.write(chunk))
       },
     })
     const peer = await dial(front.port)

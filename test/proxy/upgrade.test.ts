@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import http from 'node:http'
@@ -7,8 +6,9 @@ import https from 'node:https'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
+import { ClientConnection } from '../../src/proxy/connection/connection.ts'
+import { Http1Upgrade } from '../../src/proxy/http/http1-upgrade.ts'
 import type { UpgradeOutcome } from '../../src/proxy/request/upgrade.ts'
 import type { UpstreamSettings } from '../../src/proxy/upstream/upstream.ts'
 import { dialTls, listenOn, type Peer } from './front.ts'
@@ -135,13 +135,14 @@ test('a request that cannot be written is refused, and nothing is thrown', async
   const { upgrades, defaultUpstream } = gate.context
   const socket = net.connect(app.port, '127.0.0.1')
   const outcomes: UpgradeOutcome[] = []
+  const connection = new ClientConnection(1, socket, false, '127.0.0.1')
+  const head = { method: 'GET', target: '/', version: '11', rawHeaders: [], hasOddNames: false } as const
   upgrades.carry({
-    ...{ socket, head: Buffer.alloc(0), path: '/', protocol: 'websocket', idleMs: 0 },
+    ...{ upgrade: new Http1Upgrade(connection, head, 'a', 'websocket', Buffer.alloc(0)), idleMs: 0 },
     headers: ['Host', 'a.example.test', 'X-Odd', 'a\nb'],
     target: defaultUpstream.pick([])!.address,
     times: { connectTimeoutMs: 0, headTimeoutMs: 0, idleTimeoutMs: 0 },
     idled: () => assert.fail('it has not begun'),
-    declined: () => assert.fail('it has not been asked'),
     done: (outcome) => void outcomes.push(outcome),
   })
   assert.deepEqual(outcomes, [{ kind: 'failed', reason: 'bad-request' }])
@@ -527,30 +528,6 @@ test('a request that is held is answered in the end, and let go when the client 
     gate.done.map(({ status }) => status),
     [403, 0, 0, 0, 0, 0],
   )
-})
-
-test('a program that carries a WebSocket prints no warning about a library of ours', async () => {
-  const modules = ['../../src/proxy/request/upgrade.ts', 'node:net', 'node:http'].map((name) =>
-    import.meta.resolve(name),
-  )
-  const program = `
-    const [{ Upgrades }, net, http] = await Promise.all(${JSON.stringify(modules)}.map((name) => import(name)))
-    const app = http.createServer().listen(0, '127.0.0.1', () => {
-      const client = net.connect(app.address().port)
-      new Upgrades().carry({
-        socket: client, head: Buffer.alloc(0), path: '/', protocol: 'x', headers: ['Host', 'a'], idleMs: 0,
-        target: { protocol: 'h1', host: '127.0.0.1', port: app.address().port, socketPath: null, tls: null },
-        times: { connectTimeoutMs: 0, headTimeoutMs: 0 },
-        done() { console.log('carried'); process.exit() },
-      })
-    })
-    app.on('upgrade', (_, socket) => socket.end('HTTP/1.1 101 Go\\r\\nUpgrade: x\\r\\nConnection: Upgrade\\r\\n\\r\\n'))`
-  const { stdout, stderr } = await promisify(execFile)(
-    process.execPath,
-    ['--input-type=module', '--trace-deprecation', '--eval', program],
-    { timeout: 60_000 },
-  )
-  assert.deepEqual([stdout, stderr], ['carried\n', ''])
 })
 
 type Serve = (socket: net.Socket, head: string) => void

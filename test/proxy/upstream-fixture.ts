@@ -10,6 +10,8 @@ import { MemoryExchange, type MemoryRequest } from './memory-exchange.ts'
 
 export const HEADERS: readonly string[] = ['Host', 'app.example.test', 'User-Agent', 'test']
 
+const STAYED_MS = 60_000
+
 /** A server that says what the test wants, and counts. */
 export interface Upstream {
   readonly url: string
@@ -17,7 +19,7 @@ export interface Upstream {
   /** Open now. */
   readonly sockets: Set<net.Socket>
   accepted: number
-  /** Stops it, once every connection has closed by itself. */
+  /** Stops it, once every connection has closed by itself. One that stays is a failure, and is closed. */
   settled(): Promise<void>
 }
 
@@ -35,15 +37,24 @@ export async function upstream(serve: (socket: net.Socket, index: number) => voi
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as net.AddressInfo
+  let stayed = 0
   const found: Upstream = {
     url: `http://127.0.0.1:${port}`,
     port,
     sockets: new Set(),
     accepted: 0,
     settled: async () => {
+      const timer = setTimeout(() => {
+        for (const socket of found.sockets) {
+          socket.destroy()
+          stayed++
+        }
+      }, STAYED_MS)
       while (found.sockets.size > 0) await once(server, 'left')
+      clearTimeout(timer)
       server.close()
       await once(server, 'close')
+      assert.equal(stayed, 0, 'connections that did not close by themselves')
     },
   }
   return found

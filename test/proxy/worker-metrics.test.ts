@@ -4,11 +4,13 @@ import { test } from 'tap'
 import type { MetricsReading } from '../../src/shared/metrics.ts'
 import type { FailureReason } from '../../src/proxy/connection/connection.ts'
 import type { DoneRequest } from '../../src/proxy/request/context.ts'
+import { CountsByApp } from '../../src/apps/counts-by-app.ts'
 import { type CountSources, WorkerMetrics } from '../../src/proxy/worker/worker-metrics.ts'
 import { groupOf } from './upstream-fixture.ts'
 
 test('requests are counted by verdict, category, action and class of status, and timed', async () => {
   const metrics = new WorkerMetrics(sources())
+  metrics.nameApps(['default'])
   metrics.requestDone(request('unknown', null, 'tag'), 200, 3, 0, null)
   metrics.requestDone(request('unknown', null, 'tag'), 204, 30, 0, null)
   metrics.requestDone(request('agent', 'crawler', 'block'), 451, 1, 0, null)
@@ -16,10 +18,10 @@ test('requests are counted by verdict, category, action and class of status, and
   metrics.requestDone(request('human', null, 'route'), 101, 5, 0, null)
   const reading = await metrics.read()
   assert.deepEqual(valuesOf(reading, 'requests_total'), {
-    'unknown none tag 2xx': 2,
-    'agent crawler block 4xx': 1,
-    'agent none tarpit none': 1,
-    'human none route 1xx': 1,
+    'unknown none tag 2xx default': 2,
+    'agent crawler block 4xx default': 1,
+    'agent none tarpit none default': 1,
+    'human none route 1xx default': 1,
   })
   const durations = samplesOf(reading, 'request_duration_seconds')
   assert.equal(durations.find(({ metricName }) => metricName?.endsWith('_count'))?.value, 5)
@@ -31,6 +33,23 @@ test('an unexpected status or name makes no series of its own', async () => {
   for (let i = 0; i < 500; i++)
     metrics.requestDone(request(`verdict ${i}`, `category ${i}`, `action ${i}`), i * 1000 + 600, 1, 0, null)
   assert.equal(Object.keys(valuesOf(await metrics.read(), 'requests_total')).length, 1)
+})
+
+test('requests are counted by app, and those of more apps than have names together', async () => {
+  const metrics = new WorkerMetrics(sources())
+  const apps = Array.from({ length: 510 }, (_, at) => `app-${at}`)
+  metrics.nameApps(['default', ...apps.slice(0, 300)])
+  const count = (app: string) => metrics.requestDone(request('human', null, 'pass', app), 200, 1, 0, null)
+  for (const app of ['app-0', 'app-499', 'unnamed']) count(app)
+  // Apps are added, and some are removed. The names of earlier ones stay.
+  metrics.nameApps(['default', ...apps.slice(100)])
+  for (const app of [...apps, 'default', 'app-0', 'unnamed']) count(app)
+  const counts = valuesOf(await metrics.read(), 'requests_total')
+  const of = (app: string) => counts[`human none pass 2xx ${app}`]
+  assert.equal(Object.keys(counts).length, 502)
+  assert.deepEqual(['default', 'app-0', 'app-1', 'app-498'].map(of), [1, 3, 1, 1])
+  // What was counted before an app had a name stays where it is.
+  assert.deepEqual(['app-499', 'app-500', 'unnamed', 'other'].map(of), [1, undefined, undefined, 13])
 })
 
 test('handshakes are counted by what they came to, and the time of one detection in 64 is taken', async () => {
@@ -93,7 +112,8 @@ test('failures are counted by reason, and those of TLS by what TLS says', async 
 test('counts of listeners and targets are read on request, and summed', async () => {
   const counts = { connections: 0, opening: 1, handshakes: 2, h1: 3, h2: 4, upgraded: 5, streams: 6 }
   const group = groupOf(['http://127.0.0.1:1', 'http://127.0.0.1:2'], { name: 'shop' })
-  const recorder = { counts: { recorded: 9, delivered: 7, dropped: 1 } }
+  const counted = { recorded: 9, delivered: 7, dropped: 1, sampledOut: 4, counted: 6 }
+  const recorder = { counts: counted, droppedByApp: new CountsByApp(), waitingCounts: 2 }
   const metrics = new WorkerMetrics({
     listeners: [{ counts }, { counts: { ...counts, h1: 30 } }],
     upstreams: [group],
@@ -121,7 +141,11 @@ test('counts of listeners and targets are read on request, and summed', async ()
   assert.deepEqual([outcomes['shop head-timeout'], outcomes['shop client-gone']], [2, 1])
   assert.equal(outcomes['shop answered'], 0)
   assert.deepEqual(valuesOf(reading, 'upstream_targets_healthy'), { shop: 2 })
-  assert.deepEqual(valuesOf(reading, 'sightings_total'), { recorded: 9, delivered: 8, dropped: 1 })
+  assert.deepEqual(valuesOf(reading, 'sightings_total'), {
+    ...{ recorded: 9, delivered: 8, dropped: 1, sampled_out: 4 },
+  })
+  assert.deepEqual(valuesOf(reading, 'requests_counted_total'), { '': 6 })
+  assert.deepEqual(valuesOf(reading, 'requests_counted_waiting'), { '': 2 })
   assert.deepEqual(valuesOf(reading, 'traffic_remembered'), { '': 12 })
   assert.deepEqual(valuesOf(reading, 'signatures_waiting'), { '': 3 })
   assert.deepEqual(valuesOf(reading, 'spans_total'), { exported: 5, dropped: 4, refused: 3 })
@@ -138,9 +162,10 @@ test('a process tells of its memory, its processor time and its delay', async ()
   for (const value of Object.values(delays)) assert.ok(value >= 0 && value < 3600, String(value))
 })
 
-function request(kind: string, category: string | null, action: string): DoneRequest {
+function request(kind: string, category: string | null, action: string, app = 'default'): DoneRequest {
   return {
     id: 'an id',
+    app: { id: app },
     verdict: { kind, agent: category === null ? null : { id: 'x', name: 'X', category } },
     decision: { action: { kind: action } },
   } as unknown as DoneRequest
@@ -151,7 +176,11 @@ function sources(): CountSources {
   return {
     listeners: [{ counts }],
     upstreams: [],
-    recorder: { counts: { recorded: 0, delivered: 0, dropped: 0 } },
+    recorder: {
+      counts: { recorded: 0, delivered: 0, dropped: 0, sampledOut: 0, counted: 0 },
+      droppedByApp: new CountsByApp(),
+      waitingCounts: 0,
+    },
     traffic: { size: 0 },
     expressions: { failures: 0, overruns: 0 },
     spans: null,

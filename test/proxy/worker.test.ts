@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, type get, request } from 'node:https'
 import { connect as connectTcp, createServer as createTcpServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { type Test, test } from 'tap'
 import { metricsText } from '../../src/shared/metrics.ts'
 import type { LiveState } from '../../src/proxy/worker/data-plane.ts'
 import { SingleWorker } from '../../src/proxy/worker/single-worker.ts'
-import type { WorkerSettings } from '../../src/proxy/worker/worker.ts'
+import type { WorkerSettings } from '../../src/proxy/worker/worker-settings.ts'
+import { temporaryFolder } from '../e2e/programs.ts'
 import { CA, goodPair, liveState, surroundings, until } from './test-worker.ts'
 import type { ListenAddress } from '../../src/shared/listen-address.ts'
 
@@ -32,6 +35,37 @@ test('a request goes through, is told what is known, and becomes a Sighting', as
   assert.deepEqual([sighting!.path, sighting!.userAgent, sighting!.snapshot], ['/x', 'tester', 1])
   assert.ok(!JSON.stringify(sightings).includes('a=b') && !JSON.stringify(sightings).includes('secret'))
   assert.ok(Math.abs(sighting!.seenAtMs - Date.now()) < 10_000)
+})
+
+test('rules see the address of a client, and a Sighting and the access log its forms only', async (t) => {
+  const file = join(temporaryFolder(t), 'access.log')
+  const privacy = {
+    addresses: 'keyed_hash',
+    userAgents: 'product',
+    paths: 'pattern',
+    key: 'k'.repeat(32),
+  } as const
+  const { ask, sightings, judgeBy } = await serving(t, {
+    change: (settings) => ({
+      ...settings,
+      privacy,
+      trustedProxies: ['127.0.0.0/8'],
+      accessLog: { format: 'json', file, sample: 1 },
+    }),
+  })
+  judgeBy({ rules: [{ name: 'known', when: { address: '203.0.113.77' }, action: 'block' }] })
+  const headers = { 'x-forwarded-for': '203.0.113.77', 'user-agent': 'reader/3.14 (ann@example.com)' }
+  await untilStatus((path) => ask(path, { headers }), '/users/ann/orders/1234', 403)
+  await until(
+    () => sightings.some(({ rule }) => rule === 'known') && readFileSync(file, 'utf8').includes('known'),
+  )
+  const { address, path, userAgent } = sightings.at(-1)!
+  assert.match(address, /^hash:[\w-]{16}$/)
+  assert.deepEqual([path, userAgent], ['/users/[id]/orders/[id]', 'reader/3'])
+  const logged = readFileSync(file, 'utf8')
+  assert.deepEqual(JSON.parse(logged.trim().split('\n').at(-1)!).address, address)
+  for (const text of [logged, JSON.stringify(sightings)])
+    assert.doesNotMatch(text, /203\.0\.113|ann|3\.14|1234/)
 })
 
 test('the JA4 from a listed hop replaces that of the hop, is marked so, and is not a forgery', async (t) => {

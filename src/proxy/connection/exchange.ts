@@ -33,9 +33,15 @@ export interface Exchange {
   /**
    * Begins the final answer. `bodyLength` is as above, and 0 for HEAD, 204 and 304 whatever their
    * Content-Length is. The list has all headers except framing: Content-Length if known, never
-   * Transfer-Encoding. `reason` replaces the usual reason phrase of HTTP/1.
+   * Transfer-Encoding. `reason` replaces the usual reason phrase of HTTP/1. `neverIndexed`: see ReceivedHead.
    */
-  answer(status: number, headers: readonly string[], bodyLength: number | null, reason?: string | null): void
+  answer(
+    status: number,
+    headers: readonly string[],
+    bodyLength: number | null,
+    reason?: string | null,
+    neverIndexed?: readonly string[],
+  ): void
   /**
    * Sends a part of the answer's body. `false`: wait for `onDrain`. The bytes are copied or written before it
    * returns.

@@ -16,7 +16,7 @@ export function closeSoftly(stream: Socket): void {
   stream.end()
   stream.resume()
   const timer = setTimeout(() => stream.destroy(), LINGER_MS)
-  stream.once('close', () => clearTimeout(timer))
+  stream.on('close', () => clearTimeout(timer))
 }
 
 /** How long a client that is still sending may take to read the answer. */

@@ -43,4 +43,4 @@ function dropYoung(): void {
 }
 
 let noted = 0
-const NOTED_MAX = 4 * 1024 * 1024
+const NOTED_MAX = 8 * 1024 * 1024

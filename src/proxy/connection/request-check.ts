@@ -19,8 +19,12 @@ export interface RequestFacts {
 
 /** The same for HTTP/2, whose check looks at the names anyway. */
 export interface Http2RequestFacts extends RequestFacts {
+  /** GET for an extended CONNECT: so the app gets it. */
+  readonly method: string
   /** As in ReceivedHead. */
   readonly hasOddNames: boolean
+  /** An extended CONNECT: the client asks for a WebSocket (RFC 8441). */
+  readonly isTunnel: boolean
 }
 
 /** A request that the proxy answers itself, at once, without forwarding it. */
@@ -106,7 +110,8 @@ export function checkHttp1(
 
 /**
  * Checks an HTTP/2 head. nghttp2 has already checked that pseudo-headers come first and only once, that no
- * field belongs to the connection, and that the body matches its Content-Length (RFC 9113 §8.2.2, §8.3.1).
+ * field belongs to the connection, that the body matches its Content-Length (RFC 9113 §8.2.2, §8.3.1), and that
+ * only CONNECT has a `:protocol`.
  */
 export function checkHttp2(
   rawHeaders: readonly string[],
@@ -115,6 +120,7 @@ export function checkHttp2(
 ): Http2RequestFacts | BadRequest {
   let method = ''
   let path = ''
+  let protocol: string | null = null
   let authority: string | null = null
   let host: string | null = null
   let contentLength: string | null = null
@@ -138,6 +144,10 @@ export function checkHttp2(
         break
       case ':authority':
         authority = value
+        counted--
+        break
+      case ':protocol':
+        protocol = value
         counted--
         break
       case ':scheme':
@@ -165,7 +175,14 @@ export function checkHttp2(
         hasOddNames = true
     }
   }
-  if (method === 'CONNECT') return BAD.connect
+  if (method === 'CONNECT') {
+    if (protocol === null) return BAD.connect
+    if (protocol.toLowerCase() !== 'websocket') return BAD.protocol
+    // Its DATA is not a body (RFC 9110 §9.3.6). END_STREAM would leave the client without a side.
+    if (contentLength !== null) return BAD.contentLength
+    if (hasEnded) return BAD.ended
+    method = 'GET'
+  }
   if (path.charCodeAt(0) !== SLASH && path !== '*') return BAD.target
   if (path.length > limits.requestLineBytesMax) return BAD.longTarget
   if (counted > limits.headerCountMax) return BAD.manyHeaders
@@ -194,12 +211,14 @@ export function checkHttp2(
   if (!facts.isGood) return facts
   return {
     isGood: true,
+    method,
     authority: facts.authority,
     target: facts.target,
     bodyLength: facts.bodyLength,
     expectsContinue,
     acceptsTrailers: true,
     hasOddNames,
+    isTunnel: protocol !== null,
   }
 }
 
@@ -283,6 +302,8 @@ const BAD = {
   manyHeaders: bad(431, 'many-headers'),
   largeHeaders: LARGE_HEADERS,
   connect: bad(501, 'connect'),
+  protocol: bad(501, 'protocol'),
+  ended: bad(400, 'ended-tunnel'),
   method: bad(400, 'method'),
   methodCase: bad(400, METHOD_CASE),
   scheme: bad(400, 'scheme'),

@@ -208,20 +208,32 @@ function pushProof(headers: string[], { method, agent, key }: Proof): void {
   if (key !== null) headers.push('X-Agent-Key', key)
 }
 
-/** Folded names that the Connection header lists for removal. `null` if it lists no names. */
+/**
+ * Folded names of headers that the Connection header lists for removal. `null` if it lists nothing. Names of other
+ * headers are left out: there may be thousands.
+ */
 function connectionListed(rawHeaders: readonly string[]): ReadonlySet<string> | null {
   let listed: Set<string> | null = null
+  let sent: ReadonlySet<string> | null = null
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
     if (name.length !== CONNECTION.length || name.toLowerCase() !== CONNECTION) continue
     const value = rawHeaders[i + 1]!
     if (value === 'keep-alive' || value === 'close') continue
     listed ??= new Set()
+    sent ??= namesIn(rawHeaders)
     for (const token of value.split(',')) {
-      listed.add(foldHeaderName(token.trim()))
+      const folded = foldHeaderName(token.trim())
+      if (sent.has(folded)) listed.add(folded)
     }
   }
   return listed
+}
+
+function namesIn(rawHeaders: readonly string[]): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) names.add(foldHeaderName(rawHeaders[i]!))
+  return names
 }
 
 /** Asks the app for trailers if the client accepts them. Other transfer codings are not passed on. */

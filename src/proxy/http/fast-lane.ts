@@ -180,7 +180,7 @@ class FastConnection implements FastTurn, SocketListener {
     if (!facts.isGood) return this.#handOver(bytes)
     this.#isClosing = ++this.#requests >= limits.requestsPerConnectionMax || !head.keepsAlive
     const length = facts.bodyLength ?? 0
-    const body = length === 0 ? null : new FastBody(length, this.#bodyWanted)
+    const body = length === 0 ? null : new FastBody(length, () => this.#resume())
     const asked = { method, target, version: '11', rawHeaders, hasOddNames } as const
     const exchange = new FastExchange(this.#connection, asked, facts, body, this)
     this.#current = exchange
@@ -251,8 +251,6 @@ class FastConnection implements FastTurn, SocketListener {
     this.deadlineMs =
       this.#incoming === null ? Number.POSITIVE_INFINITY : this.#lane.beat.after(bodyIdleTimeoutMs)
   }
-
-  readonly #bodyWanted = (): void => this.#resume()
 
   #pause(): void {
     this.#isPaused = true

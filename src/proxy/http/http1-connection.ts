@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { hasOddNames } from '../../wire/header-name.ts'
 import { isMiscasedMethod, METHOD_LENGTH_MAX } from '../../wire/methods.ts'
@@ -16,25 +15,16 @@ import {
   type RequestFacts,
   type RequestLimits,
 } from '../connection/request-check.ts'
+import type { Upgrade } from '../connection/upgrade.ts'
 import { Http1Exchange, type Http1Turn } from './exchange-h1.ts'
 import { Http1Portions, type ParsedBody } from './http1-portions.ts'
+import { Http1Upgrade } from './http1-upgrade.ts'
 
 export interface Http1Limits extends RequestLimits {
   readonly headerTimeoutMs: number
   readonly bodyIdleTimeoutMs: number
   readonly keepAliveTimeoutMs: number
   readonly requestsPerConnectionMax: number
-}
-
-/** A request to switch to another protocol. HTTP ends here, and the receiver owns the socket. */
-export interface Upgrade {
-  readonly connection: ClientConnection
-  readonly request: IncomingMessage
-  readonly requestHead: ReceivedHead
-  readonly authority: string | null
-  readonly socket: Socket
-  /** The bytes that the client sent after its request. */
-  readonly head: Buffer
 }
 
 /** The history of a connection that another lane served before. */
@@ -173,13 +163,13 @@ export class Http1Connection implements Http1Turn, ParsedBody {
     const facts = this.#check(request)
     if (!facts.isGood) return this.breakDown(facts.status, 'bad-request', facts.code)
     connection.stage = 'upgraded'
-    const socket = connection.stream
-    socket.setTimeout(0)
-    const { authority } = facts
-    const requestHead = headOf(request, facts)
+    connection.stream.setTimeout(0)
     const rest = this.#portions!.leave()
-    const came = rest === null ? head : Buffer.concat([head, rest])
-    this.#server.handlers.upgrade({ connection, request, requestHead, authority, socket, head: came })
+    const first = rest === null ? head : Buffer.concat([head, rest])
+    const { upgrade = '' } = request.headers
+    this.#server.handlers.upgrade(
+      new Http1Upgrade(connection, headOf(request, facts), facts.authority, upgrade, first),
+    )
   }
 
   /**

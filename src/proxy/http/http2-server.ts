@@ -169,8 +169,7 @@ class Http2Connection implements Swept {
       handlers.failed(this.#connection, 'bad-request', facts.code)
       return refuse(stream, facts.status)
     }
-    const method = fieldOf(rawHeaders, ':method')
-    const { target, hasOddNames } = facts
+    const { method, target, hasOddNames } = facts
     const head = { method, target, version: '20', rawHeaders, hasOddNames } as const
     const exchange = new Http2Exchange(this.#connection, head, facts, stream)
     this.#exchanges.add(exchange)
@@ -250,7 +249,7 @@ class Http2Connection implements Swept {
       if (exchange.isHeldBack && !exchange.answered) return expectBody()
       handlers.failed(this.#connection, 'bad-request', 'body-timeout')
       // The answer has been sent: RFC 9113 §8.1 allows to end the stream here.
-      if (exchange.answered) return stream.close(constants.NGHTTP2_NO_ERROR)
+      if (exchange.answered) return closeWhenSent(stream)
       exchange.lose()
       refuse(stream, 408)
     })
@@ -352,8 +351,17 @@ function refuse(stream: ServerHttp2Stream, status: number): void {
   if (stream.destroyed || stream.closed) return
   stream.respond({ ':status': status }, { endStream: true })
   // RFC 9113 §8.1: asks the client to stop sending. Resetting a complete request would overtake its answer.
-  if (stream.state.remoteClose !== 1) stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+  if (stream.state.remoteClose !== 1) closeWhenSent(stream)
   stream.resume()
+}
+
+/**
+ * Node (24.21) would wait for the same. But if a stream that waits in `close` is destroyed, Node sends empty frames for it
+ * forever and uses up all memory.
+ */
+function closeWhenSent(stream: ServerHttp2Stream): void {
+  if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR)
+  else stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
 }
 
 /** A gRPC call may stay silent as long as both sides like. */

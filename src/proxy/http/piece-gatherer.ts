@@ -15,7 +15,7 @@ export class PieceGatherer implements Sender {
     this.#write = write
   }
 
-  /** Copies the bytes. */
+  /** Copies the bytes: the buffer of an app's answer is read into again before the turn ends. */
   add(piece: Uint8Array): void {
     this.#held.push(piece)
     this.#held.keep()

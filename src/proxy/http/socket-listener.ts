@@ -10,7 +10,7 @@ export interface SocketListener {
 
 /** All connections share these functions: an idle one would keep a quarter of a KiB for four of its own. */
 export function listenTo(socket: Socket, listener: SocketListener): void {
-  Object.assign(socket, { [LISTENER]: listener })
+  ;(socket as Heard)[LISTENER] = listener
   socket.on('data', onData).on('drain', onDrain).on('end', onEnd).on('close', onClose)
 }
 
@@ -35,4 +35,4 @@ function onClose(this: Heard): void {
 }
 
 const LISTENER = Symbol('listener')
-type Heard = Socket & { readonly [LISTENER]: SocketListener }
+type Heard = Socket & { [LISTENER]: SocketListener }

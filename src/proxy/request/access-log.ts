@@ -3,7 +3,10 @@ import type { App } from '../../apps/app.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
+import type { ClientPrivacy } from '../../plane/privacy/client-privacy.ts'
 import type { Decision } from '../../policy/decide.ts'
+import type { McpMessage, McpReading } from '../../wire/mcp/mcp-message.ts'
+import { shortUnicode } from '../../wire/own-text.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import type { DecisionId } from '../connection/decision-id.ts'
 
@@ -30,6 +33,7 @@ export interface LoggedOutcome {
     readonly verdict: Verdict
     readonly decision: Decision
     readonly print: { readonly connection: { readonly ja4: string | null } }
+    readonly mcp: McpReading | null
   }
   /** 0: the client disconnected before there was an answer. */
   readonly status: number
@@ -46,6 +50,9 @@ export interface AccessEntry extends LoggedRequest, Omit<LoggedOutcome, 'askedMs
   readonly upstreamMs: number | null
 }
 
+/** What a line shows of the client. */
+type ShownClient = Pick<ClientPrivacy, 'address' | 'path' | 'userAgent'>
+
 /**
  * One line per request, off the hot path: lines are buffered and written together at intervals. A worker
  * writes whole lines at a time, so that the lines of several workers in one file do not mix. If the disk or
@@ -54,6 +61,7 @@ export interface AccessEntry extends LoggedRequest, Omit<LoggedOutcome, 'askedMs
 export class AccessLog {
   readonly #settings: AccessLogSettings
   readonly #log: Log
+  readonly #privacy: ShownClient
   readonly #beat: NodeJS.Timeout
   #descriptor: number
   #lines: string[] = []
@@ -64,8 +72,9 @@ export class AccessLog {
   dropped = 0
 
   /** Throws a Fault if the file cannot be opened. */
-  constructor(settings: AccessLogSettings, log: Log) {
+  constructor(settings: AccessLogSettings, log: Log, privacy: ShownClient) {
     this.#settings = settings
+    this.#privacy = privacy
     this.#log = log
     this.#descriptor = settings.file === null ? STDOUT : opened(settings.file)
     this.#beat = setInterval(() => this.#tick(), BEAT_MS).unref()
@@ -78,7 +87,7 @@ export class AccessLog {
     const { judged, status, bytes, durationMs, askedMs } = outcome
     const upstreamMs = askedMs === 0 ? null : performance.now() - askedMs
     const entry = { head, authority, judged, status, bytes, durationMs, upstreamMs, endedMs }
-    const line = format === 'json' ? jsonLine(entry) : commonLine(entry)
+    const line = format === 'json' ? jsonLine(entry, this.#privacy) : commonLine(entry, this.#privacy)
     if (this.#length + line.length > WAITING_LENGTH_MAX) {
       this.dropped++
       return
@@ -180,35 +189,36 @@ function opened(file: string): number {
  * NCSA's common log format, then User-Agent, host, decision id, verdict, agent, action, and the seconds that
  * the request and the app took.
  */
-export function commonLine(entry: AccessEntry): string {
+export function commonLine(entry: AccessEntry, privacy: ShownClient): string {
   const { head, authority, judged, status, bytes, durationMs, upstreamMs } = entry
   const { id, address, verdict, decision } = judged
-  const request = `${head.method} ${pathOf(head.target)} ${PROTOCOLS[head.version]}`
+  const userAgent = privacy.userAgent(headerOf(head.rawHeaders, 'user-agent'))
+  const request = `${head.method} ${privacy.path(pathOf(head.target)) || '-'} ${PROTOCOLS[head.version]}`
   const words = [
-    `${address} - - [${commonTime(entry.endedMs)}] "${escaped(request)}" ${status || '-'} ${bytes ?? '-'}`,
-    `"${escaped(headerOf(head.rawHeaders, 'user-agent') ?? '-')}" "${escaped(authority ?? '-')}"`,
+    `${privacy.address(address) || '-'} - - [${commonTime(entry.endedMs)}] "${escaped(request)}" ${status || '-'} ${bytes ?? '-'}`,
+    `"${escaped(userAgent ?? '-')}" "${escaped(authority ?? '-')}"`,
     `${id} ${verdict.kind} ${verdict.agent?.id ?? '-'} ${decision.action.kind}`,
     `${seconds(durationMs)} ${upstreamMs === null ? '-' : seconds(upstreamMs)}`,
   ]
   return `${words.join(' ')}\n`
 }
 
-export function jsonLine(entry: AccessEntry): string {
+export function jsonLine(entry: AccessEntry, privacy: ShownClient): string {
   const { head, authority, judged, status, bytes, durationMs, upstreamMs } = entry
-  const { id, address, app, verdict, decision, print } = judged
+  const { id, address, app, verdict, decision, print, mcp } = judged
   const line = {
     time: new Date(entry.endedMs).toISOString(),
-    address,
+    address: privacy.address(address),
     method: head.method,
     host: authority,
     app: app.id,
-    path: pathOf(head.target),
+    path: privacy.path(pathOf(head.target)),
     protocol: PROTOCOLS[head.version],
     status,
     bytes,
     duration_ms: rounded(durationMs),
     upstream_ms: upstreamMs === null ? null : rounded(upstreamMs),
-    user_agent: headerOf(head.rawHeaders, 'user-agent'),
+    user_agent: privacy.userAgent(headerOf(head.rawHeaders, 'user-agent')),
     decision_id: id,
     verdict: verdict.kind,
     confidence: verdict.confidence,
@@ -219,9 +229,19 @@ export function jsonLine(entry: AccessEntry): string {
     verified: verdict.proof?.method ?? null,
     ja4: print.connection.ja4,
     rule: decision.rule,
+    layer: decision.layer,
     action: decision.action.kind,
+    ...(mcp?.kind === 'message' && mcp.method !== null && callOf(mcp)),
   }
   return `${JSON.stringify(line)}\n`
+}
+
+/** Never its arguments. */
+function callOf({ method, tool }: McpMessage) {
+  return {
+    mcp_method: shortUnicode(method!, TEXT_MAX),
+    mcp_tool: tool === null ? null : shortUnicode(tool, TEXT_MAX),
+  }
 }
 
 function pathOf(target: string): string {
@@ -267,6 +287,8 @@ const PROTOCOLS: Readonly<Record<RequestHead['version'], string>> = {
   '20': 'HTTP/2.0',
   '30': 'HTTP/3.0',
 }
+/** Names of methods and tools that are longer are cut. */
+const TEXT_MAX = 256
 const STDOUT = 1
 const LF = 0x0a
 const BEAT_MS = 200

@@ -12,6 +12,8 @@ export type Bar =
   | HostBar
   /** `proxy.odd_header_names` is `refuse`, and the request has an odd header name. */
   | 'odd-header-name'
+  /** A rule asks for the call of an MCP server, and the body can be read in several ways, or not at all. */
+  | 'mcp-message'
 
 export function barOf(
   { fail, hostGate, headerRules }: Pick<ProxyContext, 'fail' | 'hostGate' | 'headerRules'>,
@@ -30,9 +32,10 @@ const BLOCK: BlockAction = { kind: 'block', status: 403, body: null, title: null
 
 /** The decision for each bar, as if a rule of that name had blocked. */
 export const BARRED: Readonly<Record<Bar, Decision>> = {
-  'no-fingerprint': { action: BLOCK, rule: 'proxy.fail', wouldHave: null },
-  'unknown-host': { action: BLOCK, rule: 'proxy.hosts', wouldHave: null },
-  'no-server-name': { action: BLOCK, rule: 'proxy.tls.require_sni', wouldHave: null },
-  misdirected: { action: BLOCK, rule: 'proxy.tls.sni_mismatch', wouldHave: null },
-  'odd-header-name': { action: BLOCK, rule: 'proxy.odd_header_names', wouldHave: null },
+  'no-fingerprint': { action: BLOCK, rule: 'proxy.fail', layer: null, wouldHave: null },
+  'unknown-host': { action: BLOCK, rule: 'proxy.hosts', layer: null, wouldHave: null },
+  'no-server-name': { action: BLOCK, rule: 'proxy.tls.require_sni', layer: null, wouldHave: null },
+  misdirected: { action: BLOCK, rule: 'proxy.tls.sni_mismatch', layer: null, wouldHave: null },
+  'odd-header-name': { action: BLOCK, rule: 'proxy.odd_header_names', layer: null, wouldHave: null },
+  'mcp-message': { action: BLOCK, rule: 'mcp.message', layer: null, wouldHave: null },
 }

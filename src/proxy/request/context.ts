@@ -16,10 +16,13 @@ import type { DecisionId, DecisionIds } from '../connection/decision-id.ts'
 import type { AddressSet } from '../../wire/ip-address.ts'
 import type { TrailersForApp } from '../upstream/forward.ts'
 import type { HeaderRules } from '../connection/header-rules.ts'
+import type { McpMessageReader } from './mcp/message-reader.ts'
 import type { Prover } from './prover.ts'
+import type { TermsPublisher } from './publish/terms-publisher.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { TagSigner } from './tag-signature.ts'
 import type { Tarpit } from './tarpit.ts'
+import type { Toll } from './pay/toll.ts'
 import type { Tracer } from './tracer.ts'
 import type { Upgrades } from './upgrade.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
@@ -46,17 +49,22 @@ export interface ProxyContext {
   readonly ja4plus: boolean
   /** How a TLS client is treated whose hello could not be parsed. */
   readonly fail: 'open' | 'closed'
+  /** `null`: nothing is published. */
+  readonly publisher: TermsPublisher | null
   /** `null`: any host is allowed. */
   readonly hostGate: HostGate | null
   readonly upgradeIdleTimeoutMs: number
   signer: TagSigner | null
   /** `null`: proofs are not checked. */
   readonly prover: Prover | null
+  /** Reads messages for apps that are MCP servers. */
+  readonly messages: McpMessageReader
   readonly limiter: RateLimiter
   readonly traffic: Traffic
   /** The working memory of judging. Nothing in it outlives the judgement of one request but caches and counts. */
   readonly scratch: JudgingScratch
   readonly tarpit: Tarpit
+  readonly toll: Toll
   readonly upgrades: Upgrades
   readonly ids: DecisionIds
   /** The time of day, up to a beat old. Set elsewhere. */
@@ -87,15 +95,20 @@ export interface ProxyContext {
 }
 
 export class JudgingScratch {
-  readonly classification = new Scratch()
+  readonly classification: Scratch
   /** It also counts expressions that fail. */
   readonly policy = new PolicyRequest()
   readonly names = new NameHashes()
+
+  constructor(visitorOf: Scratch['visitorOf'] = null) {
+    this.classification = new Scratch(visitorOf)
+  }
 }
 
 /** The parts of a request that the metrics need. */
 export interface DoneRequest {
   readonly id: DecisionId
+  readonly app: Pick<App, 'id'>
   readonly verdict: Verdict
   readonly decision: Decision
 }

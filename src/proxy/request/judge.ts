@@ -9,7 +9,9 @@ import { type Sighting, SIGHTING_TEXT_MAX, type SightingId } from '../../plane/s
 import type { Snapshot } from '../../plane/snapshot.ts'
 import { type Decision, decide } from '../../policy/decide.ts'
 import type { Facts } from '../../policy/facts.ts'
-import { shortText } from '../../wire/own-text.ts'
+import { mcpFacts } from '../../policy/mcp-conditions.ts'
+import type { McpReading } from '../../wire/mcp/mcp-message.ts'
+import { shortText, shortUnicode } from '../../wire/own-text.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
 import { BARRED, type Bar, barOf } from './bar.ts'
 import { type Connection, NOTHING_KNOWN } from '../connection/connection.ts'
@@ -35,20 +37,29 @@ export interface Judged {
   readonly decision: Decision
   /** The time until the rule allows such a request again. 0: within the limit, or no limit. */
   readonly overLimitMs: number
+  /** What its body says to an MCP server. `null`: no rule asks for it. */
+  readonly mcp: McpReading | null
+}
+
+/** What is judged: a Visit. */
+interface JudgedVisit {
+  readonly connection: Connection
+  readonly head: ReceivedHead
+  readonly authority: string
 }
 
 /** Judges requests and upgrade requests alike. */
 export function judge(
   proxy: ProxyContext,
-  connection: Connection,
-  head: ReceivedHead,
-  authority: string,
+  { connection, head, authority }: JudgedVisit,
   proofs: Proofs = NO_PROOFS,
+  mcp: McpReading | null = null,
 ): Judged {
   const { snapshot } = proxy // read once, so that a request sees a single Snapshot
   const app = proxy.apps.appOf(authority)
   const { headerRules, metrics } = proxy
-  const received = receiveHeaders(headerRules, connection, head, authority, snapshot.policy.asked.method)
+  const policy = snapshot.appPolicies.get(app.id) ?? snapshot.policy
+  const received = receiveHeaders(headerRules, connection, head, authority, policy.asked.method)
   const address = clientAddress(connection, received.hop, proxy.trusted)
   const print: Print = {
     connection: connectionPrint(proxy, connection, head),
@@ -66,13 +77,25 @@ export function judge(
     verdict,
     forged: received.forged,
     campaign: proxy.scratch.classification.campaign,
+    mcp: mcp?.kind === 'message' ? mcpFacts(mcp) : null,
+    signer: proofs.signature?.kind === 'proven' ? proofs.signature.about : null,
   }
-  const bar = barOf(proxy, connection, authority, print, received.oddNames)
+  const bar =
+    barOf(proxy, connection, authority, print, received.oddNames) ??
+    (mcp?.kind === 'refused' ? 'mcp-message' : null)
   const { clock, scratch } = proxy
-  const decision = bar === null ? decide(snapshot.policy, facts, clock.nowMs, scratch.policy) : BARRED[bar]
-  const overLimitMs = overLimit(proxy, address, print, verdict, decision)
+  const decision =
+    bar === null
+      ? (proxy.publisher?.decisionFor(head) ?? decide(policy, facts, clock.nowMs, scratch.policy))
+      : BARRED[bar]
+  const overLimitMs = overLimit(proxy, address, app, {
+    print,
+    verdict,
+    decision,
+    tool: facts.mcp?.tool ?? null,
+  })
   const id = proxy.ids.next()
-  const judged: Judged = { id, received, address, app, print, verdict, bar, decision, overLimitMs }
+  const judged: Judged = { id, received, address, app, print, verdict, bar, decision, overLimitMs, mcp }
   if (received.forged.length > 0) metrics.forgedHeaders(received.forged.length)
   if (received.oddNames > 0) metrics.oddHeaderNames(received.oddNames)
   proxy.recorder.record(sighting(proxy, judged, arrived, proofs.signature, snapshot.number))
@@ -136,6 +159,7 @@ function sighting(
   const unproven = signature === null || signature.kind === 'proven' ? null : signature
   const { ja4, stable, ja4s, ja4x, http2, noHello, ja4Source } = print.connection
   const { signs, campaign } = proxy.scratch.classification
+  const called = judged.mcp?.kind === 'message' && judged.mcp.method !== null ? judged.mcp : null
   return {
     id: judged.id as string as SightingId,
     seenAtMs: proxy.clock.nowMs,
@@ -168,6 +192,7 @@ function sighting(
     allegedSigner: unproven?.agentId ?? null,
     evidence: verdict.evidence.map(({ kind }) => kind),
     rule: decision.wouldHave?.rule ?? decision.rule,
+    layer: (decision.wouldHave ?? decision).layer,
     action: decision.wouldHave?.action.kind ?? decision.action.kind,
     dryRun: decision.wouldHave !== null,
     done: decision.action.kind,
@@ -179,6 +204,10 @@ function sighting(
     headerOrder: signs.order,
     target: signs.target,
     campaign,
+    visitor: null,
+    sampled: null,
+    mcpMethod: called === null ? null : shortUnicode(called.method!, SIGHTING_TEXT_MAX),
+    mcpTool: called === null || called.tool === null ? null : shortUnicode(called.tool, SIGHTING_TEXT_MAX),
   }
 }
 

@@ -85,6 +85,10 @@ export class Prover implements Places {
     this.#refreshing = setInterval(() => this.#refresh(), REFRESH_MS).unref()
   }
 
+  get isSignatureChecked(): boolean {
+    return this.#settings.isSignatureChecked
+  }
+
   get waiting(): number {
     return this.#allWaiting
   }
@@ -157,9 +161,9 @@ export class Prover implements Places {
     const address = hop === null ? connection.address : clientAddress(connection, hop, this.#parts.trusted)
     const isSecure =
       (hop?.forwardedProto ?? null) === null ? connection.isTls : hop!.forwardedProto === 'https'
-    const { method, target, rawHeaders } = head
+    const { target, rawHeaders } = head
     return {
-      method,
+      method: sentMethod(head),
       target,
       rawHeaders,
       address,
@@ -241,6 +245,12 @@ export class Prover implements Places {
     this.#parts.metrics.signatureFound(signature)
     return { signature, places: this.#unsigned.places }
   }
+}
+
+/** The method that the client signed: CONNECT for a WebSocket over HTTP/2, which is judged as a GET. */
+function sentMethod({ method, rawHeaders }: ReceivedHead): string {
+  const at = rawHeaders.indexOf(':method')
+  return at === -1 || at % 2 === 1 ? method : rawHeaders[at + 1]!
 }
 
 /** Does nothing: a claim is answered soon enough. */

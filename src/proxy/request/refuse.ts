@@ -1,5 +1,6 @@
 import type { DecisionId } from '../connection/decision-id.ts'
 import type { Exchange } from '../connection/exchange.ts'
+import type { Upgrade } from '../connection/upgrade.ts'
 import { STATUS_CODES } from '../../shared/node-http.ts'
 
 /** An answer by the proxy instead of the app. */
@@ -14,13 +15,39 @@ export interface RefusalAnswer {
   readonly headers?: readonly string[]
   /** The operator's own text instead of the page: plain text or JSON. */
   readonly body?: string | null
+  /** The media type of `body`, if it is neither. */
+  readonly type?: string
   readonly title?: string | null
+  /** More members of the problem for programs (RFC 9457 §3.2). */
+  readonly members?: object
 }
 
 /** Answers a request: with a page for browsers, with problem+json (RFC 9457) for programs. */
 export function refuse(exchange: Exchange, refusal: RefusalAnswer): void {
   if (exchange.answered) return exchange.abort()
-  const { type, body } = refusalBody(acceptOf(exchange.head.rawHeaders), refusal)
+  const { headers, body } = refusalParts(exchange.head.rawHeaders, refusal)
+  const bodyless = exchange.head.method === 'HEAD'
+  exchange.answer(refusal.status, headers, bodyless ? 0 : body.length)
+  if (!bodyless) exchange.write(body)
+  exchange.end([])
+}
+
+/** The same for an upgrade. */
+export function refuseUpgrade(upgrade: Upgrade, refusal: RefusalAnswer): void {
+  const { headers, body } = refusalParts(upgrade.requestHead.rawHeaders, refusal)
+  upgrade.answer(refusal.status, headers, null)
+  upgrade.stream.write(body)
+  upgrade.finish()
+}
+
+export interface RefusalParts {
+  readonly headers: readonly string[]
+  readonly body: Buffer
+}
+
+/** `rawHeaders` are those of the request. */
+export function refusalParts(rawHeaders: readonly string[], refusal: RefusalAnswer): RefusalParts {
+  const { type, body } = refusalBody(acceptOf(rawHeaders), refusal)
   const bytes = Buffer.from(body)
   const headers = [
     'Content-Type',
@@ -35,35 +62,16 @@ export function refuse(exchange: Exchange, refusal: RefusalAnswer): void {
     refusal.decisionId,
     ...(refusal.headers ?? []),
   ]
-  const bodyless = exchange.head.method === 'HEAD'
-  exchange.answer(refusal.status, headers, bodyless ? 0 : bytes.length)
-  if (!bodyless) exchange.write(bytes)
-  exchange.end([])
-}
-
-/** The same for an upgrade request, which has no Exchange. */
-export function refusalText(rawHeaders: readonly string[], refusal: RefusalAnswer): string {
-  const { type, body } = refusalBody(acceptOf(rawHeaders), refusal)
-  const lines = [
-    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? 'Refused'}`,
-    `Content-Type: ${type}`,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Cache-Control: no-store',
-    'X-Content-Type-Options: nosniff',
-    `X-Agent-Decision-Id: ${refusal.decisionId}`,
-    'Connection: close',
-  ]
-  const more = refusal.headers ?? []
-  for (let i = 0; i < more.length; i += 2) lines.push(`${more[i]}: ${more[i + 1]}`)
-  return `${lines.join('\r\n')}\r\n\r\n${body}`
+  return { headers, body: bytes }
 }
 
 function refusalBody(accept: string, refusal: RefusalAnswer): { type: string; body: string } {
-  const { body = null, status, detail, code, decisionId } = refusal
+  const { body = null, status, detail, code, decisionId, members } = refusal
   const title = refusal.title ?? STATUS_CODES[status] ?? 'Refused'
+  if (body !== null && refusal.type !== undefined) return { type: refusal.type, body }
   if (body !== null) return { type: isJson(body) ? 'application/json' : 'text/plain; charset=utf-8', body }
   if (wantsPage(accept)) return { type: 'text/html; charset=utf-8', body: page(title, detail, decisionId) }
-  const problem = { type: 'about:blank', title, status, detail, code, decision_id: decisionId }
+  const problem = { type: 'about:blank', title, status, detail, code, decision_id: decisionId, ...members }
   return { type: 'application/problem+json', body: `${JSON.stringify(problem)}\n` }
 }
 

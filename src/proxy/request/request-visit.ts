@@ -1,12 +1,18 @@
 import type { Proofs } from '../../classify/verdict/proof.ts'
 import type { Connection } from '../connection/connection.ts'
+import type { AppHeaders } from '../connection/app-headers.ts'
 import type { ProxyContext } from './context.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { forward } from '../upstream/forward.ts'
+import type { McpReading } from '../../wire/mcp/mcp-message.ts'
 import { headersForApp } from './headers-for-app.ts'
 import type { Judged } from './judge.ts'
+import type { McpMessageReader } from './mcp/message-reader.ts'
+import { type Paid, PaidExchange } from './pay/paid-exchange.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
+import type { TermsPublisher } from './publish/terms-publisher.ts'
+import { siteOf } from './publish/terms-site.ts'
 import { unserved } from './refusals.ts'
 import { type RefusalAnswer, refuse } from './refuse.ts'
 import { suppliedHost } from './supplied-host.ts'
@@ -20,7 +26,7 @@ export class RequestVisit implements Visit {
   readonly head: ReceivedHead
   readonly authority: string
   readonly #proxy: ProxyContext
-  readonly #exchange: Exchange
+  #exchange: Exchange
   readonly #startedMs = performance.now()
   /** `null`: not traced, or not yet. */
   trace: Trace | null = null
@@ -47,19 +53,45 @@ export class RequestVisit implements Visit {
     })
   }
 
+  readMessage(reader: McpMessageReader, go: (reading: McpReading, isGone: boolean) => void): void {
+    reader.read(this.#exchange, (reading, exchange, isGone) => {
+      this.#exchange = exchange
+      go(reading, isGone)
+    })
+  }
+
   left(judged: Judged): void {
     this.#done(judged, 0)
   }
 
-  pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
+  pass(
+    judged: Judged,
+    upstream: UpstreamGroup,
+    ruleHeaders: readonly string[] | null,
+    paid: Paid | null = null,
+  ): void {
     this.trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
     const headers = headersForApp(this.#proxy, this, judged, upstream, ruleHeaders)
     if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
-    forward(this.#exchange, upstream, headers, this.#proxy.trailersForApp, (outcome) => {
+    const { publisher, trailersForApp } = this.#proxy
+    const [exchange, sent] =
+      publisher === null ? [this.#exchange, headers] : this.#published(publisher, judged, headers)
+    const answered = paid === null ? exchange : new PaidExchange(exchange, paid)
+    forward(answered, upstream, sent, trailersForApp, (outcome) => {
+      paid?.done(0)
       const bytes = outcome.kind === 'answered' ? outcome.bytesReceived : null
       this.#done(judged, outcome.kind === 'client-gone' ? 0 : outcome.status, bytes)
       if (outcome.kind === 'failed') refuse(this.#exchange, unserved(judged, outcome))
     })
+  }
+
+  #published(
+    publisher: TermsPublisher,
+    { app, decision }: Judged,
+    headers: AppHeaders,
+  ): [Exchange, AppHeaders] {
+    const site = siteOf(this.#proxy, this, app)
+    return [publisher.exchangeFor(this.#exchange, decision, site), publisher.headersFor(headers, decision)]
   }
 
   answer(judged: Judged, refusal: RefusalAnswer): void {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { App } from '../../apps/app.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import type { Print } from '../../fingerprint/print.ts'
+import type { ClientPrivacy } from '../../plane/privacy/client-privacy.ts'
 import type { Decision } from '../../policy/decide.ts'
 import { shortText } from '../../wire/own-text.ts'
 import type { RequestHead } from '../../wire/request-head.ts'
@@ -43,6 +44,9 @@ export interface TracedDecision {
   readonly decision: Decision
 }
 
+/** What a span shows of the client. */
+type ShownClient = Pick<ClientPrivacy, 'address' | 'path' | 'userAgent'>
+
 /**
  * Begins and ends traces. The trace context of an untrusted client neither continues a trace nor causes a
  * recording.
@@ -50,12 +54,14 @@ export interface TracedDecision {
 export class Tracer {
   readonly #share: number
   readonly #exporter: { add(span: TraceSpan): void }
+  readonly #privacy: ShownClient
   readonly #spanPrefix = randomBytes(4).toString('hex')
   #spans = 0
 
   /** `share`: the share of requests to record if no trusted hop has decided it. */
-  constructor(share: number, exporter: { add(span: TraceSpan): void }) {
+  constructor(share: number, exporter: { add(span: TraceSpan): void }, privacy: ShownClient) {
     this.#share = share
+    this.#privacy = privacy
     this.#exporter = exporter
   }
 
@@ -95,7 +101,7 @@ export class Tracer {
       name: method,
       kind: 2,
       startTimeUnixNano: nanosOf(startedMs),
-      attributes: [...ofRequest(request, judged, status), ...ofDecision(judged)],
+      attributes: [...ofRequest(request, judged, status, this.#privacy), ...ofDecision(judged)],
       links: link === null ? NO_LINKS : [{ traceId: link.traceId, spanId: link.spanId }],
       ...outcome,
     })
@@ -124,20 +130,22 @@ function ofRequest(
   { connection, head, authority }: TracedRequest,
   { address, received }: TracedDecision,
   status: number,
+  privacy: ShownClient,
 ): readonly Attribute[] {
   const { method, target, version } = head
   const end = target.indexOf('?')
-  const userAgent = received.kept.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'user-agent')
+  const path = privacy.path(shortText(target, TEXT_LENGTH_MAX, end === -1 ? target.length : end))
+  const client = privacy.address(address)
+  const at = received.kept.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'user-agent')
+  const userAgent = privacy.userAgent(at === -1 ? null : shortText(received.kept[at + 1]!, TEXT_LENGTH_MAX))
   return [
     text('http.request.method', method),
-    text('url.path', shortText(target, TEXT_LENGTH_MAX, end === -1 ? target.length : end)),
+    ...(path === '' ? [] : [text('url.path', path)]),
     text('url.scheme', connection.isTls ? 'https' : 'http'),
     ...(authority === null ? [] : [text('server.address', shortText(authority, TEXT_LENGTH_MAX))]),
     text('network.protocol.version', version === '20' ? '2' : `${version[0]}.${version[1]}`),
-    text('client.address', address),
-    ...(userAgent === -1
-      ? []
-      : [text('user_agent.original', shortText(received.kept[userAgent + 1]!, TEXT_LENGTH_MAX))]),
+    ...(client === '' ? [] : [text('client.address', client)]),
+    ...(userAgent === null ? [] : [text('user_agent.original', userAgent)]),
     ...ofStatus(status),
   ]
 }
@@ -167,6 +175,7 @@ function ofDecision({ id, app, verdict, decision, print }: TracedDecision): read
       evidence.map(({ kind }) => kind),
     ),
     text('gatehouse.rule', decision.rule),
+    ...(decision.layer === null ? [] : [text('gatehouse.layer', decision.layer)]),
     text('gatehouse.action', decision.action.kind),
     ...(ja4 === null ? [] : [text('gatehouse.ja4', ja4)]),
     ...(print.ja4h === null ? [] : [text('gatehouse.ja4h', print.ja4h)]),

@@ -1,14 +1,14 @@
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { Intake } from '../http/intake.ts'
 import { OUTBOX } from '../http/outbox.ts'
 import { SMALL_PIECE_BYTES_MAX } from '../http/piece-gatherer.ts'
 import { startReading, stopReading } from '../http/socket-reading.ts'
 
 /**
- * Limits the small pieces piped from one socket to another. In each event loop turn, those after the first
+ * Limits the small pieces piped from one stream to another. In each event loop turn, those after the first
  * are joined into one write, and too many stop the reading until a later turn. Call it after `pipe`.
  */
-export function limitPieces(from: Socket, to: Socket): void {
+export function limitPieces(from: Duplex, to: Duplex): void {
   const intake = new Intake({
     stop: () => {
       from.pause()

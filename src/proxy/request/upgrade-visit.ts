@@ -3,21 +3,24 @@ import type { Connection } from '../connection/connection.ts'
 import type { ProxyContext } from './context.ts'
 import { FAILURE_STATUS, NOT_REACHED, OUR_OWN } from '../upstream/forward.ts'
 import { listed } from '../connection/app-headers.ts'
+import { type McpReading, NO_MCP_MESSAGE } from '../../wire/mcp/mcp-message.ts'
+import type { McpMessageReader } from './mcp/message-reader.ts'
 import { headersForApp } from './headers-for-app.ts'
-import type { Upgrade } from '../http/http1-connection.ts'
+import type { Upgrade } from '../connection/upgrade.ts'
 import type { Judged } from './judge.ts'
+import type { Paid } from './pay/paid-exchange.ts'
 import type { PendingProofs } from './prover.ts'
 import type { ReceivedHead } from '../connection/received-head.ts'
-import { unserved } from './refusals.ts'
-import { type RefusalAnswer, refusalText } from './refuse.ts'
+import { noWebSocket, unserved } from './refusals.ts'
+import { type RefusalAnswer, refuseUpgrade } from './refuse.ts'
 import { suppliedHost } from './supplied-host.ts'
-import { endSoftly, type UpgradeOutcome } from './upgrade.ts'
+import type { UpgradeOutcome } from './upgrade.ts'
 import type { Trace } from './tracer.ts'
 import type { UpstreamGroup, UpstreamTarget } from '../upstream/upstream.ts'
 import type { UpstreamFailure } from '../upstream/upstream-stream.ts'
 import type { Visit } from './visit.ts'
 
-/** A WebSocket or another HTTP/1 upgrade: judged like a request, then carried. */
+/** A WebSocket or another upgrade: judged like a request, then carried. */
 export class UpgradeVisit implements Visit {
   readonly connection: Connection
   readonly head: ReceivedHead
@@ -28,6 +31,7 @@ export class UpgradeVisit implements Visit {
   /** `null`: not traced, or not yet. */
   trace: Trace | null = null
   #onGone: (() => void) | null = null
+  #paid: Paid | null = null
   /** When the app was asked. Set only with an access log. */
   #askedMs = 0
 
@@ -40,25 +44,37 @@ export class UpgradeVisit implements Visit {
   }
 
   wait({ proofs, letGo }: PendingProofs, go: (proofs: Proofs, isGone: boolean) => void): void {
-    const { socket } = this.#upgrade
+    const { stream } = this.#upgrade
     let isGone = false
     const leave = () => {
       isGone = true
-      socket.destroy()
+      stream.destroy()
       letGo()
     }
-    socket.once('end', leave).once('close', leave)
+    stream.once('end', leave).once('close', leave)
     void proofs.then((found) => {
-      socket.off('end', leave).off('close', leave)
+      stream.off('end', leave).off('close', leave)
       go(found, isGone)
     })
+  }
+
+  /** MCP does not use WebSockets. */
+  readMessage(_: McpMessageReader, go: (reading: McpReading, isGone: boolean) => void): void {
+    go(NO_MCP_MESSAGE, false)
   }
 
   left(judged: Judged): void {
     this.#done(judged, 0)
   }
 
-  pass(judged: Judged, upstream: UpstreamGroup, ruleHeaders: readonly string[] | null): void {
+  pass(
+    judged: Judged,
+    upstream: UpstreamGroup,
+    ruleHeaders: readonly string[] | null,
+    paid: Paid | null = null,
+  ): void {
+    this.#paid = paid
+    this.#release()
     this.trace = this.#proxy.tracer?.begin(this.connection, judged) ?? null
     const headers = listed(headersForApp(this.#proxy, this, judged, upstream, ruleHeaders))
     if (this.#proxy.accessLog !== null) this.#askedMs = performance.now()
@@ -67,23 +83,27 @@ export class UpgradeVisit implements Visit {
   }
 
   answer(judged: Judged, refusal: RefusalAnswer): void {
-    const { socket } = this.#upgrade
-    if (this.#onGone !== null) socket.off('end', this.#onGone).off('close', this.#onGone)
+    this.#release()
     this.#done(judged, refusal.status)
-    socket.write(refusalText(this.head.rawHeaders, refusal))
-    endSoftly(socket)
+    refuseUpgrade(this.#upgrade, refusal)
   }
 
   hold(judged: Judged, letGo: () => void): void {
-    const { socket } = this.#upgrade
+    const { stream } = this.#upgrade
     this.#onGone = () => {
-      socket.off('end', this.#onGone!).off('close', this.#onGone!)
-      socket.destroy()
+      stream.off('end', this.#onGone!).off('close', this.#onGone!)
+      stream.destroy()
       letGo()
       this.#done(judged, 0)
     }
     // A client that closes even only its own side before an answer no longer wants it.
-    socket.once('end', this.#onGone).once('close', this.#onGone)
+    stream.once('end', this.#onGone).once('close', this.#onGone)
+  }
+
+  #release(): void {
+    const { stream } = this.#upgrade
+    if (this.#onGone !== null) stream.off('end', this.#onGone).off('close', this.#onGone)
+    this.#onGone = null
   }
 
   #ask(passing: Passing, target: UpstreamTarget): void {
@@ -94,20 +114,13 @@ export class UpgradeVisit implements Visit {
       upstream.abstained(target)
       return this.#askAnother(now, 'unreachable')
     }
-    const { request, socket, head } = this.#upgrade
     this.#proxy.upgrades.carry({
-      socket,
-      head,
-      path: this.head.target,
-      protocol: request.headers.upgrade ?? '',
+      upgrade: this.#upgrade,
       headers: upstream.settings.host === 'upstream' ? withHost(headers, address.authority) : headers,
       target: address,
       times: upstream.settings,
       idleMs: this.#proxy.upgradeIdleTimeoutMs,
       idled: () => this.#proxy.metrics.clientTimedOut('upgrade_idle_timeout'),
-      declined: () => {
-        this.#upgrade.connection.stage = 'h1'
-      },
       done: (outcome) => this.#finished(now, target, outcome),
     })
   }
@@ -130,6 +143,12 @@ export class UpgradeVisit implements Visit {
         if (OUR_OWN.has(outcome.reason)) upstream.abstained(target)
         else upstream.failed(target, outcome.reason)
         return this.#askAnother(passing, outcome.reason)
+      case 'unfit':
+        // Not a failure of the target: any client can cause it.
+        upstream.abstained(target)
+        upstream.counters.failed['bad-response']++
+        upstream.ended()
+        return this.answer(judged, noWebSocket(judged))
     }
   }
 
@@ -150,6 +169,7 @@ export class UpgradeVisit implements Visit {
   }
 
   #done(judged: Judged, status: number): void {
+    this.#paid?.done(status)
     const { metrics, clock, tracer, accessLog } = this.#proxy
     const trace = tracer === null ? null : (this.trace ?? tracer.begin(this.connection, judged))
     const traceId = trace?.isSampled ? trace.traceId : null

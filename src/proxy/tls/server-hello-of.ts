@@ -26,7 +26,7 @@ export function serverHelloOf(
   const cipher = CIPHERS.get(negotiated.cipher)
   if (cipher === undefined) return null
   if (negotiated.protocol === 'TLSv1.2') return serverHello12(hello, cipher, message, negotiated)
-  const helloRetryRequest = isRetried(message)
+  const helloRetryRequest = isRetried(message, hello)
   // RFC 8446 §4.1.3, in OpenSSL's order. No session is resumed without (EC)DHE.
   const extensions = [EXT_SUPPORTED_VERSIONS, EXT_KEY_SHARE]
   if (negotiated.isResumed && !helloRetryRequest) extensions.push(EXT_PRE_SHARED_KEY)
@@ -74,13 +74,10 @@ function answer(
  * OpenSSL 3.5 searches its tuples of groups for the first one with a group that the client supports. If the
  * client sent no key share for that tuple, it has to retry.
  */
-function isRetried(message: Uint8Array): boolean {
-  const groups = bodyOf(message, EXT_SUPPORTED_GROUPS)
-  const supported = groups.sub(groups.u16()).u16s()
+function isRetried(message: Uint8Array, { groups }: ClientHello): boolean {
   const shares = shareGroups(bodyOf(message, EXT_KEY_SHARE))
   for (const tuple of GROUP_TUPLES) {
-    if (tuple.some((group) => supported.includes(group)))
-      return !tuple.some((group) => shares.includes(group))
+    if (tuple.some((group) => groups.includes(group))) return !tuple.some((group) => shares.includes(group))
   }
   return true
 }
@@ -112,8 +109,9 @@ function bodyOf(message: Uint8Array, type: number): Reader {
   const block = r.sub(r.u16())
   while (block.left >= EXTENSION_HEADER_BYTES) {
     const found = block.u16()
-    const body = block.sub(block.u16())
-    if (found === type) return body
+    const length = block.u16()
+    if (found === type) return block.sub(length)
+    block.skip(length)
   }
   return new Reader(NO_BYTES)
 }
@@ -159,7 +157,6 @@ const CIPHERS: ReadonlyMap<string, number> = new Map([
 const TLS_1_2 = 0x0303
 const TLS_1_3 = 0x0304
 const EXT_MAX_FRAGMENT_LENGTH = 0x0001
-const EXT_SUPPORTED_GROUPS = 0x000a
 const EXT_POINT_FORMATS = 0x000b
 const EXT_ALPN = 0x0010
 const EXT_EXTENDED_MASTER_SECRET = 0x0017

@@ -139,11 +139,12 @@ class Forwarding implements Receiver, RequestBodyEvents {
     reason: string | null,
     headers: readonly string[],
     bodyLength: number | null,
+    neverIndexed?: readonly string[],
   ): void {
     this.#group.succeeded(this.#target!)
     this.#group.headDurations.observe(performance.now() - this.#startedMs)
     this.#status = status
-    this.#exchange.answer(status, headers, bodyLength, reason)
+    this.#exchange.answer(status, headers, bodyLength, reason, neverIndexed)
   }
 
   received(bytes: Uint8Array): boolean {

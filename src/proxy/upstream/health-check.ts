@@ -114,4 +114,5 @@ const REQUEST: UpstreamRequest = {
   expectsContinue: false,
   acceptsTrailers: false,
   isIdempotent: true,
+  neverIndexed: [],
 }

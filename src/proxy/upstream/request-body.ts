@@ -20,6 +20,8 @@ export class RequestBody {
   readonly #length: number | null
   readonly #events: RequestBodyEvents
   #stream: UpstreamStream | null
+  /** A single small piece behind a large one is the part of a frame that a TLS record cut off. */
+  #followsLarge = false
   /** The event loop turn of the last small piece. */
   #turn = 0
   #gatherer: PieceGatherer | null = null
@@ -54,10 +56,14 @@ export class RequestBody {
     noteBuffer(chunk.length)
     // An extra byte would be taken for the next request.
     if (this.#length !== null && this.bytesSent > this.#length) return this.#broke()
-    if (chunk.length > SMALL_PIECE_BYTES_MAX) {
+    const isLarge = chunk.length > SMALL_PIECE_BYTES_MAX
+    const isBetweenLarge = this.#followsLarge
+    this.#followsLarge = isLarge
+    if (isLarge) {
       this.#gatherer?.flush()
       return this.#write(chunk)
     }
+    if (isBetweenLarge) return this.#write(chunk)
     const { turn } = OUTBOX
     if (turn !== this.#turn) {
       this.#turn = turn

@@ -214,7 +214,7 @@ function joined(before: string | null, value: string): string {
 }
 
 /** Trims blanks (OWS, RFC 9110 §5.6.3). `trim()` would also remove latin1's 0xa0. */
-function trimmed(text: string, start: number, end: number): string {
+export function trimmed(text: string, start: number, end: number): string {
   let from = start
   let to = end
   while (from < to && isBlank(text.charCodeAt(from))) from++

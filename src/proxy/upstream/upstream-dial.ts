@@ -56,6 +56,12 @@ export function parseUpstreamUrl(url: string, tlsSettings: UpstreamTls): Upstrea
 /** The read buffer of a socket, which saves a Buffer per read. */
 export type OnRead = net.OnReadOpts
 
+/**
+ * The read buffer of all connections without TLS: their readers are done with the bytes before the next read.
+ * 16 KiB would triple the cost of large bodies.
+ */
+export const SHARED_BUFFER: Buffer = Buffer.allocUnsafeSlow(256 * 1024)
+
 /** Opens connections to one address. */
 export class Dialer {
   readonly address: UpstreamAddress

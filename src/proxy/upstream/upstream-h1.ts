@@ -4,7 +4,7 @@ import { Intake } from '../http/intake.ts'
 import { OUTBOX, type Sender } from '../http/outbox.ts'
 import type { ResponseHead } from './response-head.ts'
 import { type ResponseEvents, type ResponseFault, ResponseReader } from './response-reader.ts'
-import { type Dialer, failureOf, type OnRead } from './upstream-dial.ts'
+import { type Dialer, failureOf, type OnRead, SHARED_BUFFER } from './upstream-dial.ts'
 import { requestText } from './upstream-request.ts'
 import type { Receiver, Retry, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
 
@@ -57,6 +57,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
   #isFull = false
   /** Unsent bytes of the request at the last sweep. */
   #unsent = 0
+  /** The request body comes in large pieces. The small ones between them are parts of frames. */
+  #isBulk = false
   /** Writes are held until the end of this event loop turn. */
   #isGathering = false
   /** The request is still in the outbox, or the socket is corked. */
@@ -89,6 +91,7 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
     this.#head = null
     this.#hasAnswered = false
     this.#isFull = false
+    this.#isBulk = false
     this.#awaitsContinue = request.expectsContinue
     this.#bodyLeft = request.bodyLength
     this.#reader.begin(request)
@@ -116,7 +119,8 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 
   write(chunk: Uint8Array): boolean {
     this.#awaitsContinue = false
-    if (chunk.length >= GATHERED_BYTES_MIN) this.#gather()
+    if (chunk.length >= GATHERED_BYTES_MIN) this.#isBulk = true
+    if (this.#isBulk) this.#gather()
     if (this.#bodyLeft !== null) this.#bodyLeft -= chunk.length
     const hasRoom = this.#bodyLeft === null ? this.#writeChunk(chunk) : this.#socket.write(chunk)
     this.#isFull = !hasRoom && !this.#letOut()
@@ -364,8 +368,6 @@ export class H1Connection implements UpstreamStream, ResponseEvents, Sender {
 
 type Phase = 'connecting' | 'idle' | 'head' | 'body' | 'closed'
 
-/** 16 KiB would triple the cost of large bodies. */
-const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 const TLS_RECORD_BYTES = 16 * 1024
 const GATHERED_BYTES_MIN = 4096
 /** So many chunks of an answer, which our own parser reads, cost as much as one piece of a request body. */

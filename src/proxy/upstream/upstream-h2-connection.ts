@@ -1,15 +1,19 @@
-import http2 from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import * as h2 from '../../wire/h2/frame.ts'
+import { HTTP2_PREFACE } from '../../wire/http2-preface.ts'
 import type { Beat } from '../connection/beat.ts'
-import { SessionMemory } from '../http/http2-memory.ts'
-import { Intake } from '../http/intake.ts'
-import { startReading, stopReading } from '../http/socket-reading.ts'
-import { FIELDS_MAX } from './response-head.ts'
+import { IdleFrames } from '../http/h2/abuse.ts'
+import { FieldRules } from '../http/h2/field-rules.ts'
+import { Inflow } from '../http/h2/inflow.ts'
+import { Outflow } from '../http/h2/outflow.ts'
+import { listenTo, type SocketListener } from '../http/socket-listener.ts'
 import { HEAD_BYTES_MAX } from './response-reader.ts'
-import { type Dialer, failureOf } from './upstream-dial.ts'
-import { H2Stream, type H2StreamOwner } from './upstream-h2-stream.ts'
+import { type Dialer, failureOf, type OnRead, SHARED_BUFFER } from './upstream-dial.ts'
+import { type FramesOwner, UpstreamFrames } from './upstream-h2-frames.ts'
+import { H2Stream, type H2StreamOwner, STREAM_WINDOW_BYTES } from './upstream-h2-stream.ts'
 import type { PoolSettings } from './upstream-pool.ts'
+import { encodeRequest } from './upstream-request.ts'
 import type { Receiver, UpstreamFailure, UpstreamStream } from './upstream-stream.ts'
 
 /** The pool of a connection. */
@@ -24,23 +28,35 @@ export interface H2ConnectionOwner {
 }
 
 /** One connection and its streams. */
-export class H2Connection implements H2StreamOwner {
+export class H2Connection implements H2StreamOwner, SocketListener, FramesOwner {
   readonly beat: Beat
   readonly times: PoolSettings
+  readonly outflow: Outflow
+  readonly inflow: Inflow
   isReused = false
-  lastStreamId = Number.POSITIVE_INFINITY
+  lastStream: number = h2.U31_MAX
   /** Whether uploads waited for the connection's window at the last sweep. */
   isCongested = false
   readonly #pool: H2ConnectionOwner
   readonly #socket: Socket
-  readonly #streams = new Set<H2Stream>()
-  #session: http2.ClientHttp2Session | null = null
+  readonly #streams = new Map<number, H2Stream>()
+  readonly #frames: UpstreamFrames
+  readonly #rules = new FieldRules()
+  readonly #idleFrames: IdleFrames
+  /** DATA bytes sent at the last sweep. */
+  #watchedBytes = 0
   #phase: 'connecting' | 'open' | 'leaving' | 'closed' = 'connecting'
+  /** The number of the next stream. */
+  #next = 1
   #streamsMax = STREAMS_MAX
+  /** The window of a new request body. */
+  #bodyWindow: number = h2.WINDOW_BYTES_DEFAULT
+  /** The stream that receives the current DATA frame. `null`: it is dropped. */
+  #incoming: H2Stream | null = null
+  /** Bytes of that frame still to come, padding included. */
+  #frameLeft = 0
   /** A stream got no answer in time, and a ping checks whether the connection is alive. */
   #isDoubtful = false
-  readonly #memory = new SessionMemory(SESSION_MEGABYTES_MAX)
-  readonly #intake: Intake
   /** The deadline for connecting, later for being idle. */
   #deadlineMs: number
 
@@ -49,17 +65,14 @@ export class H2Connection implements H2StreamOwner {
     this.beat = pool.beat
     this.times = pool.times
     this.#deadlineMs = deadlineMs
-    this.#socket = pool.dialer.dial(null, () => this.#connected())
-    this.#intake = new Intake({
-      stop: () => stopReading(this.#socket),
-      goOn: () => startReading(this.#socket),
-    })
-    this.#socket.on('error', (error) => this.#brokeEarly(failureOf(error, true)))
-    this.#socket.on('close', () => this.#brokeEarly('reset'))
-  }
-
-  get session(): http2.ClientHttp2Session {
-    return this.#session!
+    const { dialer } = pool
+    this.#socket = dialer.dial(this.#onread(), () => this.#connected())
+    this.outflow = new Outflow(this.#socket, dialer.address.tls !== null)
+    this.inflow = new Inflow(this.outflow, WINDOWS)
+    this.#idleFrames = new IdleFrames(this.outflow, performance.now())
+    this.#socket.on('error', (error) => this.#lost(failureOf(error, this.#phase === 'connecting')))
+    this.#frames = new UpstreamFrames(this.#socket, this)
+    listenTo(this.#socket, this)
   }
 
   get streamCount(): number {
@@ -71,221 +84,311 @@ export class H2Connection implements H2StreamOwner {
   }
 
   get isOpen(): boolean {
-    return this.#phase === 'open' && !this.session.closed && !this.session.destroyed
+    return this.#phase === 'open' && this.#socket.writable
+  }
+
+  get isClosed(): boolean {
+    return this.#phase === 'closed'
   }
 
   get hasRoom(): boolean {
     return this.isOpen && !this.#isDoubtful && this.#streams.size < this.#streamsMax
   }
 
+  /** `list` comes from `requestList`. */
   carry(receiver: Receiver, list: readonly string[]): UpstreamStream {
+    const { bodyLength, neverIndexed } = receiver.request
     this.#deadlineMs = Number.POSITIVE_INFINITY
-    try {
-      const stream = new H2Stream(this, receiver, list)
-      this.#streams.add(stream)
-      this.isReused = true
-      stream.open()
-      return stream
-    } catch (error) {
-      if (!isRefusal(error)) throw error
-      return new RefusedStream(receiver)
-    }
+    const stream = new H2Stream(this.#next, this, receiver, this.#bodyWindow, this.isReused)
+    this.#next += 2
+    this.#streams.set(stream.stream, stream)
+    this.isReused = true
+    this.#idleFrames.asked()
+    encodeRequest(this.outflow.encoder, list, neverIndexed)
+    this.outflow.headers(stream.stream, bodyLength === 0)
+    if (this.#next > h2.U31_MAX) this.wornOut()
+    stream.open()
+    return stream
   }
 
   sweep(nowMs: number): void {
     this.#watchUploads()
-    for (const stream of this.#streams) if (stream.deadlineMs <= nowMs) stream.expire()
+    for (const stream of this.#streams.values()) if (stream.deadlineMs <= nowMs) stream.expire()
     if (this.#deadlineMs > nowMs) return
-    if (this.#phase === 'connecting') this.#broke('connect-timeout')
-    else this.close()
+    this.#lost(this.#phase === 'connecting' ? 'connect-timeout' : 'reset')
   }
 
-  /** A stream has ended, with its failure if any. */
-  closed(stream: H2Stream, failure: UpstreamFailure | null): void {
-    this.#streams.delete(stream)
+  over(stream: H2Stream, code: number, failure: UpstreamFailure | null): void {
+    this.#streams.delete(stream.stream)
+    this.outflow.forget(stream)
+    this.inflow.free(stream.incoming.held + (this.#incoming === stream ? this.#frameLeft : 0))
+    stream.incoming.held = 0
+    if (this.#incoming === stream) this.#incoming = null
     if (this.#phase === 'closed') return
+    if (code !== h2.NO_ERROR) this.outflow.reset(stream.stream, code)
     if (failure === 'head-timeout') this.#check()
     if (this.#streams.size === 0) {
-      if (this.#phase === 'leaving') return this.#close(null)
+      if (this.#phase === 'leaving') return this.close()
       this.isCongested = false
       if (!this.#isDoubtful) this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     }
     this.#pool.ready(this)
   }
 
-  /** Counts for all streams: an app may send a byte per frame. */
-  came(bytes: number): void {
-    if (this.#phase !== 'closed') this.#intake.count(bytes < TINY_BYTES ? 1 : 0, 0)
-  }
-
-  /** Node has closed the stream, possibly long after it ended for us. */
-  gone(stream: http2.ClientHttp2Stream): void {
-    this.#memory.closed(stream)
-    if (this.#memory.isWornOut) this.wornOut()
-  }
-
   wornOut(): void {
     if (this.#phase !== 'open') return
     this.#phase = 'leaving'
-    if (this.#streams.size === 0) this.#close(null)
+    if (this.#streams.size === 0) this.close()
   }
 
+  /** No stream is open. */
   close(): void {
-    this.#close(null)
+    this.#close(h2.NO_ERROR, null)
   }
 
   abandon(): void {
-    for (const stream of this.#streams) stream.abandon()
-    this.#close('closing')
+    for (const stream of this.#streams.values()) stream.abandon()
+    this.#close(h2.NO_ERROR, 'closing')
+  }
+
+  // The socket
+
+  came(chunk: Buffer): void {
+    this.#frames.came(chunk)
+  }
+
+  drained(): void {
+    this.outflow.drained()
+  }
+
+  ended(): void {
+    this.#lost('reset')
+  }
+
+  closed(): void {
+    this.#lost('reset')
+  }
+
+  /** `null` with TLS, which may deliver a record during one of our writes, while the one before is read. */
+  #onread(): OnRead | null {
+    if (this.#pool.dialer.address.tls !== null) return null
+    const callback = (length: number, bytes: Uint8Array) =>
+      this.#frames.cameBorrowed((bytes as Buffer).subarray(0, length))
+    return { buffer: SHARED_BUFFER, callback }
   }
 
   #connected(): void {
     if (this.#phase !== 'connecting') return
     // Without TLS the operator has configured HTTP/2 (RFC 9113 §3.3).
     const isH2 = this.#pool.dialer.address.tls === null || (this.#socket as TLSSocket).alpnProtocol === 'h2'
-    if (!isH2) return this.#broke('tls')
-    this.#session = http2.connect('http://upstream', {
-      ...SESSION_OPTIONS,
-      createConnection: () => this.#socket,
-    })
-    this.#session.close = keepOpen
-    this.#listen(this.#session)
+    if (!isH2) return this.#lost('tls')
+    this.#socket.write(HTTP2_PREFACE)
+    this.outflow.settings([
+      [h2.ENABLE_PUSH, 0],
+      [h2.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
+      [h2.MAX_HEADER_LIST_SIZE, HEAD_BYTES_MAX],
+    ])
+    this.outflow.windowUpdate(0, WINDOWS.connection - h2.WINDOW_BYTES_DEFAULT)
   }
 
-  #listen(session: http2.ClientHttp2Session): void {
-    session.on('connect', () => {
-      // Node emits this a tick late, even if the session was destroyed meanwhile, and would then throw.
-      if (!session.destroyed) session.setLocalWindowSize(CONNECTION_WINDOW_BYTES)
-    })
-    session.on('remoteSettings', ({ maxConcurrentStreams }) => {
-      this.#streamsMax = Math.min(STREAMS_MAX, maxConcurrentStreams ?? STREAMS_MAX)
-      this.#opened()
-    })
-    session.on('goaway', (_code, lastStreamId) => {
-      this.lastStreamId = Math.min(this.lastStreamId, lastStreamId)
-      if (this.#phase !== 'closed') this.#phase = 'leaving'
-      if (this.#streams.size === 0) this.#close(null)
-    })
-    session.on('error', () => this.#broke('bad-response'))
-    session.on('close', () => this.#broke('reset'))
-  }
-
-  /** The upstream's SETTINGS have arrived: it speaks HTTP/2, and its stream limit is known. */
+  /** The app's SETTINGS have arrived: it speaks HTTP/2, and its stream limit is known. */
   #opened(): void {
-    if (this.#phase !== 'connecting') return
     this.#phase = 'open'
     // The request that opened it may be gone.
     this.#deadlineMs = this.beat.after(this.times.keepAliveMs)
     this.#pool.ready(this)
   }
 
-  /**
-   * All uploads share the connection's window. If it is used up, nghttp2 (1.70) serves the first upload and
-   * the last ones wait, however long. So while any upload moves, no upload is late. This includes one that
-   * the app does not read, because Node does not report which window a stream waits for.
-   */
-  #watchUploads(): void {
-    let isMoving = false
-    let isSending = false
-    for (const stream of this.#streams) {
-      if (stream.hasMoved()) isMoving = true
-      if (stream.isSending) isSending = true
+  // Frames, as the reader passes them on
+
+  fields(
+    stream: number,
+    fields: readonly string[],
+    hasEnded: boolean,
+    neverIndexed: readonly string[],
+  ): void {
+    const found = this.#streams.get(stream)
+    if (found === undefined) return
+    if (found.incoming.isWhole) return this.fail(h2.STREAM_CLOSED)
+    const fault = found.hasHead ? FieldRules.trailers(fields) : this.#rules.answer(fields)
+    if (fault === null) found.cameHeaders(fields, hasEnded, neverIndexed)
+    else found.malformed()
+  }
+
+  tooManyFields(stream: number): void {
+    this.#streams.get(stream)?.malformed()
+  }
+
+  beginData(stream: number, length: number): void {
+    if (!this.inflow.came(length)) return this.fail(h2.FLOW_CONTROL_ERROR)
+    const found = this.#streams.get(stream) ?? null
+    this.#incoming = null
+    // The app may send on until it has heard of our reset.
+    if (found === null) return this.inflow.free(length)
+    if (found.incoming.isWhole) return this.fail(h2.STREAM_CLOSED)
+    found.incoming.window -= length
+    if (found.incoming.window < 0) {
+      this.inflow.free(length)
+      return found.malformed()
     }
-    this.isCongested = isSending && this.session.state.remoteWindowSize === 0
-    if (!isMoving || !this.isCongested) return
-    for (const stream of this.#streams) stream.waitInLine()
+    this.#incoming = found
+    this.#frameLeft = length
+  }
+
+  piece(bytes: Uint8Array): void {
+    const stream = this.#incoming
+    if (stream === null) return
+    this.#frameLeft -= bytes.length
+    stream.cameData(bytes)
+  }
+
+  endData(hasEnded: boolean): void {
+    const stream = this.#incoming
+    if (stream === null) return
+    this.#incoming = null
+    // Only its padding is left of the frame, which no reader waits for.
+    this.inflow.grant(stream.stream, stream.incoming, this.#frameLeft)
+    if (hasEnded) stream.cameEnd()
+  }
+
+  settled(): void {
+    this.outflow.settingsAck()
+    this.outflow.pump()
+    if (this.#phase === 'connecting') this.#opened()
+  }
+
+  setting(id: number, value: number): number {
+    switch (id) {
+      case h2.HEADER_TABLE_SIZE:
+        this.outflow.encoder.allow(value)
+        return 0
+      case h2.ENABLE_PUSH:
+        return value === 0 ? 0 : h2.PROTOCOL_ERROR // a server does not get pushes (§6.5.2)
+      case h2.MAX_CONCURRENT_STREAMS:
+        this.#streamsMax = Math.min(STREAMS_MAX, value)
+        return 0
+      case h2.INITIAL_WINDOW_SIZE:
+        return this.#setBodyWindow(value) ? 0 : h2.FLOW_CONTROL_ERROR
+      default:
+        return 0
+    }
+  }
+
+  /** §6.9.2: it changes the windows of open streams, too. What they let out follows the acknowledgement. */
+  #setBodyWindow(bytes: number): boolean {
+    const more = bytes - this.#bodyWindow
+    this.#bodyWindow = bytes
+    for (const stream of this.#streams.values()) if (!stream.opensWindow(more)) return false
+    return true
+  }
+
+  windowUpdate(stream: number, bytes: number): void {
+    if (stream !== 0) {
+      const found = this.#streams.get(stream)
+      if (found === undefined) return
+      if (bytes === 0 || !found.opensWindow(bytes)) return found.malformed()
+      if (found.isWaiting) this.outflow.pump()
+      return
+    }
+    if (bytes === 0) return this.fail(h2.PROTOCOL_ERROR)
+    this.outflow.window += bytes
+    if (this.outflow.window > h2.U31_MAX) return this.fail(h2.FLOW_CONTROL_ERROR)
+    this.outflow.pump()
+  }
+
+  goAway(lastStream: number): void {
+    this.lastStream = Math.min(this.lastStream, lastStream)
+    if (this.#phase === 'open') this.#phase = 'leaving'
+    for (const stream of this.#streams.values()) if (stream.stream > this.lastStream) stream.broke('reset')
+    if (this.#streams.size === 0) this.close()
+  }
+
+  pinging(payload: Uint8Array): void {
+    this.outflow.ping(payload, true)
+  }
+
+  reset(stream: number, code: number): void {
+    this.#streams.get(stream)?.cameReset(code)
+  }
+
+  isIdle(stream: number): boolean {
+    return stream >= this.#next
+  }
+
+  idleFrame(): void {
+    if (!this.#idleFrames.spend(this.beat.nowMs)) this.fail(h2.ENHANCE_YOUR_CALM)
   }
 
   /**
-   * A stream got no answer. If the connection does not answer a ping either, no other request should use it.
+   * All uploads share the connection's window. While any of them moves and the window is used up, the others wait for
+   * it and not for the app, so none is late.
    */
+  #watchUploads(): void {
+    let isSending = false
+    for (const stream of this.#streams.values()) {
+      stream.watchUpload()
+      if (stream.isSending) isSending = true
+    }
+    const { dataBytes } = this.outflow
+    const isMoving = dataBytes > this.#watchedBytes
+    this.#watchedBytes = dataBytes
+    this.isCongested = isSending && this.outflow.window <= 0
+    if (!isMoving || !this.isCongested) return
+    for (const stream of this.#streams.values()) stream.waitInLine()
+  }
+
+  /** A stream got no answer. If the connection does not answer a ping either, no other request should use it. */
   #check(): void {
     if (!this.isOpen || this.#isDoubtful) return
     this.#isDoubtful = true
     this.#deadlineMs = this.beat.after(PING_TIMEOUT_MS)
-    this.session.ping((error) => {
-      if (error !== null || this.#phase === 'closed') return
-      this.#isDoubtful = false
-      this.#deadlineMs =
-        this.#streams.size === 0 ? this.beat.after(this.times.keepAliveMs) : Number.POSITIVE_INFINITY
-      this.#pool.ready(this)
-    })
+    this.outflow.ping(PING, false)
   }
 
-  /** Once there is a session, its events report failures. */
-  #brokeEarly(failure: UpstreamFailure): void {
-    if (this.#session === null) this.#broke(failure)
+  pinged(): void {
+    if (!this.#isDoubtful) return
+    this.#isDoubtful = false
+    this.#deadlineMs =
+      this.#streams.size === 0 ? this.beat.after(this.times.keepAliveMs) : Number.POSITIVE_INFINITY
+    this.#pool.ready(this)
   }
 
-  /** The failure is for requests that wait for the connection. Its streams report their own. */
-  #broke(failure: UpstreamFailure): void {
-    this.#close(this.#phase === 'connecting' ? failure : null)
+  fail(code: number): void {
+    this.#lose('bad-response', code)
   }
 
-  /** Current streams get their own events. */
-  #close(failure: UpstreamFailure | null): void {
-    if (this.#phase === 'closed') return
+  /** The connection has closed, or never opened. */
+  #lost(failure: UpstreamFailure): void {
+    this.#lose(failure, h2.NO_ERROR)
+  }
+
+  #lose(failure: UpstreamFailure, code: number): void {
+    if (this.isClosed) return
+    const streams = [...this.#streams.values()]
+    this.#close(code, this.#phase === 'connecting' ? failure : null)
+    for (const stream of streams) stream.broke(failure)
+  }
+
+  /** The failure is for requests that wait for the connection. */
+  #close(code: number, failure: UpstreamFailure | null): void {
+    if (this.isClosed) return
     this.#phase = 'closed'
     this.#deadlineMs = Number.POSITIVE_INFINITY
-    this.#intake.close()
-    if (this.#session === null) this.#socket.destroy()
-    else this.#session.destroy()
+    this.#frames.close()
+    const { hasSettings } = this.#frames
+    if (hasSettings) this.outflow.goAway(0, code)
+    this.outflow.flush()
+    this.outflow.close()
+    // An app that does not read must not keep it.
+    if (hasSettings && this.#socket.writableLength === 0) this.#socket.destroySoon()
+    else this.#socket.destroy()
     this.#pool.closed(this, failure)
   }
 }
 
-/**
- * Replaces a session's `close`, which Node (24.21) calls at a GOAWAY. A session closed that way sometimes
- * stops reading while streams are active, and their uploads wait for a window that was opened long ago. The
- * pool closes the session itself after its last stream.
- */
-function keepOpen(): void {}
-
-/** Whether Node rejected the request. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_')
-}
-
-/** A request that Node rejected. */
-class RefusedStream implements UpstreamStream {
-  #receiver: Receiver | null
-
-  constructor(receiver: Receiver) {
-    this.#receiver = receiver
-    process.nextTick(() => this.#receiver?.failed('bad-request', 'never'))
-  }
-
-  cancel(): void {
-    this.#receiver = null
-  }
-
-  write(): boolean {
-    return false
-  }
-  end(): void {}
-  resume(): void {}
-}
-
 /** The minimum that RFC 9113 §6.5.2 recommends servers to allow. */
 const STREAMS_MAX = 100
-/** How much an upstream may send ahead of a slow client, per stream and per connection. */
-const STREAM_WINDOW_BYTES = 256 * 1024
-const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024
-const SESSION_MEGABYTES_MAX = 64
+/** How much an app may send ahead of slow clients, per stream and per connection. */
+const WINDOWS = { stream: STREAM_WINDOW_BYTES, connection: 16 * 1024 * 1024 } as const
 const PING_TIMEOUT_MS = 5000
-/** Frames of usual answers are larger. */
-const TINY_BYTES = 64
-
-const SESSION_OPTIONS: http2.ClientSessionOptions & { strictSingleValueFields: boolean } = {
-  settings: {
-    enablePush: false,
-    initialWindowSize: STREAM_WINDOW_BYTES,
-    maxHeaderListSize: HEAD_BYTES_MAX,
-  },
-  peerMaxConcurrentStreams: STREAMS_MAX,
-  maxHeaderListPairs: FIELDS_MAX,
-  // More than the windows allow.
-  maxSessionMemory: SESSION_MEGABYTES_MAX,
-  // Duplicate fields are left to the client and the app.
-  strictSingleValueFields: false,
-}
+const PING = Buffer.from('in doubt', 'latin1')

@@ -1,4 +1,7 @@
+import { FRAME_HEADER_BYTES } from '../../wire/h2/frame.ts'
+import type { HpackEncoder } from '../../wire/h2/hpack-encoder.ts'
 import { NameLook } from '../../wire/header-name.ts'
+import { isConnectionField } from '../http/h2/answer-fields.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { areFieldLines, fieldLines, isToken } from '../connection/field-syntax.ts'
 import { type AppHeaders, listed } from '../connection/app-headers.ts'
@@ -22,6 +25,8 @@ export interface UpstreamRequest {
   readonly acceptsTrailers: boolean
   /** Whether sending it twice has the same effect as once (RFC 9110 §9.2.2). */
   readonly isIdempotent: boolean
+  /** Names in lower case. See ReceivedHead. */
+  readonly neverIndexed: readonly string[]
 }
 
 /** `null` if a part of the request is invalid and could change its meaning. */
@@ -54,6 +59,7 @@ export function upstreamRequest(exchange: Exchange, headers: AppHeaders): Upstre
     expectsContinue: exchange.expectsContinue && exchange.bodyLength !== 0,
     acceptsTrailers: exchange.acceptsTrailers,
     isIdempotent: IDEMPOTENT.has(method),
+    neverIndexed: exchange.head.neverIndexed ?? NONE,
   }
 }
 
@@ -91,6 +97,22 @@ export function requestList(
   return list
 }
 
+/** Encodes what `requestList` returns, without fields of the connection. */
+export function encodeRequest(
+  encoder: HpackEncoder,
+  list: readonly string[],
+  neverIndexed: readonly string[],
+): void {
+  encoder.begin(FRAME_HEADER_BYTES)
+  for (let i = 0; i < list.length; i += 2) {
+    const name = list[i]!
+    const value = list[i + 1]!
+    if (isConnectionField(name) || (name === 'te' && value.toLowerCase() !== 'trailers')) continue
+    if (neverIndexed.length > 0 && neverIndexed.includes(name)) encoder.neverIndexed(name, value)
+    else encoder.field(name, value)
+  }
+}
+
 /**
  * The app gets only the path, whatever form the client sent (RFC 9112 §3.2.1). A fragment is invalid in a
  * target, and servers differ in where they cut it off.
@@ -106,6 +128,7 @@ function originForm(method: string, target: string): string | null {
   return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
 }
 
+const NONE: readonly string[] = []
 const SLASH = 0x2f
 /** A quick filter for framing fields and Host. */
 const FRAMING = new NameLook([...HOP_BY_HOP, 'host'])

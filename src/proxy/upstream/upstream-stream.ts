@@ -41,7 +41,13 @@ export interface Receiver {
   writable(): void
   informed(status: number, headers: readonly string[]): void
   /** Arguments as in `Exchange.answer`. */
-  answered(status: number, reason: string | null, headers: readonly string[], bodyLength: number | null): void
+  answered(
+    status: number,
+    reason: string | null,
+    headers: readonly string[],
+    bodyLength: number | null,
+    neverIndexed?: readonly string[],
+  ): void
   /** The bytes are valid during the call. `false`: it will call `resume`. */
   received(bytes: Uint8Array): boolean
   completed(trailers: readonly string[]): void

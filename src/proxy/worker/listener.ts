@@ -126,16 +126,14 @@ class ClientListener implements Listener {
       this.#fail(connection, reason, code)
     const request = handlers.request.bind(handlers)
     const timedOut = handlers.timedOut.bind(handlers)
-    const http1Handlers = { request, upgrade: handlers.upgrade.bind(handlers), failed, timedOut }
-    this.#http1 = new Http1Server(limits, http1Handlers)
-    this.#fastLane = options.fastLane ? new FastLane(limits, http1Handlers, this.#http1) : null
-    this.#http2 = new Http2Server(limits, { request, failed, timedOut })
+    const requestHandlers = { request, upgrade: handlers.upgrade.bind(handlers), failed, timedOut }
+    this.#http1 = new Http1Server(limits, requestHandlers)
+    this.#fastLane = options.fastLane ? new FastLane(limits, requestHandlers, this.#http1) : null
+    this.#http2 = new Http2Server(limits, requestHandlers)
     this.#ownHttp2 =
       options.http2 === 'node'
         ? null
-        : new OwnHttp2Server(limits, { request, failed, timedOut }, (connection, said) =>
-            tap?.http2(connection, said),
-          )
+        : new OwnHttp2Server(limits, requestHandlers, (connection, said) => tap?.http2(connection, said))
     const { handshakeTimeoutMs } = limits
     const secured = (connection: ClientConnection, socket: TLSSocket, durationMs: number) =>
       this.#secured(connection, socket, durationMs)
@@ -193,7 +191,7 @@ class ClientListener implements Listener {
     if (this.#open.size >= limits.connectionsMax)
       return this.#drop(connection, 'too-many-connections', 'total')
     this.#open.add(connection)
-    raw.once('close', () => this.#closed(connection))
+    raw.on('close', () => this.#closed(connection))
     const isTold = proxyProtocol !== 'off' && trusted.has(peerAddress)
     if (proxyProtocol === 'required' && !isTold) return this.#drop(connection, 'proxy-protocol', 'untrusted')
     if (!isTold && !this.#admit(connection)) return
@@ -305,6 +303,7 @@ class ClientListener implements Listener {
 
   #closed(connection: ClientConnection): void {
     this.#open.delete(connection)
+    this.#tls?.closed(connection)
     this.#tap?.closed(connection)
     const key = connection.countedAs
     if (key !== null) {
@@ -323,7 +322,11 @@ class ClientListener implements Listener {
     this.#fastLane?.drain()
     this.#http2.drain()
     this.#ownHttp2?.drain()
-    const graceTimer = setTimeout(() => this.#destroy('upgraded'), Math.min(upgradeGraceMs, deadlineMs))
+    const endUpgrades = () => {
+      this.#destroy('upgraded')
+      this.#ownHttp2?.endTunnels()
+    }
+    const graceTimer = setTimeout(endUpgrades, Math.min(upgradeGraceMs, deadlineMs))
     const deadlineTimer = setTimeout(() => this.#destroy(null), deadlineMs)
     const empty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve

@@ -7,7 +7,8 @@ import { type InvestigationDesk, RemoteInvestigator } from '../request/investiga
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
 import { UpstreamLog } from '../upstream/upstream-log.ts'
 import type { Tap } from '../connection/tap.ts'
-import { Worker, type WorkerSettings } from './worker.ts'
+import { Worker } from './worker.ts'
+import type { WorkerSettings } from './worker-settings.ts'
 
 /** One worker in this process: the smallest setup, for a sidecar. */
 export class SingleWorker implements DataPlane {

@@ -3,7 +3,7 @@ import type { MetricsReading } from '../../shared/metrics.ts'
 import type { UnreadyReason } from '../../plane/readiness.ts'
 import type { LiveState } from './data-plane.ts'
 import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
-import type { WorkerSettings } from './worker.ts'
+import type { WorkerSettings } from './worker-settings.ts'
 
 /** Messages from the primary to a worker. */
 export type ToWorker =

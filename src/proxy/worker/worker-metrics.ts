@@ -9,7 +9,8 @@ import { CLIENT_TIMEOUTS, type ClientTimeout } from '../connection/client-timeou
 import type { ConnectionFailure, FailureReason, SecuredConnection } from '../connection/connection.ts'
 import type { DoneRequest } from '../request/context.ts'
 import type { ListenerCounts } from './listener.ts'
-import type { RecorderCounts } from './recorder.ts'
+import type { Recorder } from './recorder.ts'
+import { RequestsByApp } from './requests-by-app.ts'
 import type { SpanCounts } from '../request/span-exporter.ts'
 import type { UpstreamGroup } from '../upstream/upstream.ts'
 
@@ -17,7 +18,7 @@ import type { UpstreamGroup } from '../upstream/upstream.ts'
 export interface CountSources {
   readonly listeners: readonly { readonly counts: ListenerCounts }[]
   readonly upstreams: readonly UpstreamGroup[]
-  readonly recorder: { readonly counts: RecorderCounts }
+  readonly recorder: Pick<Recorder, 'counts' | 'droppedByApp' | 'waitingCounts'>
   readonly traffic: { readonly size: number }
   /** Of the expressions of the policy. */
   readonly expressions: { readonly failures: number; readonly overruns: number }
@@ -30,12 +31,15 @@ export interface CountSources {
 
 /** The metrics of one worker. Every label comes from a list here or from the configuration. */
 export class WorkerMetrics {
-  readonly #requests = new LabelledCounter({
-    verdict: VERDICTS,
-    category: [NO_CATEGORY, ...CATEGORIES],
-    action: ACTIONS,
-    status: STATUS_CLASSES,
-  })
+  readonly #requests = new RequestsByApp(
+    () =>
+      new LabelledCounter({
+        verdict: VERDICTS,
+        category: [NO_CATEGORY, ...CATEGORIES],
+        action: ACTIONS,
+        status: STATUS_CLASSES,
+      }),
+  )
   readonly #durations = new DurationHistogram()
   readonly #detections = new DurationHistogram(DETECTION_BOUNDS_MS)
   readonly #failures = new LabelledCounter({ reason: FAILURE_REASONS })
@@ -69,6 +73,11 @@ export class WorkerMetrics {
     addProcessMetrics(this.#metrics)
   }
 
+  /** The apps that requests may be for. */
+  nameApps(ids: Iterable<string>): void {
+    this.#requests.name(ids)
+  }
+
   /** The start time of a detection, if this one is measured. Otherwise 0. */
   detectionBegins(): number {
     return ++this.#detectionsBegun % DETECTIONS_TIMED === 0 ? performance.now() : 0
@@ -80,7 +89,7 @@ export class WorkerMetrics {
 
   /** Called once for every request at the end of its answer. `status` 0: it got none. */
   requestDone(
-    { id, verdict, decision }: DoneRequest,
+    { id, app, verdict, decision }: DoneRequest,
     status: number,
     durationMs: number,
     nowMs: number,
@@ -88,7 +97,7 @@ export class WorkerMetrics {
   ): void {
     const category = verdict.agent?.category ?? NO_CATEGORY
     const statusClass = STATUS_CLASSES[Math.floor(status / 100)] ?? 'none'
-    this.#requests.add(verdict.kind, category, decision.action.kind, statusClass)
+    this.#requests.of(app.id).add(verdict.kind, category, decision.action.kind, statusClass)
     this.#durations.observeAs(durationMs, nowMs, id, traceId)
   }
 
@@ -134,7 +143,7 @@ export class WorkerMetrics {
   #addRequests(expressions: CountSources['expressions']): void {
     const metrics = this.#metrics
     const help =
-      'Requests answered, by verdict, category of the agent (none: not a known agent), action and class of status (none: the client left first).'
+      'Requests answered, by verdict, category of the agent (none: not a known agent), action, class of status (none: the client left first) and app (default: no app matched; other: beyond the first 500 apps).'
     metrics.counter('requests_total', help, () => this.#requests.samples())
     metrics.histogram(
       'request_duration_seconds',
@@ -219,11 +228,22 @@ export class WorkerMetrics {
     )
   }
 
-  #addSightings({ counts }: CountSources['recorder']): void {
-    const outcomes = ['recorded', 'delivered', 'dropped'] as const
-    this.#metrics.counter('sightings_total', 'Sightings that were recorded, delivered and dropped.', () =>
-      outcomes.map((outcome) => ({ labels: { outcome }, value: counts[outcome] })),
-    )
+  #addSightings(recorder: CountSources['recorder']): void {
+    const { counts, droppedByApp } = recorder
+    const ends =
+      'Sightings that were recorded, delivered, dropped for lack of room, and left out by sampling.'
+    this.#metrics.counter('sightings_total', ends, () => [
+      { labels: { outcome: 'recorded' }, value: counts.recorded },
+      { labels: { outcome: 'delivered' }, value: counts.delivered },
+      { labels: { outcome: 'dropped' }, value: counts.dropped },
+      { labels: { outcome: 'sampled_out' }, value: counts.sampledOut },
+    ])
+    const help = 'Sightings that were dropped because too many waited, by app.'
+    this.#metrics.counter('sightings_dropped_total', help, () => droppedByApp.samples)
+    const counted = 'Requests that were counted for statistics, and whose counts the receiver has.'
+    this.#metrics.counter('requests_counted_total', counted, () => one(counts.counted))
+    const waiting = 'Requests that were counted for statistics, and whose counts wait to be sent.'
+    this.#metrics.gauge('requests_counted_waiting', waiting, 'sum', () => one(recorder.waitingCounts))
   }
 
   #addAccessLog(accessLog: NonNullable<CountSources['accessLog']>): void {
@@ -304,7 +324,7 @@ const NO_CATEGORY = 'none'
 const TLS_VERSIONS = ['TLSv1.2', 'TLSv1.3']
 const PROTOCOLS = ['h1', 'h2']
 const VERDICTS = ['agent', 'automation', 'human', 'unknown']
-const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route']
+const ACTIONS = ['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route', 'charge']
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
 const FAILURE_REASONS: readonly FailureReason[] = [
   'too-many-connections',

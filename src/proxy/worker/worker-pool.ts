@@ -12,7 +12,7 @@ import type { WorkerStatus } from '../../plane/worker-status.ts'
 import type { DataPlane, ListenAddresses, LiveState } from './data-plane.ts'
 import type { InvestigationDesk } from '../request/investigation-line.ts'
 import { UpstreamLog } from '../upstream/upstream-log.ts'
-import type { WorkerSettings } from './worker.ts'
+import type { WorkerSettings } from './worker-settings.ts'
 import type { FromWorker, ToWorker } from './worker-messages.ts'
 import type { ListenAddress } from '../../shared/listen-address.ts'
 

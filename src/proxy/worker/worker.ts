@@ -2,25 +2,28 @@ import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { AppIndex } from '../../apps/app-index.ts'
 import { Traffic } from '../../classify/verdict/traffic.ts'
-import type { Log, LogSettings } from '../../shared/log.ts'
+import type { Log } from '../../shared/log.ts'
 import type { MetricsReading } from '../../shared/metrics.ts'
 import type { Investigator } from '../../identity/keys/inquiry.ts'
 import { readSigningKeys } from '../../identity/keys/signing-key.ts'
 import type { ProxyBus } from '../../plane/bus.ts'
+import { ClientPrivacy } from '../../plane/privacy/client-privacy.ts'
 import type { UnreadyReason } from '../../plane/readiness.ts'
 import type { Snapshot } from '../../plane/snapshot.ts'
 import { SnapshotReader } from '../../plane/snapshot-reader.ts'
-import { AccessLog, type AccessLogSettings } from '../request/access-log.ts'
+import { AccessLog } from '../request/access-log.ts'
 import { CertificateStore } from '../tls/certificates.ts'
 import { JudgingScratch, type ProxyContext } from '../request/context.ts'
 import type { ListenAddresses, LiveState } from './data-plane.ts'
 import { DecisionIds } from '../connection/decision-id.ts'
 import { createHandler } from '../request/handler.ts'
-import { HostGate, type HostSettings } from '../request/host-gate.ts'
-import { HeaderRules, type HeaderSettings } from '../connection/header-rules.ts'
-import { createListener, type Listener, type ListenerLimits, type ListenerOptions } from './listener.ts'
+import { HostGate } from '../request/host-gate.ts'
+import { HeaderRules } from '../connection/header-rules.ts'
+import { createListener, type Listener, type ListenerOptions } from './listener.ts'
 import { AddressSet } from '../../wire/ip-address.ts'
 import { Prover } from '../request/prover.ts'
+import { TermsPublisher } from '../request/publish/terms-publisher.ts'
+import { McpMessageReader } from '../request/mcp/message-reader.ts'
 import { RateLimiter } from '../request/rate-limiter.ts'
 import { Recorder } from './recorder.ts'
 import { receiveTrailers } from '../connection/request-headers.ts'
@@ -29,76 +32,13 @@ import { SpanExporter } from '../request/span-exporter.ts'
 import { TagSigner } from '../request/tag-signature.ts'
 import type { Tap } from '../connection/tap.ts'
 import { Tarpit } from '../request/tarpit.ts'
+import { Toll } from '../request/pay/toll.ts'
 import { Tracer } from '../request/tracer.ts'
 import { Upgrades } from '../request/upgrade.ts'
-import { UpstreamGroup, type UpstreamSettings, upstreamCounters } from '../upstream/upstream.ts'
+import { UpstreamGroup, upstreamCounters } from '../upstream/upstream.ts'
 import type { UnhealthyTarget } from '../upstream/upstream-log.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
-import type { ListenAddress } from '../../shared/listen-address.ts'
-
-/**
- * The start settings of a worker: plain data that can be sent to it. Values that may change later are not
- * included.
- */
-export interface WorkerSettings {
-  readonly listen: ListenAddress
-  readonly plainListen: ListenAddress | null
-  /** The app of every request; `null`: by host. */
-  readonly app: string | null
-  /** The first one is the default. */
-  readonly upstreams: readonly UpstreamSettings[]
-  readonly trustedProxies: readonly string[]
-  readonly proxyProtocol: 'off' | 'optional' | 'required'
-  readonly ja4Hops: { readonly addresses: readonly string[]; readonly header: string }
-  readonly headers: Omit<HeaderSettings, 'ja4Header'>
-  readonly tls: WorkerTlsSettings
-  readonly limits: ListenerLimits
-  readonly upgradeIdleTimeoutMs: number
-  readonly websocketGraceMs: number
-  readonly drainTimeoutMs: number
-  readonly signatureKey: string | null
-  readonly fail: 'open' | 'closed'
-  /** Whether an upstream without a healthy target makes the proxy unready. */
-  readonly ready: 'always' | 'upstream'
-  readonly fastLane: boolean
-  readonly http2: 'own' | 'node'
-  readonly accessLog: AccessLogSettings | null
-  readonly ja4plus: boolean
-  /** `null`: requests are not traced. */
-  readonly tracing: WorkerTracingSettings | null
-  readonly hosts: HostSettings
-  readonly identity: WorkerIdentitySettings
-  readonly log: LogSettings
-}
-
-export interface WorkerTlsSettings {
-  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
-  readonly clientCertificates: 'off' | 'request'
-  /** PEM. */
-  readonly clientCa: string | null
-}
-
-export interface WorkerTracingSettings {
-  readonly endpoint: string
-  readonly token: string | null
-  /** The share of requests to record. */
-  readonly sample: number
-  readonly service: string
-  readonly version: string
-}
-
-export interface WorkerIdentitySettings {
-  readonly isSignatureChecked: boolean
-  readonly areStrangersAsked: boolean
-  readonly isPlaceAsked: boolean
-  readonly areNetworksKnown: boolean
-  readonly needsNonce: boolean
-  readonly allowPrivate: boolean
-  /** Listed agents, besides those of signatures, in the form of readAgentId. */
-  readonly agents: readonly string[]
-  /** The hosts that signatures may be made for. Empty: those of the certificates. */
-  readonly hosts: readonly string[]
-}
+import type { WorkerSettings, WorkerTracingSettings } from './worker-settings.ts'
 
 /** What a worker is given to work with. */
 export interface WorkerServices {
@@ -123,7 +63,8 @@ export class Worker {
   readonly #upgrades = new Upgrades()
   readonly #traffic = new Traffic()
   readonly #clock = new Clock()
-  readonly #scratch = new JudgingScratch()
+  readonly #privacy: ClientPrivacy
+  readonly #scratch: JudgingScratch
   readonly #context: ProxyContext
   readonly #listeners: readonly Listener[]
 
@@ -135,9 +76,10 @@ export class Worker {
     beforeListening: () => void = () => undefined,
   ): Promise<Worker> {
     const { bus, log } = services
+    const isPublishing = TermsPublisher.for(settings.publish) !== null
     const first = Promise.withResolvers<Snapshot>()
     let use: (snapshot: Snapshot) => void = first.resolve
-    const reader = new SnapshotReader((snapshot) => use(snapshot))
+    const reader = new SnapshotReader((snapshot) => use(snapshot), isPublishing)
     bus.onSnapshot((document) => {
       reader.read(document).catch((error) => {
         // The sender has checked it: one side has another version, or there is a bug. The previous one stays.
@@ -148,7 +90,9 @@ export class Worker {
     const worker = new Worker(settings, state, await first.promise, services)
     use = (snapshot) => {
       worker.#context.snapshot = snapshot
+      worker.#recorder.takesCounts = snapshot.takesCounts
       worker.#context.apps = worker.#context.apps.having(snapshot.apps)
+      worker.#metrics.nameApps(worker.#context.apps.ids)
       worker.#context.prover?.use(snapshot.knowledge)
     }
     try {
@@ -169,12 +113,17 @@ export class Worker {
   ) {
     this.#settings = settings
     this.#bus = bus
+    this.#privacy = new ClientPrivacy(settings.privacy)
+    this.#scratch = new JudgingScratch(this.#privacy.visitorOf)
     const { clientCa } = settings.tls
     this.#certificates = new CertificateStore(state.keyPairs, clientCa === null ? {} : { ca: clientCa })
     this.#upstreams = settings.upstreams.map((upstream) => new UpstreamGroup(upstream, upstreamCounters()))
-    this.#recorder = new Recorder(bus)
+    const { sampling } = settings
+    this.#recorder = new Recorder(bus, () => this.#clock.ids.next(), { sampling, privacy: this.#privacy })
+    this.#recorder.takesCounts = snapshot.takesCounts
     this.#spans = settings.tracing === null ? null : exporterFor(settings.tracing, log)
-    this.#accessLog = settings.accessLog === null ? null : new AccessLog(settings.accessLog, log)
+    this.#accessLog =
+      settings.accessLog === null ? null : new AccessLog(settings.accessLog, log, this.#privacy)
     const listeners: Listener[] = []
     this.#metrics = new WorkerMetrics({
       listeners,
@@ -187,6 +136,7 @@ export class Worker {
       waiting: () => this.#context.prover?.waiting ?? 0,
     })
     this.#context = this.#contextWith(snapshot, investigator, state.signingKey, lacksUpstream(log))
+    this.#metrics.nameApps(this.#context.apps.ids)
     this.#context.prover?.use(snapshot.knowledge)
 
     const handlers = createHandler(this.#context)
@@ -261,6 +211,7 @@ export class Worker {
     lacksUpstream: ProxyContext['lacksUpstream'],
   ): ProxyContext {
     const settings = this.#settings
+    const limiter = new RateLimiter()
     const trusted = addressSet(settings.trustedProxies)
     const headerRules = new HeaderRules({ ...settings.headers, ja4Header: settings.ja4Hops.header })
     const countOdd = (count: number) => this.#metrics.oddHeaderNames(count)
@@ -276,20 +227,23 @@ export class Worker {
       trailersForApp: (trailers) => receiveTrailers(headerRules, trailers, countOdd),
       ja4plus: settings.ja4plus,
       fail: settings.fail,
+      publisher: TermsPublisher.for(settings.publish),
       hostGate: HostGate.for(settings.hosts, () => this.#metrics.unknownHost()),
       upgradeIdleTimeoutMs: settings.upgradeIdleTimeoutMs,
       signer: signerOf(settings.signatureKey, signingKey),
       prover: investigator === null ? null : this.#proverFor(investigator, trusted, headerRules),
-      limiter: new RateLimiter(),
+      messages: new McpMessageReader(settings.mcpMessageBytesMax),
+      limiter,
       traffic: this.#traffic,
       scratch: this.#scratch,
       tarpit: new Tarpit(),
+      toll: new Toll({ terms: settings.payments, bus: this.#bus, limiter, clock: this.#clock }),
       upgrades: this.#upgrades,
       ids: this.#clock.ids,
       clock: this.#clock,
       recorder: this.#recorder,
       accessLog: this.#accessLog,
-      tracer: this.#spans === null ? null : new Tracer(settings.tracing!.sample, this.#spans),
+      tracer: this.#spans === null ? null : new Tracer(settings.tracing!.sample, this.#spans, this.#privacy),
       metrics: this.#metrics,
     }
   }

@@ -107,8 +107,9 @@ export interface Hearing {
 
 async function answer(plan: AnswerPlan, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { status, framing, interim, isSlow, end } = plan
+  // An answer has its socket late where the one before on its connection is still being finished.
   for (const number of interim)
-    response.socket?.write(`HTTP/1.1 ${number} Interim\r\nLink: </${number}>\r\n\r\n`)
+    request.socket.write(`HTTP/1.1 ${number} Interim\r\nLink: </${number}>\r\n\r\n`)
   const isBodyless = status === 204 || status === 304 || request.method === 'HEAD'
   const pieces = bytesOf(plan.pieces)
   const length = pieces.reduce((sum, { byteLength }) => sum + byteLength, 0)

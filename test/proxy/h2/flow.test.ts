@@ -11,6 +11,7 @@ import {
   type Http2Peer,
   PING,
   PROTOCOL_ERROR,
+  SETTINGS,
 } from '../../hostile/http2-peer.ts'
 import { until } from '../../until.ts'
 import { answerText, type Front, type FrontPlan, startFront } from '../front.ts'
@@ -40,6 +41,19 @@ test('HTTP/2: an answer takes no more of a window than there is, through every c
   peer.write(settings([4, 84]))
   await peer.until(() => peer.isAnswered(1))
   assert.equal(peer.bodyOf(1).length, 100)
+})
+
+test('HTTP/2: SETTINGS are acknowledged before an answer uses the window that they open', async (t) => {
+  const peer = await dial(await start(t))
+  peer.write(PREFACE, settings([4, 10]), get('/body/100'))
+  await has(peer, 1, 10)
+  const before = peer.frames.length
+  peer.write(settings([4, 100]))
+  await peer.until(() => peer.isAnswered(1))
+  assert.deepEqual(
+    peer.frames.slice(before, before + 2).map(({ type }) => type),
+    [SETTINGS, DATA],
+  )
 })
 
 test('HTTP/2: all answers together take no more than the window of the connection', async (t) => {

@@ -24,11 +24,17 @@ export const KNOWN_DIFFERENCES: readonly Difference[] = [
       hasWrongLength && own.got?.body == null && isReset(node, [PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL]),
   },
   {
+    name: 'sees before an early answer that the length of the body is wrong',
+    reason:
+      'The same: it depends on which comes first, the end of the body or an answer that does not wait for it.',
+    explains: ({ hasWrongLength }, own) => hasWrongLength && isRefused(own, ['400']),
+  },
+  {
     name: 'says in a text why it refuses a request whose body is still coming',
     reason: 'curl (7.88) waits on where no length says that the answer is whole.',
     explains: ({ request }, own, node) => {
-      // Where the client resets the stream at the head of the answer, the text of an answer keeps it from ending first.
-      const codes = request.reset === 'answered' ? [0, CANCEL] : [0]
+      // The text of an answer gives the client something to reset the stream at.
+      const codes = request.reset === 'answered' || request.reset === 'within' ? [0, CANCEL] : [0]
       return (
         codes.includes(own.code) &&
         codes.includes(node.code) &&

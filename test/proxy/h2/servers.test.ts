@@ -118,7 +118,8 @@ async function startServer(t: Test, server: 'own' | 'node'): Promise<Server> {
       { name: 'moved', when: { path: '/moved' }, action: { redirect: { to: '/app' } } },
     ],
   }
-  const upstreams = [settingsFor([app.url], { retries: 0 })]
+  // On a busy machine, 5 s are not enough for some of 100,000.
+  const upstreams = [settingsFor([app.url], { retries: 0, headTimeoutMs: 60_000 })]
   const limits = { h2ResetBurst: 1_000_000, requestsPerConnectionMax: 1_000_000 }
   const gate = await startGate(t, { upstreams, policy, limits, options: { http2: server } })
   const secure = await FrameLog.start(t, gate.secure.port, true)

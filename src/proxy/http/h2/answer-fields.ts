@@ -8,7 +8,12 @@ import { httpDate } from '../answer-head.ts'
  * Encodes the head of an answer, with names in lower case, a date and without fields of the connection. Returns
  * `false`, and encodes nothing, if a field is invalid: what enters the encoder's table must reach the client.
  */
-export function encodeHead(encoder: HpackEncoder, status: number, headers: readonly string[]): boolean {
+export function encodeHead(
+  encoder: HpackEncoder,
+  status: number,
+  headers: readonly string[],
+  neverIndexed: readonly string[],
+): boolean {
   if (!areFields(headers)) return false
   encoder.begin(FRAME_HEADER_BYTES)
   encoder.status(status)
@@ -16,7 +21,9 @@ export function encodeHead(encoder: HpackEncoder, status: number, headers: reado
   for (let i = 0; i < headers.length; i += 2) {
     const name = sentName(headers[i]!)!
     if (name === 'date') needsDate = false
-    if (name !== '' && (status !== 204 || name !== 'content-length')) encoder.field(name, headers[i + 1]!) // RFC 9110 §8.6
+    if (name === '' || (status === 204 && name === 'content-length')) continue // RFC 9110 §8.6
+    if (neverIndexed.length > 0 && neverIndexed.includes(name)) encoder.neverIndexed(name, headers[i + 1]!)
+    else encoder.field(name, headers[i + 1]!)
   }
   if (needsDate) encoder.field('date', httpDate()) // §6.6.1
   return true

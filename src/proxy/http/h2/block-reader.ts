@@ -1,5 +1,6 @@
 import { HpackDecoder } from '../../../wire/h2/hpack-decoder.ts'
 import { HpackScratch } from '../../../wire/h2/scratch.ts'
+import { ASKS_UPGRADE } from '../../../wire/request-head.ts'
 import type { ReceivedHead } from '../../connection/received-head.ts'
 import {
   type BadRequest,
@@ -55,9 +56,10 @@ export class BlockReader {
     if (fault !== null) return refused(malformed(fault), true)
     const facts = checkHttp2(fields, hasEnded, this.#limits)
     if (!facts.isGood) return refused(facts, MALFORMED.has(facts.code))
-    const method = fields[fields.indexOf(':method') + 1]!
-    const { target, hasOddNames } = facts
-    const head: ReceivedHead = { method, target, version: '20', rawHeaders: fields, hasOddNames }
+    const { method, target, hasOddNames } = facts
+    const rawHeaders = facts.isTunnel ? [...fields, ...ASKS_UPGRADE] : fields
+    const { neverIndexed } = this.#decoder
+    const head: ReceivedHead = { method, target, version: '20', rawHeaders, hasOddNames, neverIndexed }
     return { kind: 'request', fields, hasEnded, head, facts }
   }
 

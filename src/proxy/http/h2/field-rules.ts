@@ -37,9 +37,26 @@ export class FieldRules {
       const fault = regular(name, value)
       if (fault !== null) return fault
     }
-    // §8.3.1, and §8.5 for CONNECT, which has no scheme and path.
-    if (method === 'CONNECT' ? seen !== (METHOD | AUTHORITY) : (seen & REQUIRED) !== REQUIRED)
+    // §8.3.1, and §8.5 for CONNECT, which has no scheme and path, but has them with a protocol (RFC 8441 §4).
+    if (
+      method === 'CONNECT'
+        ? seen !== (METHOD | AUTHORITY) && seen !== EXTENDED
+        : (seen & (REQUIRED | PROTOCOL)) !== REQUIRED
+    )
       return 'malformed-pseudo'
+    this.#before = fields
+    return null
+  }
+
+  /** The fields of an answer: `:status`, and no pseudo-header behind it (§8.3.2). */
+  answer(fields: readonly string[]): Malformed {
+    if (fields[0] !== ':status') return 'malformed-pseudo'
+    const before = this.#before
+    for (let i = 2; i < fields.length; i += 2) {
+      if (fields[i]!.charCodeAt(0) === COLON) return 'malformed-pseudo'
+      const fault = isSame(before, i, fields) ? null : regular(fields[i]!, fields[i + 1]!)
+      if (fault !== null) return fault
+    }
     this.#before = fields
     return null
   }
@@ -69,12 +86,14 @@ function regular(name: string, value: string): Malformed {
   return name === 'te' && value.toLowerCase() !== 'trailers' ? 'malformed-connection-field' : null
 }
 
-const PSEUDO = [':method', ':scheme', ':authority', ':path']
+const PSEUDO = [':method', ':scheme', ':authority', ':path', ':protocol']
 const METHOD = 1
 const SCHEME = 2
 const AUTHORITY = 4
 const PATH = 8
+const PROTOCOL = 16
 const REQUIRED = METHOD | SCHEME | PATH
+const EXTENDED = REQUIRED | AUTHORITY | PROTOCOL
 /** A token (RFC 9110 §5.6.2) without capital letters. */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 /** No control character except tab, and no blank at either end. */

@@ -1,6 +1,8 @@
 import { ByteQueue } from '../../../wire/byte-queue.ts'
 import { blockFragment } from '../../../wire/field-block.ts'
-import { HAS_PRIORITY, PADDED, u31At } from '../../../wire/h2/frame.ts'
+import { CONTINUATION, HAS_PRIORITY, PADDED, u31At } from '../../../wire/h2/frame.ts'
+import type { FrameHead } from '../../../wire/h2/frame-rules.ts'
+import { ABUSE } from './abuse.ts'
 
 /** One header block in the making: HEADERS and its CONTINUATION frames. */
 export class HeaderBlock {
@@ -15,12 +17,14 @@ export class HeaderBlock {
   #joined: ByteQueue | null = null
   #continuations = 0
 
-  get length(): number {
-    return this.#joined?.length ?? 0
-  }
-
-  get continuations(): number {
-    return this.#continuations
+  /**
+   * What is wrong with one more frame, as a name of ABUSE, or `null`. `listBytesMax` is the limit of the decoded
+   * fields.
+   */
+  excess({ type, length }: FrameHead, listBytesMax: number): string | null {
+    if ((this.#joined?.length ?? 0) + length > listBytesMax + BLOCK_OVERHEAD) return ABUSE.longBlock
+    const isOneMore = type === CONTINUATION && this.#continuations === CONTINUATIONS_MAX
+    return isOneMore ? ABUSE.manyContinuations : null
   }
 
   /** Begins with the payload of HEADERS. `false`: its padding or priority is longer than the payload. */
@@ -57,3 +61,8 @@ export class HeaderBlock {
     this.#joined.keep()
   }
 }
+
+/** What a block may have beyond the limit of its list: lengths, and fields that are counted apart. */
+const BLOCK_OVERHEAD = 16_384
+/** The size of a browser's longest head takes five. */
+const CONTINUATIONS_MAX = 16

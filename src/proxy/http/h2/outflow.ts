@@ -23,8 +23,8 @@ import type { Priority } from '../../../wire/h2/priority.ts'
 import { OUTBOX, type Sender } from '../outbox.ts'
 import { borrow, giveBack } from './send-buffers.ts'
 
-/** An answer that takes turns with the others of its connection. */
-export interface Answering {
+/** A body that takes turns with the others of its connection. */
+export interface Sending {
   readonly priority: Priority
   /** Whether it has bytes that its own window lets out. */
   readonly canSend: boolean
@@ -32,21 +32,21 @@ export interface Answering {
   readonly isWaiting: boolean
   /** Sends one frame of what waits. */
   sendWaiting(): void
-  /** There is room for more of the answer. */
+  /** There is room for more of it. */
   drained(): void
 }
 
 /**
  * What one connection sends. Frames gather in a buffer and leave at the end of the event loop turn, or when
- * there are many. DATA waits while the client's window or the socket has no room; other frames do not.
+ * there are many. DATA waits while the other side's window or the socket has no room; other frames do not.
  */
 export class Outflow implements Sender {
-  /** How much DATA the client takes on all streams together. */
+  /** How much DATA the other side takes on all streams together. */
   window: number = WINDOW_BYTES_DEFAULT
   readonly encoder = new HpackEncoder(SCRATCH)
   /** DATA sent so far. */
   dataBytes = 0
-  /** Parts of answers that apps have written. */
+  /** Parts of bodies that were written. */
   parts = 0
   readonly #socket: Socket
   readonly #isTls: boolean
@@ -54,10 +54,10 @@ export class Outflow implements Sender {
   #length = 0
   #isQueued = false
   #isFull = false
-  /** Answers with waiting bytes, in the order in which they began to wait. */
-  readonly #waiting: Answering[] = []
-  /** Answers that were told to stop and wait for `drained`. */
-  #held: Answering[] = []
+  /** Bodies with waiting bytes, in the order in which they began to wait. */
+  readonly #waiting: Sending[] = []
+  /** Bodies whose writers were told to stop and wait for `drained`. */
+  #held: Sending[] = []
 
   constructor(socket: Socket, isTls: boolean) {
     this.#socket = socket
@@ -69,7 +69,7 @@ export class Outflow implements Sender {
     return !this.#isFull && this.window > 0
   }
 
-  /** Bytes that the client has not taken yet, except DATA that waits for a window. */
+  /** Bytes that the other side has not taken yet, except DATA that waits for a window. */
   get unsentBytes(): number {
     return this.#length + this.#socket.writableLength
   }
@@ -134,20 +134,20 @@ export class Outflow implements Sender {
   }
 
   /** Takes turns from now on. */
-  wait(answering: Answering): void {
-    this.#waiting.push(answering)
+  wait(sending: Sending): void {
+    this.#waiting.push(sending)
   }
 
   /** The stream has closed: nothing of it waits any more. */
-  forget(answering: Answering): void {
-    const at = this.#waiting.indexOf(answering)
+  forget(sending: Sending): void {
+    const at = this.#waiting.indexOf(sending)
     if (at !== -1) this.#waiting.splice(at, 1)
-    if (this.#held.length > 0) this.#held = this.#held.filter((held) => held !== answering)
+    if (this.#held.length > 0) this.#held = this.#held.filter((held) => held !== sending)
   }
 
   /** `drained` is called once there is room. */
-  hold(answering: Answering): void {
-    if (!this.#held.includes(answering)) this.#held.push(answering)
+  hold(sending: Sending): void {
+    if (!this.#held.includes(sending)) this.#held.push(sending)
   }
 
   /** Sends what waits, as far as the windows and the socket have room. Call it after a window has grown. */
@@ -155,13 +155,13 @@ export class Outflow implements Sender {
     while (this.isOpen) {
       const at = this.#next()
       if (at === -1) break
-      const answering = this.#waiting[at]!
-      answering.sendWaiting()
+      const sending = this.#waiting[at]!
+      sending.sendWaiting()
       // It may have left already.
-      const now = this.#waiting[at] === answering ? at : this.#waiting.indexOf(answering)
+      const now = this.#waiting[at] === sending ? at : this.#waiting.indexOf(sending)
       if (now === -1) continue
-      if (!answering.isWaiting) this.#waiting.splice(now, 1)
-      else if (answering.priority.isIncremental) this.#waiting.push(...this.#waiting.splice(now, 1))
+      if (!sending.isWaiting) this.#waiting.splice(now, 1)
+      else if (sending.priority.isIncremental) this.#waiting.push(...this.#waiting.splice(now, 1))
     }
     this.#tellDrained()
   }
@@ -174,11 +174,17 @@ export class Outflow implements Sender {
     this.#length = 0
     const socket = this.#socket
     if (!socket.writable) return giveBack(buffer)
-    // TLS encrypts before the write returns, unless another write is pending.
-    const isTaken = this.#isTls && socket.writableLength === 0
     const bytes = buffer.subarray(0, length)
-    this.#isFull = !socket.write(isTaken ? bytes : Buffer.from(bytes))
-    giveBack(buffer)
+    if (this.#isTls) {
+      // TLS encrypts before the write returns, unless another write is pending.
+      const isTaken = socket.writableLength === 0
+      this.#isFull = !socket.write(isTaken ? bytes : Buffer.from(bytes))
+      giveBack(buffer)
+    } else {
+      this.#isFull = !socket.write(bytes)
+      // Usually the kernel has taken all of it.
+      if (socket.writableLength === 0) giveBack(buffer)
+    }
   }
 
   /** Called by the outbox. */
@@ -210,10 +216,10 @@ export class Outflow implements Sender {
     let best = -1
     let urgency = 8
     for (let i = 0; i < this.#waiting.length; i++) {
-      const answering = this.#waiting[i]!
-      if (!answering.canSend || answering.priority.urgency >= urgency) continue
+      const sending = this.#waiting[i]!
+      if (!sending.canSend || sending.priority.urgency >= urgency) continue
       best = i
-      urgency = answering.priority.urgency
+      urgency = sending.priority.urgency
     }
     return best
   }
@@ -222,9 +228,9 @@ export class Outflow implements Sender {
     if (this.#held.length === 0 || this.#isFull) return
     const held = this.#held
     this.#held = []
-    for (const answering of held) {
-      if (answering.isWaiting || this.#isFull) this.hold(answering)
-      else answering.drained()
+    for (const sending of held) {
+      if (sending.isWaiting || this.#isFull) this.hold(sending)
+      else sending.drained()
     }
   }
 

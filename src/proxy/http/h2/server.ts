@@ -1,23 +1,23 @@
 import type { Http2Said } from '../../../fingerprint/http2.ts'
 import { Beat } from '../../connection/beat.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
-import type { Http2Handlers } from '../http2-server.ts'
-import type { Http2Context, OwnHttp2Limits } from './context.ts'
+import type { Http2Context, OwnHttp2Handlers, OwnHttp2Limits } from './context.ts'
 import { Http2Session } from './session.ts'
 
 /** HTTP/2 on accepted sockets, read and written by ourselves. */
 export class OwnHttp2Server implements Http2Context {
   readonly limits: OwnHttp2Limits
-  readonly handlers: Http2Handlers
+  readonly handlers: OwnHttp2Handlers
   readonly beat = new Beat()
   /** Called with what a client said before its first request. */
   readonly opened: (connection: ClientConnection, said: Http2Said | null) => void
   readonly #sessions = new Set<Http2Session>()
+  hasEndedTunnels = false
   #isDraining = false
 
   constructor(
     limits: OwnHttp2Limits,
-    handlers: Http2Handlers,
+    handlers: OwnHttp2Handlers,
     opened: (connection: ClientConnection, said: Http2Said | null) => void,
   ) {
     this.limits = limits
@@ -27,7 +27,7 @@ export class OwnHttp2Server implements Http2Context {
 
   get streamCount(): number {
     let count = 0
-    for (const session of this.#sessions) count += session.streamCount
+    for (const session of this.#sessions) count += session.streams.open.size
     return count
   }
 
@@ -44,6 +44,12 @@ export class OwnHttp2Server implements Http2Context {
   left(session: Http2Session): void {
     this.#sessions.delete(session)
     this.beat.leave(session)
+  }
+
+  /** A drain has given WebSockets their time. */
+  endTunnels(): void {
+    this.hasEndedTunnels = true
+    for (const session of this.#sessions) session.streams.endTunnels()
   }
 
   drain(): void {

@@ -1,42 +1,33 @@
 import * as h2 from '../../../wire/h2/frame.ts'
-import { FrameReader, Step } from '../../../wire/h2/frame-reader.ts'
-import { frameError } from '../../../wire/h2/frame-rules.ts'
+import type { FrameReader } from '../../../wire/h2/frame-reader.ts'
+import { frameError, readSettings } from '../../../wire/h2/frame-rules.ts'
 import { readPriorityUpdate } from '../../../wire/h2/priority.ts'
 import { HTTP2_PREFACE } from '../../../wire/http2-preface.ts'
 import type { Swept } from '../../connection/beat.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { closeSoftly } from '../../connection/farewell.ts'
-import { Intake, type IntakeReading } from '../intake.ts'
 import { listenTo, type SocketListener } from '../socket-listener.ts'
-import { startReading, stopReading } from '../socket-reading.ts'
-import {
-  ABUSE,
-  Budget,
-  IDLE_FRAMES,
-  IDLE_FRAMES_PER_PART,
-  IDLE_FRAMES_PER_REQUEST,
-  SENT_BYTES_PER_IDLE_FRAME,
-} from './abuse.ts'
+import { startReading } from '../socket-reading.ts'
+import { ABUSE, IdleFrames } from './abuse.ts'
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './body.ts'
 import type { Http2Context } from './context.ts'
+import { FrameIntake, type FrameTaker } from './frame-intake.ts'
 import { Outflow } from './outflow.ts'
 import { Streams, type StreamsOwner } from './streams.ts'
 
 /** One HTTP/2 connection: reads its frames straight from the socket. */
-export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketListener {
+export class Http2Session implements Swept, StreamsOwner, FrameTaker, SocketListener {
   readonly connection: ClientConnection
   readonly server: Http2Context
   readonly outflow: Outflow
-  readonly #streams: Streams
-  readonly #reader = new FrameReader()
-  readonly #intake: Intake
-  readonly #idleFrames: Budget
-  /** DATA bytes and parts of answers sent when idle frames were last paid with them. */
-  #paidBytes = 0
-  #paidParts = 0
+  readonly streams: Streams
+  readonly #frames: FrameIntake
+  readonly #idleFrames: IdleFrames
   #prefaceLeft = HTTP2_PREFACE.length
   #hasSettings = false
   #isSettled = false
+  /** Must not change after the first SETTINGS (RFC 9218 §2.1). `null` before. */
+  #noPriorities: number | null = null
   #requests = 0
   #phase: Phase = 'open'
   #isOver = false
@@ -56,21 +47,18 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
     const { limits, beat } = server
     const { stream, isTls } = connection
     this.outflow = new Outflow(stream, isTls)
-    this.#streams = new Streams(this)
-    this.#idleFrames = new Budget(IDLE_FRAMES.max, IDLE_FRAMES.perSecond, beat.nowMs)
-    this.#intake = new Intake(this)
+    this.streams = new Streams(this)
+    this.#idleFrames = new IdleFrames(this.outflow, beat.nowMs)
+    this.#frames = new FrameIntake(stream, this)
     this.#idleMs = beat.after(limits.headerTimeoutMs)
     listenTo(stream, this)
     this.outflow.settings([
       [h2.MAX_CONCURRENT_STREAMS, limits.streamsPerConnectionMax],
       [h2.INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES],
       [h2.MAX_HEADER_LIST_SIZE, limits.headerBytesMax],
+      [h2.ENABLE_CONNECT_PROTOCOL, 1],
     ])
     this.outflow.windowUpdate(0, CONNECTION_WINDOW_BYTES - h2.WINDOW_BYTES_DEFAULT)
-  }
-
-  get streamCount(): number {
-    return this.#streams.open.size
   }
 
   /**
@@ -88,27 +76,27 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
   fail(code: number, name: string): void {
     if (this.#isOver) return
     this.server.handlers.failed(this.connection, 'h2-protocol', name)
-    this.outflow.goAway(Math.min(this.#streams.last, this.#streams.lastServed), code)
+    this.outflow.goAway(Math.min(this.streams.last, this.streams.lastServed), code)
     this.#end()
   }
 
   asked(): void {
     this.#requests++
-    this.#idleFrames.earn(IDLE_FRAMES_PER_REQUEST)
+    this.#idleFrames.asked()
     this.#expectRequest()
     if (this.#requests === this.server.limits.requestsPerConnectionMax) this.drain()
   }
 
   emptied(): void {
     this.#expectRequest()
-    if (this.#phase === 'left' && this.#streams.open.size === 0) this.#end()
+    if (this.#phase === 'left' && this.streams.open.size === 0) this.#end()
   }
 
   sweep(nowMs: number): void {
     if (nowMs >= this.#lookMs) this.#lookForUnread(nowMs)
     if (nowMs >= this.#leavingMs) this.#leave()
-    this.#streams.uploads.sweep(nowMs)
-    if (nowMs < this.#idleMs || this.#streams.open.size > 0) return
+    this.streams.uploads.sweep(nowMs)
+    if (nowMs < this.#idleMs || this.streams.open.size > 0) return
     this.#idleMs = Number.POSITIVE_INFINITY
     if (!this.#hasSettings) this.#lateOpening()
     else {
@@ -119,15 +107,14 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
 
   came(chunk: Buffer): void {
     if (this.#isOver) return
-    this.#reader.push(this.#prefaceLeft === 0 ? chunk : this.#readPreface(chunk))
-    this.#read()
+    this.#frames.came(this.#prefaceLeft === 0 ? chunk : this.#readPreface(chunk))
   }
 
   drained(): void {
     this.outflow.drained()
     if (!this.#isCongested || this.outflow.unsentBytes > UNSENT_BYTES_MAX) return
     this.#isCongested = false
-    this.goOn()
+    this.#frames.goOn()
   }
 
   ended(): void {
@@ -136,8 +123,8 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
 
   closed(): void {
     this.#isOver = true
-    this.#intake.close()
-    this.#streams.loseAll()
+    this.#frames.close()
+    this.streams.loseAll()
     this.outflow.close()
     this.server.left(this)
   }
@@ -151,65 +138,41 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
     return chunk.subarray(length)
   }
 
-  #read(): void {
-    const reader = this.#reader
-    while (!this.#isOver && !this.#isStopped) {
-      switch (reader.next()) {
-        case Step.more:
-          return
-        case Step.head:
-          this.#head(reader)
-          break
-        case Step.payload:
-          this.#payload(reader)
-          break
-        case Step.piece:
-          this.#streams.uploads.piece(reader.bytes)
-          break
-        case Step.dataEnd:
-          this.#streams.uploads.endData(reader.flags)
-          break
-        case Step.malformed:
-          this.fail(h2.PROTOCOL_ERROR, ABUSE.padding)
-      }
-    }
-  }
-
   /** Checks a frame before its payload has come. */
-  #head(head: FrameReader): void {
+  head(head: FrameReader): void {
     const { type, flags, stream, length } = head
-    this.#intake.count(1, length)
+    this.#frames.count(1, length)
     const code = frameError(head)
     if (code !== 0)
       return this.fail(code, code === h2.FRAME_SIZE_ERROR ? ABUSE.frameSize : ABUSE.streamNumber)
-    const { blockStream } = this.#streams
+    const { blockStream } = this.streams
     // §6.10: only CONTINUATION follows an open block, and nothing else.
     if (blockStream !== 0 ? type !== h2.CONTINUATION || stream !== blockStream : type === h2.CONTINUATION)
       return this.fail(h2.PROTOCOL_ERROR, ABUSE.frameOrder)
     // §3.4: SETTINGS come first.
     if (!this.#hasSettings && (type !== h2.SETTINGS || flags & h2.ACK))
       return this.fail(h2.PROTOCOL_ERROR, ABUSE.preface)
-    if (type === h2.HEADERS || type === h2.CONTINUATION) return this.#streams.beginBlock(head)
+    if (type === h2.HEADERS || type === h2.CONTINUATION) return this.streams.beginBlock(head)
     if (type !== h2.DATA || (length === 0 && (flags & h2.END_STREAM) === 0)) this.#spend()
     if (this.#isOver) return
-    if (type === h2.DATA) return this.#streams.uploads.beginData(head)
+    if (type === h2.DATA) return this.streams.uploads.beginData(head)
     const needsStream = type === h2.RST_STREAM || (type === h2.WINDOW_UPDATE && stream !== 0)
-    if (needsStream && this.#streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
+    if (needsStream && this.streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
   }
 
-  #payload(frame: FrameReader): void {
+  payload(frame: FrameReader): void {
     const { type, flags, stream, bytes } = frame
     switch (type) {
       case h2.HEADERS:
-        return this.#streams.headers(frame, bytes)
+        return this.streams.headers(frame, bytes)
       case h2.CONTINUATION:
-        return this.#streams.continuation(frame, bytes)
+        return this.streams.continuation(frame, bytes)
       case h2.PRIORITY:
-        this.#streams.notes?.priority(stream, bytes)
+        this.streams.notes?.priority(stream, bytes)
         if (h2.u31At(bytes, 0) === stream) this.#dependsOnItself(stream)
         return
       case h2.RST_STREAM:
-        return this.#streams.resetByClient(stream)
+        return this.streams.resetByClient(stream)
       case h2.SETTINGS:
         return flags & h2.ACK ? this.#settled() : this.#settings(bytes)
       case h2.PING:
@@ -222,50 +185,54 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
     }
   }
 
+  piece(bytes: Uint8Array): void {
+    this.streams.uploads.piece(bytes)
+  }
+
+  endData(flags: number): void {
+    this.streams.uploads.endData(flags)
+  }
+
+  badPadding(): void {
+    this.fail(h2.PROTOCOL_ERROR, ABUSE.padding)
+  }
+
   /** RFC 7540 §5.3.1. */
   #dependsOnItself(stream: number): void {
-    if (this.#streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
-    else this.#streams.faulty(stream, h2.PROTOCOL_ERROR)
+    if (this.streams.isIdle(stream)) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
+    else this.streams.faulty(stream, h2.PROTOCOL_ERROR)
   }
 
   /** RFC 9218 §7.1: only a stream of the client can be meant, as we push nothing. */
   #priorityUpdate(payload: Uint8Array): void {
     const { stream, priority } = readPriorityUpdate(payload)!
     if ((stream & 1) === 0) this.fail(h2.PROTOCOL_ERROR, ABUSE.streamNumber)
-    else if (priority !== null) this.#streams.prioritize(stream, priority)
+    else if (priority !== null) this.streams.prioritize(stream, priority)
   }
 
   #settings(payload: Uint8Array): void {
     if (!this.#hasSettings) {
       this.#hasSettings = true
-      this.#streams.notes?.settings(payload)
+      this.streams.notes?.settings(payload)
       this.#expectRequest()
     }
     if (payload.length > SETTINGS_BYTES_MAX) return this.fail(h2.ENHANCE_YOUR_CALM, ABUSE.settings)
-    for (let at = 0; at < payload.length; at += 6) {
-      const code = this.#setting((payload[at]! << 8) | payload[at + 1]!, h2.u32At(payload, at + 2))
-      if (code !== 0) return this.fail(code, ABUSE.settings)
-    }
+    const code = readSettings(payload, (id, value) => this.#setting(id, value))
+    if (code !== 0) return this.fail(code, ABUSE.settings)
+    this.#noPriorities ??= 0
     this.outflow.settingsAck()
+    this.outflow.pump()
   }
 
-  /** Returns the error that it is, or 0 (§6.5.2). */
+  /** Returns the error that it is, or 0. */
   #setting(id: number, value: number): number {
-    switch (id) {
-      case h2.HEADER_TABLE_SIZE:
-        this.outflow.encoder.allow(value)
-        return 0
-      case h2.ENABLE_PUSH:
-      case h2.ENABLE_CONNECT_PROTOCOL:
-      case h2.NO_RFC7540_PRIORITIES:
-        return value > 1 ? h2.PROTOCOL_ERROR : 0
-      case h2.INITIAL_WINDOW_SIZE:
-        return value <= h2.U31_MAX && this.#streams.setAnswerWindow(value) ? 0 : h2.FLOW_CONTROL_ERROR
-      case h2.MAX_FRAME_SIZE:
-        return value < h2.FRAME_BYTES_MAX || value > FRAME_SIZE_MAX ? h2.PROTOCOL_ERROR : 0
-      default:
-        return 0
+    if (id === h2.HEADER_TABLE_SIZE) this.outflow.encoder.allow(value)
+    if (id === h2.NO_RFC7540_PRIORITIES) {
+      if (this.#noPriorities !== null && this.#noPriorities !== value) return h2.PROTOCOL_ERROR
+      this.#noPriorities = value
     }
+    const isGood = id !== h2.INITIAL_WINDOW_SIZE || this.streams.setAnswerWindow(value)
+    return isGood ? 0 : h2.FLOW_CONTROL_ERROR
   }
 
   #settled(): void {
@@ -279,8 +246,8 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
   }
 
   #windowUpdate(stream: number, bytes: number): void {
-    if (stream !== 0) return this.#streams.windowUpdate(stream, bytes)
-    this.#streams.notes?.windowUpdate(bytes)
+    if (stream !== 0) return this.streams.windowUpdate(stream, bytes)
+    this.streams.notes?.windowUpdate(bytes)
     if (bytes === 0) return this.fail(h2.PROTOCOL_ERROR, ABUSE.flowControl)
     this.outflow.window += bytes
     if (this.outflow.window > h2.U31_MAX) return this.fail(h2.FLOW_CONTROL_ERROR, ABUSE.flowControl)
@@ -289,11 +256,6 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
 
   /** Counts a frame that carries nothing. */
   #spend(): void {
-    const { dataBytes, parts } = this.outflow
-    this.#idleFrames.earn((dataBytes - this.#paidBytes) / SENT_BYTES_PER_IDLE_FRAME)
-    this.#idleFrames.earn((parts - this.#paidParts) * IDLE_FRAMES_PER_PART)
-    this.#paidBytes = dataBytes
-    this.#paidParts = parts
     if (!this.#idleFrames.spend(this.server.beat.nowMs)) this.fail(h2.ENHANCE_YOUR_CALM, ABUSE.manyFrames)
     else if (this.outflow.unsentBytes > UNSENT_BYTES_MAX) this.#congest()
   }
@@ -303,18 +265,18 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
     if (this.#isOver || this.#phase === 'left') return
     this.#phase = 'left'
     this.#leavingMs = Number.POSITIVE_INFINITY
-    this.#streams.lastServed = this.#streams.last
-    this.outflow.goAway(this.#streams.last, h2.NO_ERROR)
-    if (this.#streams.open.size === 0) this.#end()
+    this.streams.lastServed = this.streams.last
+    this.outflow.goAway(this.streams.last, h2.NO_ERROR)
+    if (this.streams.open.size === 0) this.#end()
   }
 
   /** Sends what is left, and reads on for a moment: a reset would overtake it. */
   #end(): void {
     this.#isOver = true
     const { stream } = this.connection
-    this.#streams.loseAll()
+    this.streams.loseAll()
     this.outflow.flush()
-    this.#intake.close()
+    this.#frames.close()
     startReading(stream)
     closeSoftly(stream)
   }
@@ -342,10 +304,10 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
       this.server.handlers.timedOut('answer_unread_timeout')
       return void this.connection.raw.destroy()
     }
-    for (const exchange of this.#streams.open.values()) {
+    for (const exchange of this.streams.open.values()) {
       if (exchange.unreadSince(nowMs) > nowMs - answerUnreadTimeoutMs) continue
       this.server.handlers.timedOut('answer_unread_timeout')
-      this.#streams.reset(exchange, h2.CANCEL)
+      this.streams.reset(exchange, h2.CANCEL)
     }
   }
 
@@ -354,32 +316,14 @@ export class Http2Session implements Swept, StreamsOwner, IntakeReading, SocketL
     if (this.outflow.unsentBytes > UNSENT_BYTES_MAX) this.#congest()
   }
 
-  get #isStopped(): boolean {
-    return this.#isCongested || this.#intake.isStopped
+  get isStopped(): boolean {
+    return this.#isOver || this.#isCongested
   }
 
   #congest(): void {
     if (this.#isCongested || this.connection.stream.writableLength === 0) return
     this.#isCongested = true
-    this.stop()
-  }
-
-  stop(): void {
-    this.connection.stream.pause()
-    stopReading(this.connection.stream)
-  }
-
-  goOn(): void {
-    if (this.#isStopped || this.#isOver) return
-    this.#read()
-    if (this.#isStopped || this.#isOver) return
-    const { stream } = this.connection
-    // After it is stopped, TLS still delivers the records it has already read, one by one. This read delivers
-    // them as `data` in one piece.
-    if (stream.readableLength > 0) stream.read(stream.readableLength)
-    if (this.#isStopped || this.#isOver) return
-    startReading(stream)
-    stream.resume()
+    this.#frames.stop()
   }
 }
 
@@ -391,8 +335,6 @@ const LEAVING_MS = 1_000
 const LEAVING_PING = Buffer.from('leaving.', 'latin1')
 /** Above this, a client that does not read is not read from. */
 const UNSENT_BYTES_MAX = 1_048_576
-/** §6.5.2: 2^24 - 1. */
-const FRAME_SIZE_MAX = 16_777_215
 /** 32 settings. Browsers send up to 7. */
 const SETTINGS_BYTES_MAX = 192
 /** Number of checks per timeout. */

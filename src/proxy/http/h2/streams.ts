@@ -3,10 +3,10 @@ import type { FrameHead } from '../../../wire/h2/frame-rules.ts'
 import type { Priority } from '../../../wire/h2/priority.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { trailersToPass } from '../../connection/field-syntax.ts'
+import type { Upgrade } from '../../connection/upgrade.ts'
 import { OUTBOX } from '../outbox.ts'
 import { ABUSE } from './abuse.ts'
 import { type Asked, BlockReader, isGrpc } from './block-reader.ts'
-import { Http2Body } from './body.ts'
 import type { Http2Context } from './context.ts'
 import { EarlyPriorities } from './early-priorities.ts'
 import { OwnHttp2Exchange, type Turns } from './exchange.ts'
@@ -14,6 +14,7 @@ import { HeaderBlock } from './header-block.ts'
 import { OpeningNotes } from './opening-notes.ts'
 import type { Outflow } from './outflow.ts'
 import { Resets } from './resets.ts'
+import { Http2Tunnel } from './tunnel.ts'
 import { StreamUploads, type UploadsOwner } from './uploads.ts'
 
 /** What the streams need from their connection. */
@@ -77,15 +78,13 @@ export class Streams implements Turns, UploadsOwner {
   // Header blocks
 
   /** HEADERS or CONTINUATION, before the payload is there. */
-  beginBlock({ type, stream, length }: FrameHead): void {
-    const { headerBytesMax } = this.#owner.server.limits
-    if (this.#block.length + length > headerBytesMax + BLOCK_OVERHEAD)
-      return this.#owner.fail(h2.ENHANCE_YOUR_CALM, ABUSE.longBlock)
-    if (type === h2.CONTINUATION) {
-      if (this.#block.continuations === CONTINUATIONS_MAX)
-        this.#owner.fail(h2.ENHANCE_YOUR_CALM, ABUSE.manyContinuations)
-    } else if (!this.isIdle(stream) && !this.open.has(stream) && !this.isStillSent(stream))
-      this.#owner.fail(h2.STREAM_CLOSED, ABUSE.closedStream)
+  beginBlock(head: FrameHead): void {
+    const { type, stream } = head
+    const excess = this.#block.excess(head, this.#owner.server.limits.headerBytesMax)
+    if (excess !== null) return this.#owner.fail(h2.ENHANCE_YOUR_CALM, excess)
+    if (type === h2.CONTINUATION || this.isIdle(stream) || this.open.has(stream) || this.isStillSent(stream))
+      return
+    this.#owner.fail(h2.STREAM_CLOSED, ABUSE.closedStream)
   }
 
   headers({ stream, flags }: FrameHead, payload: Uint8Array): void {
@@ -126,10 +125,12 @@ export class Streams implements Turns, UploadsOwner {
   }
 
   #begin(stream: number, asked: Asked & { readonly kind: 'request' }): void {
-    const exchange = this.#opened(stream, asked, asked.hasEnded)
+    const { isTunnel } = asked.facts
+    if (isTunnel && this.#owner.server.hasEndedTunnels) return this.#reset(stream, h2.REFUSED_STREAM)
+    const exchange = this.#opened(stream, asked, asked.hasEnded, isTunnel ? Http2Tunnel : OwnHttp2Exchange)
     const priority = this.#early.take(stream)
     if (priority !== null) exchange.priority = priority
-    if (!isGrpc(asked.fields)) this.#expectBody(exchange)
+    if (!isTunnel && !isGrpc(asked.fields)) this.#expectBody(exchange)
     // If the client resets the stream at once, the request is never begun (CVE-2023-44487).
     OUTBOX.beforehand(exchange)
   }
@@ -138,9 +139,10 @@ export class Streams implements Turns, UploadsOwner {
     stream: number,
     { head, facts }: Pick<Asked & { readonly kind: 'request' }, 'head' | 'facts'>,
     hasEnded: boolean,
+    Made = OwnHttp2Exchange,
   ): OwnHttp2Exchange {
-    const body = hasEnded ? null : new Http2Body(() => this.uploads.wanted(exchange))
-    const exchange: OwnHttp2Exchange = new OwnHttp2Exchange(
+    const body = hasEnded ? null : new Made.Body(() => this.uploads.wanted(exchange))
+    const exchange: OwnHttp2Exchange = new Made(
       ...([stream, this, this.#owner.connection] as const),
       { head, facts, body },
       this.#answerWindow,
@@ -182,7 +184,9 @@ export class Streams implements Turns, UploadsOwner {
     const trailers = this.#blocks.trailers(block)
     if (trailers === 'undecodable') return false
     if (exchange === undefined) return true
-    if (exchange.isBodyWhole) this.faulty(stream, h2.STREAM_CLOSED)
+    // RFC 9113 §8.5.
+    if (exchange instanceof Http2Tunnel) this.faulty(stream, h2.PROTOCOL_ERROR)
+    else if (exchange.isBodyWhole) this.faulty(stream, h2.STREAM_CLOSED)
     else if (trailers === 'malformed' || (flags & h2.END_STREAM) === 0) {
       exchange.incoming!.isWhole = (flags & h2.END_STREAM) !== 0
       this.malformed(exchange, 'malformed-trailers')
@@ -203,6 +207,15 @@ export class Streams implements Turns, UploadsOwner {
 
   request(exchange: OwnHttp2Exchange): void {
     this.#owner.server.handlers.request(exchange)
+  }
+
+  upgrade(upgrade: Upgrade): void {
+    this.#owner.server.handlers.upgrade(upgrade)
+  }
+
+  endTunnels(): void {
+    for (const exchange of this.open.values())
+      if (exchange instanceof Http2Tunnel) this.reset(exchange, h2.CANCEL)
   }
 
   answered(exchange: OwnHttp2Exchange): void {
@@ -239,7 +252,7 @@ export class Streams implements Turns, UploadsOwner {
     this.#countReset()
   }
 
-  /** The window of answers changes by SETTINGS. `false`: one becomes too large. */
+  /** The window of answers changes by SETTINGS, which are to be acknowledged first. `false`: one becomes too large. */
   setAnswerWindow(bytes: number): boolean {
     const more = bytes - this.#answerWindow
     this.#answerWindow = bytes
@@ -247,7 +260,6 @@ export class Streams implements Turns, UploadsOwner {
       exchange.window += more
       if (exchange.window > h2.U31_MAX) return false
     }
-    if (more > 0) this.outflow.pump()
     return true
   }
 
@@ -298,15 +310,13 @@ const UNREAD: Pick<Asked & { readonly kind: 'request' }, 'head' | 'facts'> = {
   head: { method: '', target: '', version: '20', rawHeaders: [], hasOddNames: false },
   facts: {
     isGood: true,
+    method: '',
     authority: null,
     target: '',
     bodyLength: null,
     expectsContinue: false,
     acceptsTrailers: true,
     hasOddNames: false,
+    isTunnel: false,
   },
 }
-/** What a block may have beyond the limit of its list: lengths, and fields that are counted apart. */
-const BLOCK_OVERHEAD = 16_384
-/** The size of a browser's longest head takes five. */
-const CONTINUATIONS_MAX = 16

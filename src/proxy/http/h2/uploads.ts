@@ -2,7 +2,7 @@ import * as h2 from '../../../wire/h2/frame.ts'
 import type { FrameHead } from '../../../wire/h2/frame-rules.ts'
 import type { ClientConnection } from '../../connection/connection.ts'
 import { ABUSE } from './abuse.ts'
-import { DROPPED_BYTES_MAX } from './body.ts'
+import { CONNECTION_WINDOW_BYTES, DROPPED_BYTES_MAX, STREAM_WINDOW_BYTES } from './body.ts'
 import type { Http2Context } from './context.ts'
 import type { OwnHttp2Exchange } from './exchange.ts'
 import { Inflow } from './inflow.ts'
@@ -47,7 +47,7 @@ export class StreamUploads {
   constructor(place: Place, owner: UploadsOwner) {
     this.#place = place
     this.#owner = owner
-    this.#inflow = new Inflow(place.outflow)
+    this.#inflow = new Inflow(place.outflow, WINDOWS)
   }
 
   /** DATA, before its payload is there. */
@@ -177,5 +177,6 @@ export class StreamUploads {
   }
 }
 
+const WINDOWS = { stream: STREAM_WINDOW_BYTES, connection: CONNECTION_WINDOW_BYTES } as const
 /** How long a client may take to read an answer that came before the end of its body. */
 const LINGER_MS = 1_000

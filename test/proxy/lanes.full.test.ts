@@ -14,7 +14,7 @@ import { steady } from './steady.ts'
 import { type Gate, startGate } from './test-gate.ts'
 import { settingsFor } from './upstream-fixture.ts'
 
-/** `LANES=50000 npx tap --timeout=7200 test/proxy/lanes.test.ts` sends more than 100,000 requests; LANES_SEED has others. */
+/** `LANES=50000 npx tap --timeout=7200 test/proxy/lanes.full.test.ts` sends more than 100,000 requests; LANES_SEED has others. */
 const CASES = Number(process.env['LANES'] ?? 1600)
 const SEED = Number(process.env['LANES_SEED'] ?? 20_261_124)
 const PAIRS = 12
