@@ -12,8 +12,10 @@ import { BootstrapKey } from './auth/bootstrap-key.ts'
 import { ASKING_PER_MINUTE } from './auth/gnap/gnap.ts'
 import { GnapTokens } from './auth/gnap/gnap-tokens.ts'
 import { MinuteThrottle } from './auth/minute-throttle.ts'
+import { Assertions } from './auth/oauth/assertions.ts'
 import { OAuth } from './auth/oauth/oauth.ts'
 import { OwnSignature, type OwnSigning } from './auth/own-signature.ts'
+import { AddressHasher } from '../plane/privacy/address-form.ts'
 import { OpenidProvider } from './auth/people/openid-provider.ts'
 import { PasswordHasher } from './auth/people/password-hash.ts'
 import { PeoplePages } from './auth/people/people-pages.ts'
@@ -23,14 +25,17 @@ import { EventLog } from './events/event-log.ts'
 import { EventMetrics } from './events/event-metrics.ts'
 import { EventTail } from './events/event-tail.ts'
 import { NewSignatures } from './events/new-signatures.ts'
+import { SinkMetrics } from './events/sinks/sink-metrics.ts'
 import { Sinks } from './events/sinks/sinks.ts'
 import { DeliveryMetrics } from './events/webhooks/delivery-metrics.ts'
+import { RequestSinks, sinkKinds } from './export/request-sinks.ts'
 import { OpenStreams } from './http/open-streams.ts'
 import { CampaignMetrics } from './intake/campaign-metrics.ts'
 import { IngestMetrics } from './intake/ingest-metrics.ts'
 import { RequestFeed } from './intake/request-feed.ts'
 import { TrafficPulse } from './intake/traffic-pulse.ts'
 import { RecentDetections } from './judging/detections.ts'
+import { PaymentMetrics } from './payments/payment-metrics.ts'
 import { RateLimits } from './limits/rate-limits.ts'
 import type { ManagementLinks, ManagementSettings } from './management-settings.ts'
 import { LiveSettings } from './publish/live-settings.ts'
@@ -44,8 +49,11 @@ export class Groundwork {
   readonly live: LiveSettings
   readonly sealer: Sealer
   readonly sinks: Sinks
+  readonly requestSinks: RequestSinks
+  readonly sinkMetrics: SinkMetrics
   readonly ingestMetrics = new IngestMetrics()
   readonly campaignMetrics = new CampaignMetrics()
+  readonly paymentMetrics = new PaymentMetrics()
   readonly deliveryMetrics = new DeliveryMetrics()
   readonly eventMetrics = new EventMetrics()
   readonly documentMetrics: DocumentMetrics
@@ -58,7 +66,10 @@ export class Groundwork {
     this.log = log
     this.live = new LiveSettings(settings.configured, log)
     this.sealer = new Sealer(settings.encryptionKeys, join(settings.dataFolder, 'store.key'))
-    this.sinks = new Sinks(settings.sinks)
+    const { sinks, requestSinks, dataFolder } = settings
+    this.sinkMetrics = new SinkMetrics(sinkKinds({ ...sinks, ...requestSinks }))
+    this.sinks = new Sinks(sinks, this.sinkMetrics)
+    this.requestSinks = new RequestSinks(requestSinks, this.sinkMetrics, dataFolder)
     this.documentMetrics = links.documentMetrics ?? new DocumentMetrics()
   }
 
@@ -74,8 +85,9 @@ export class Groundwork {
     this.ingestMetrics.addTo(metrics)
     if (this.settings.findsCampaigns) this.campaignMetrics.addTo(metrics)
     this.deliveryMetrics.addTo(metrics)
+    this.paymentMetrics.addTo(metrics)
     this.eventMetrics.addTo(metrics)
-    this.sinks.metrics.addTo(metrics)
+    this.sinkMetrics.addTo(metrics)
   }
 }
 
@@ -114,7 +126,21 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     metrics,
   })
   const documents = links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
-  const oauth = { publicUrl, store, sealer, log, people, documents, settings: settings.oauth, nowMs }
+  const assertions =
+    elsewhere === null || settings.openid?.assertions == null
+      ? null
+      : new Assertions(settings.openid.assertions, elsewhere, publicUrl, nowMs)
+  const oauth = {
+    assertions,
+    publicUrl,
+    store,
+    sealer,
+    log,
+    people,
+    documents,
+    settings: settings.oauth,
+    nowMs,
+  }
   const events = new EventLog(store, nowMs, () => ground.snapshot?.knowledge?.names ?? null)
   const limits = {
     freePerDay: live.value('limits.free_per_day'),
@@ -128,11 +154,15 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     ownSignature,
     sealer,
     settings: live,
+    addressHashers: settings.privacyKeys.map((key) => new AddressHasher(key.reveal())),
     policy: links.policy,
     apps: links.apps,
+    appPolicies: links.appPolicies,
+    fixedApp: settings.fixedApp,
     publisher: links.publisher,
     fleet: links.fleet ?? null,
     upstreams: settings.upstreams,
+    payments: settings.payments.terms,
     ja4plus: settings.ja4plus,
     allowPrivateWebhooks: settings.allowPrivateWebhooks,
     apiKeys: new ApiKeys(store.keys),
@@ -147,7 +177,7 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
       tokens: new GnapTokens(store.gnapTokens, trust, people),
       asking: new MinuteThrottle(ASKING_PER_MINUTE),
     },
-    rateLimits: await RateLimits.open(store, limits, log),
+    rateLimits: await RateLimits.open(store, limits, (app) => links.apps.quotaOf(app), log),
     failureThrottle: new MinuteThrottle(settings.authFailuresPerMinute),
     detections: new RecentDetections(isAlone ? null : store.detections, nowMs),
     events,

@@ -1,7 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type Koa from 'koa'
 import type { SnapshotDocument } from '../plane/snapshot.ts'
+import { type PaymentAnswer, type PaymentMessage, UNAVAILABLE } from '../payment/claim.ts'
 import { SnapshotReader } from '../plane/snapshot-reader.ts'
+import type { Pressure } from '../plane/bus.ts'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import type { Metrics } from '../shared/metrics.ts'
@@ -120,10 +122,16 @@ export class ManagementPlane {
 
   /** Resolves when the API judges by this Snapshot, or cannot use it. */
   use(document: SnapshotDocument): Promise<void> {
-    return this.#snapshots.read(document).then(
-      () => this.#served?.mcp.changed(document.policy),
+    // It decides on no request, so it compiles no policies of apps.
+    return this.#snapshots.read({ ...document, appPolicies: [] }).then(
+      () => this.#served?.mcp.changed(document),
       (error: Error) => this.#ground.log.error('the API cannot use the newest signatures', { error }),
     )
+  }
+
+  /** Never rejects. */
+  async pay(message: PaymentMessage): Promise<PaymentAnswer> {
+    return (await this.#open?.cashier.pay(message)) ?? UNAVAILABLE
   }
 
   /** Everything except probes and metrics. */
@@ -136,10 +144,10 @@ export class ManagementPlane {
     throw new Refusal('unavailable', 'the database is not open', { headers: { 'Retry-After': '5' } })
   }
 
-  /** Resolves when the database has stored the batch; rejects if it cannot do so now. */
-  async take(batch: unknown): Promise<void> {
+  /** Resolves when the database has stored the batch; rejects if it cannot do so now. See `Ingest.take`. */
+  async take(batch: unknown, pressure: Pressure = 'none', counts: readonly unknown[] = []): Promise<void> {
     if (this.#open === null) throw new Fault('STORE_UNAVAILABLE', 'the database is not open')
-    await this.#open.ingest.take(batch)
+    await this.#open.ingest.take(batch, pressure, counts)
   }
 
   addMetrics(metrics: Metrics): void {

@@ -5,6 +5,7 @@ import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { Secret } from '../shared/secret.ts'
 import type { StoreLogin } from '../store/engine/store-login.ts'
 import type { Store } from '../store/store.ts'
+import type { TrafficPlace } from '../store/traffic/clickhouse/clickhouse-sightings.ts'
 import type { Fleet } from './api/context.ts'
 import type { GnapSettings } from './auth/gnap/gnap.ts'
 import type { ClientDocuments } from './auth/oauth/client-documents.ts'
@@ -15,18 +16,23 @@ import type { OpenidSettings } from './auth/people/openid-provider.ts'
 import type { PasswordHasher } from './auth/people/password-hash.ts'
 import type { ThreatSettings } from './events/event-sources.ts'
 import type { SinkSettings } from './events/sinks/sinks.ts'
+import type { RequestSinkSettings } from './export/request-sinks.ts'
 import type { DelivererSettings } from './events/webhooks/deliverer.ts'
 import type { KeeperSettings } from './intake/sighting-keeper.ts'
 import type { MakeServer } from './mcp/asker.ts'
 import type { EventRetention } from './periodic-jobs.ts'
 import type { AppKeeper } from './publish/app-keeper.ts'
+import type { AppPolicies } from './publish/app-policies.ts'
 import type { PolicyFile, PolicyKeeper } from './publish/policy-keeper.ts'
+import type { PaymentSettings } from './payments/cashier.ts'
 import type { Publisher } from './publish/publisher.ts'
 
 export interface ManagementSettings {
   /** `sqlite:FILE` or `postgres://…`, without a password. */
   readonly storeUrl: string
   readonly storeLogin: StoreLogin
+  /** Where recorded requests are; `null`: in the database. */
+  readonly traffic: TrafficPlace | null
   /** `null`: the address that it listens on. */
   readonly publicUrl: string | null
   /** The first API key of an administrator. */
@@ -50,6 +56,8 @@ export interface ManagementSettings {
   readonly events: EventRetention
   /** The destinations of events. */
   readonly sinks: SinkSettings
+  /** The destinations of individual requests. */
+  readonly requestSinks: RequestSinkSettings
   /** For data that persists outside of the database. */
   readonly dataFolder: string
   /**
@@ -65,8 +73,16 @@ export interface ManagementSettings {
   readonly allowPrivateFetches: boolean
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
+  /** How payments are taken, and by which facilitator. */
+  readonly payments: PaymentSettings
+  /** The id of the app of every request; `null`: its host decides, or the proxies are remote. */
+  readonly fixedApp: string | null
   readonly seen: KeeperSettings
+  /** PostgreSQL: whether the commit of Sightings waits for the disk. */
+  readonly sightingsWaitForDisk: boolean
   readonly threats: ThreatSettings
+  /** The keys of hashes of addresses, the present one first. */
+  readonly privacyKeys: readonly Secret<string>[]
   /** All settings with the origin of each. */
   readonly configured: readonly Effective[]
 }
@@ -76,6 +92,7 @@ export interface ManagementLinks {
   readonly publisher: Pick<Publisher, 'nudge'> & Partial<Pick<Publisher, 'useCampaigns'>>
   readonly policy: PolicyFile | PolicyKeeper
   readonly apps: AppKeeper
+  readonly appPolicies: AppPolicies
   /** Called when the database is open. */
   opened(store: Store): void
   /** Called when a backup was restored into the database. */

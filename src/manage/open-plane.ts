@@ -17,12 +17,13 @@ import type { RequestState } from './http/router.ts'
 import { Campaigns } from './intake/campaigns.ts'
 import { Ingest, type IngestOptions } from './intake/ingest.ts'
 import { SightingKeeper } from './intake/sighting-keeper.ts'
-import { Periodic, type PeriodicJob } from './jobs/periodic.ts'
+import { forgetting, Periodic, type PeriodicJob } from './jobs/periodic.ts'
 import { type CallbackMessage, TaskCallbacks } from './jobs/task-callbacks.ts'
 import { TaskRunner } from './jobs/task-runner.ts'
 import { taskWebhook } from './jobs/task-webhook.ts'
 import { trialCounter } from './judging/submissions/trial-counter.ts'
 import type { RateLimitSettings } from './limits/rate-limits.ts'
+import { Cashier } from './payments/cashier.ts'
 import { periodicJobs } from './periodic-jobs.ts'
 import { StoreWatch } from './store-watch.ts'
 
@@ -34,6 +35,7 @@ export class OpenPlane {
   readonly oauth: Koa.Middleware<RequestState>
   readonly ingest: Ingest
   readonly watch: StoreWatch
+  readonly cashier: Cashier
   readonly #ground: Groundwork
   readonly #composed: Composed
   readonly #sources: EventSources
@@ -48,13 +50,15 @@ export class OpenPlane {
   /** Opens the database and makes the parts that need it. None of them works before `start`. */
   static async open(ground: Groundwork, site: Site): Promise<OpenPlane> {
     const { settings, links, live } = ground
-    const store = await Store.open(settings.storeUrl, settings.storeLogin)
+    const store = await Store.open(settings.storeUrl, settings.storeLogin, settings.traffic)
     try {
-      const { policy, apps } = links
+      await store.space?.prepare(ground.log)
+      const { policy, apps, appPolicies } = links
       await Promise.all([
         live.open(store),
         policy.kind === 'file' ? null : policy.open(store),
         apps.open(store),
+        appPolicies.open(store),
       ])
       return new OpenPlane(ground, await composed(store, ground, site))
     } catch (error) {
@@ -78,6 +82,8 @@ export class OpenPlane {
     this.api = api(this.context)
     this.oauth = oauthEndpoints(this.context)
     this.watch = new StoreWatch(store, log)
+    const { paymentMetrics: metrics } = ground
+    this.cashier = new Cashier(settings.payments, { store, log, metrics, nowMs: () => ground.nowMs() })
     this.#sources = new EventSources(this.context, settings.threats, eventMetrics)
     this.#keeper = new SightingKeeper({
       store,
@@ -100,18 +106,21 @@ export class OpenPlane {
 
   /** If it rejects, `close` ends the parts that have started. */
   async start(): Promise<void> {
-    const { settings, sinks, deliveryMetrics } = this.#ground
+    const { settings, sinks, requestSinks, deliveryMetrics } = this.#ground
     const { store, context } = this
     await this.#sayForeign()
     await this.#tasks.start()
-    await sinks.start(context)
-    const { auditRetentionMs, deliveries, events } = settings
+    await Promise.all([sinks.start(context), requestSinks.start(context)])
+    const { auditRetentionMs, deliveries, events, payments } = settings
     this.#periodic.start([
       this.watch.job,
       ...this.#following,
       ...this.#sources.jobs,
       ...(this.#campaigns === null ? [] : [findCampaigns(this.#campaigns)]),
       ...periodicJobs(context, this.#composed.rateLimits, auditRetentionMs, events),
+      forgetting('old payments', PAYMENTS_MS, (nowMs, rows) =>
+        store.payments.forget(nowMs - payments.retentionMs, rows),
+      ),
       ...deliveryJobs(context, deliveries.retentionMs, deliveryMetrics),
     ])
     if (store.kind !== 'sqlite') context.pulse.share(store.traffic)
@@ -123,9 +132,18 @@ export class OpenPlane {
   /** Resolves when everything is stored. */
   async close(): Promise<void> {
     const { tail, agents, elsewhere, apiKeys, pulse, log } = this.context
-    const { sinks, links } = this.#ground
-    const parts = [links.apps, this.#periodic, this.ingest, this.#keeper, this.#tasks, this.#callbacks]
-    await Promise.all([...parts, this.#deliverer, sinks, pulse].map((part) => part.close()))
+    const { sinks, requestSinks, links } = this.#ground
+    const parts = [
+      links.apps,
+      links.appPolicies,
+      this.#periodic,
+      this.ingest,
+      this.#keeper,
+      this.#tasks,
+      this.#callbacks,
+      this.cashier,
+    ]
+    await Promise.all([...parts, this.#deliverer, sinks, requestSinks, pulse].map((part) => part.close()))
     tail.close()
     agents.close()
     elsewhere?.close()
@@ -145,6 +163,7 @@ export class OpenPlane {
     this.context.oauth.forget()
     this.context.tail.restored()
     this.#ground.sinks.restored()
+    this.#ground.requestSinks.restored()
   }
 
   /** Applies limits that were changed while the database is open. */
@@ -184,7 +203,7 @@ export class OpenPlane {
 
   /** Applies the changes of other processes on the same database. */
   get #following(): readonly PeriodicJob[] {
-    const { live, links } = this.#ground
+    const { live, links, settings } = this.#ground
     const job = (name: string, everyMs: number, follow: () => Promise<void> | undefined): PeriodicJob => ({
       name,
       everyMs,
@@ -193,11 +212,13 @@ export class OpenPlane {
         return 'done'
       },
     })
-    const { policy, apps } = links
+    const { policy, apps, appPolicies } = links
     return [
       job('read the settings', FOLLOW_MS, () => live.follow()),
       ...(policy.kind === 'file' ? [] : [job('read the policy', FOLLOW_MS, () => policy.follow())]),
+      ...(settings.traffic === null ? [] : [sendRequests(this.store)]),
       job('read the apps', FOLLOW_MS, () => apps.follow()),
+      job('read the policies of apps', FOLLOW_MS, () => appPolicies.follow()),
       {
         ...job('poll for changes whose notification was lost', CATCH_UP_MS, () => links.catchUp?.()),
         isOnce: true,
@@ -231,11 +252,12 @@ export class OpenPlane {
       retention: settings.seen.rollups,
       counters: [trialCounter(store)],
       events: this.#sources.sightings,
-      stored: (batch, unnamed) => {
+      waitsForDisk: settings.sightingsWaitForDisk,
+      stored: (batch, unnamed, tally) => {
         links.stored(batch)
         this.#keeper.noticed(unnamed)
         this.#campaigns?.take(batch)
-        context.pulse.add(batch)
+        context.pulse.add(tally)
       },
       versionOf,
       nowMs: Date.now,
@@ -249,10 +271,17 @@ function findCampaigns(campaigns: Campaigns): PeriodicJob {
   return { name: 'find campaigns', everyMs: FOLLOW_MS, isOnce: true, run }
 }
 
+/** Requests appear in lists when they are sent. */
+function sendRequests({ sightings }: Store): PeriodicJob {
+  const run = async () => ((await sightings.send()) ? 'more' : 'done')
+  return { name: 'send requests to ClickHouse', everyMs: FOLLOW_MS, isOnce: true, run }
+}
+
 /** Loads the A2A format only when a message has to be sent. */
 async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
   return (await import('./a2a/push.ts')).pushMessage(task)
 }
 
+const PAYMENTS_MS = 3_600_000
 const FOLLOW_MS = 1_000
 const CATCH_UP_MS = 5_000

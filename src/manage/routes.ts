@@ -1,5 +1,5 @@
 import type Koa from 'koa'
-import { DIRECTORY } from '../classify/known/signer-id.ts'
+import { CARD, DIRECTORY } from '../classify/known/signer-id.ts'
 import { a2aEndpoints, isOfA2A } from './a2a/endpoints.ts'
 import type { ApiContext } from './api/context.ts'
 import { gnapDocuments, gnapEndpoints } from './auth/gnap/endpoints.ts'
@@ -13,14 +13,14 @@ import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_PATH } from './mcp/offer.ts'
 import { dashboard } from './pages/dashboard.ts'
 import { documents } from './pages/documents.ts'
-import { directoryHeaders, directoryText } from '../identity/keys/own-directory.ts'
+import { directoryHeaders, directoryText, ownCardText } from '../identity/keys/own-directory.ts'
 import { beginDocument } from './http/front/public-document.ts'
 import { Refusal } from './http/refusal.ts'
 
 /** The parts of the management plane that answer requests. */
 interface RouteTargets {
   readonly publicUrl: string
-  readonly settings: Pick<ManagementSettings, 'version' | 'oauth' | 'hasDashboard'>
+  readonly settings: Pick<ManagementSettings, 'version' | 'oauth' | 'openid' | 'hasDashboard'>
   readonly links: Pick<ManagementLinks, 'people' | 'nowMs'>
   readonly ownSignature: OwnSignature
   readonly mcp: McpEndpoint
@@ -44,10 +44,11 @@ export function routes(targets: RouteTargets): Koa.Middleware<RequestState> {
   const hasPeople = people !== null
   const context = () => open()?.context ?? null
   const ofApi = documents(publicUrl)
+  const hasAssertions = settings.openid?.assertions != null && hasPeople
   const hasRegistration = settings.oauth.registration !== 'off' && hasPeople
   const pages = [
     ofApi,
-    oauthDocuments(publicUrl, { hasPeople, hasRegistration }),
+    oauthDocuments(publicUrl, { hasPeople, hasRegistration, hasAssertions }),
     ...(settings.hasDashboard ? [dashboard()] : []),
     gnapDocuments(publicUrl),
     mcpDocuments(publicUrl, settings.version),
@@ -65,6 +66,7 @@ export function routes(targets: RouteTargets): Koa.Middleware<RequestState> {
   }
   const table: readonly Route[] = [
     [(url) => isAt(url, DIRECTORY), (ctx) => sayDirectory(ctx, ownSignature, nowMs())],
+    [(url) => isAt(url, CARD), (ctx) => sayCard(ctx, ownSignature, nowMs())],
     [(url) => isAt(url, MCP_PATH), (ctx) => mcp.answer(ctx, context())],
     [(url) => url.startsWith('/oauth/') || OF_PEOPLE.test(url), oauth],
     [(url) => url.startsWith('/gnap/'), gnap],
@@ -105,6 +107,22 @@ function sayDirectory(ctx: RequestContext, { agent, keys }: OwnSignature, nowMs:
     )
   ctx.body = Buffer.from(directoryText(keys))
   ctx.set(directoryHeaders(keys, new URL(agent).host, Math.floor(nowMs / 1000)))
+  ctx.set('Access-Control-Allow-Origin', '*')
+  ctx.state.freshSeconds = FRESH_S
+}
+
+/** What this installation says about itself as an agent. Signed like the directory. */
+function sayCard(ctx: RequestContext, { agent, keys }: OwnSignature, nowMs: number): void {
+  beginDocument(ctx)
+  if (keys === null)
+    throw new Refusal(
+      'not_found',
+      'this installation does not sign requests and has no card (setting: signing)',
+    )
+  const card = ownCardText(agent)
+  ctx.body = Buffer.from(card)
+  ctx.set(directoryHeaders(keys, new URL(agent).host, Math.floor(nowMs / 1000), card))
+  ctx.set('Content-Type', 'application/json')
   ctx.set('Access-Control-Allow-Origin', '*')
   ctx.state.freshSeconds = FRESH_S
 }

@@ -121,13 +121,13 @@ test('a webhook is told of an agent by any of its names, also of one that comes 
   )
   const event = newEvent('evt', { type: 'new_agent', agent: SDK })
   for (const name of ['openai-python', 'OpenAI Python SDK']) {
-    const webhook = { events: ['new_agent'], filters: { agents: ['gptbot', name] } } as const
+    const webhook = { events: ['new_agent'], apps: '*', filters: { agents: ['gptbot', name] } } as const
     assert.equal(wants(webhook, event, after), true, name)
     assert.equal(wants(webhook, event, before), false, name)
     assert.equal(wants(webhook, event, null), false, name)
     assert.equal(wants(webhook, newEvent('evt', { type: 'new_agent', agent: 'gpt' }), after), false)
   }
-  assert.equal(wants({ events: ['new_agent'], filters: { agents: [SDK] } }, event, null), true)
+  assert.equal(wants({ events: ['new_agent'], apps: '*', filters: { agents: [SDK] } }, event, null), true)
 
   const manage = await TestManagement.start(t, { knows: true, allowPrivateWebhooks: true })
   const store = await Store.open(manage.storeUrl)

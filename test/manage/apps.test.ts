@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { APP_HOSTS_MAX, type App, parseApps } from '../../src/apps/app.ts'
+import { ALL_HOSTS_MAX, APP_HOSTS_MAX, type App, parseApps } from '../../src/apps/app.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
@@ -43,7 +43,7 @@ test('an app needs only an id', async (t) => {
   const { status, body } = await manage.ask('POST', '/v1/apps', { id: 'a' })
   assert.equal(status, 201)
   assert.partialDeepStrictEqual(body, {
-    ...{ id: 'a', name: 'a', team: null, hosts: [], upstream: null, labels: [] },
+    ...{ id: 'a', name: 'a', team: null, hosts: [], upstream: null, labels: [], quota: null },
   })
 })
 
@@ -70,6 +70,28 @@ test('every problem of an app is named at its field', async (t) => {
   const hosts = Array.from({ length: APP_HOSTS_MAX + 1 }, (_, number) => `h${number}.example`)
   assert.deepEqual(await pointers({ id: 'a', hosts }), ['/hosts'])
   assert.equal((await manage.ask('GET', '/v1/apps')).body.total, 0)
+})
+
+test('all apps together have a limited number of hosts', async (t) => {
+  const hosts = Array.from({ length: ALL_HOSTS_MAX - 2 }, (_, number) => `h${number}.example`)
+  const lots = hosts.flatMap((_, at) =>
+    at % APP_HOSTS_MAX === 0 ? [hosts.slice(at, at + APP_HOSTS_MAX)] : [],
+  )
+  const apps = parseApps(lots.map((some, number) => ({ id: `a${number}`, hosts: some })))
+  const manage = await TestManagement.start(t, { apps })
+  const asked = (id: string, method: 'POST' | 'PATCH', names: readonly string[]) =>
+    manage.ask(method, method === 'POST' ? '/v1/apps' : `/v1/apps/${id}`, {
+      ...(method === 'POST' ? { id } : {}),
+      hosts: names,
+    })
+  assert.equal((await asked('one', 'POST', ['a.test', 'b.test'])).status, 201)
+  const { status, body } = await asked('two', 'POST', ['c.test'])
+  assert.deepEqual(
+    [status, body.code, body.detail],
+    [409, 'conflict', 'too many hosts of all apps (at most 50000): remove some first'],
+  )
+  assert.equal((await asked('one', 'PATCH', ['a.test', 'b.test', 'c.test'])).status, 409)
+  assert.equal((await asked('one', 'PATCH', ['a.test', 'c.test'])).status, 200)
 })
 
 test('an id and a host belong to one app, which the refusal names', async (t) => {
@@ -273,6 +295,6 @@ type Shown = { readonly id: string; readonly source: string; readonly created_at
 const idOf = ({ id }: { readonly id: string }) => id
 const SHOP: App = {
   ...{ id: 'shop', name: 'Shop', team: 'retail', hosts: ['shop.example', '*.shop.example'] },
-  ...{ upstream: 'other', labels: ['eu'] },
+  ...{ upstream: 'other', labels: ['eu'], quota: { minute: 600 } },
 }
 const ACTOR = { id: 'key_test', address: null, requestId: null }

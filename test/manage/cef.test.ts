@@ -8,6 +8,7 @@ import { newEvent } from './event-reader.ts'
 
 const THREAT: EventRecord = {
   ...newEvent('evt_1', { type: 'threat_detected', atMs: 1_763_717_400_123, agent: 'gptbot' }),
+  app: 'shop',
   ...{ number: 1, category: 'crawler', severity: 'high', confidence: 0.875 },
   data: JSON.stringify({
     ...{ reason: 'spoofed', detail: 'says\nso', severity: 'high', action: 'block', count: 12 },
@@ -28,10 +29,11 @@ const THREAT: EventRecord = {
 test('an event in CEF has the keys of its dictionary', async () => {
   assert.equal(
     cefOf(THREAT, '1.2.3'),
-    String.raw`CEF:0|Gatehouse|Gatehouse|1.2.3|threat_detected|Threat detected|8|rt=1763717400123 externalId=evt_1 src=192.0.2.7 requestMethod=GET dhost=app.example request=/a\=b|c requestClientApplication=x\\y act=block reason=spoofed msg=says\nso cnt=12 cs1=gptbot cs1Label=agent cs2=crawler cs2Label=category cs3=t13d1516h2_8daaf6152771_e5627efa2ab1 cs3Label=ja4 cs4=ge11 cs4Label=ja4h cs6=archive,training cs6Label=purpose cfp1=0.875 cfp1Label=confidence`,
+    String.raw`CEF:0|Gatehouse|Gatehouse|1.2.3|threat_detected|Threat detected|8|rt=1763717400123 externalId=evt_1 src=192.0.2.7 requestMethod=GET dhost=app.example request=/a\=b|c destinationServiceName=shop requestClientApplication=x\\y act=block reason=spoofed msg=says\nso cnt=12 cs1=gptbot cs1Label=agent cs2=crawler cs2Label=category cs3=t13d1516h2_8daaf6152771_e5627efa2ab1 cs3Label=ja4 cs4=ge11 cs4Label=ja4h cs6=archive,training cs6Label=purpose cfp1=0.875 cfp1Label=confidence`,
   )
   const agent: EventRecord = {
     ...{ ...THREAT, type: 'new_agent', severity: null, agent: null, category: null, confidence: null },
+    app: 'default',
     data: JSON.stringify({
       agent: { id: 'gptbot', purpose: ['training'] },
       fingerprints: { ja4: 'a' },

@@ -74,7 +74,7 @@ interface Violation {
 }
 
 function casesOf(
-  { method, path, body, bodyBytesMax, query, examples, status, problems }: AnyOperation,
+  { id, method, path, body, bodyBytesMax, query, examples, status, problems, files }: AnyOperation,
   { requestBody }: DocumentedOperation,
   { components }: OpenApiDocument,
   tokens: { readonly none: string },
@@ -86,14 +86,15 @@ function casesOf(
   const good = body === null ? {} : { body: JSON.stringify(example), headers: json }
   const bad = (title: string, text: string, statuses: readonly number[], headers = json): Case[] =>
     body === null ? [] : [{ title, body: text, headers, statuses: [...statuses, ...notThere] }]
-  const notThere = path.includes('{') || problems.includes('not_found') ? [404] : []
+  const inPath = path.includes('{') ? [404] : []
+  const notThere = problems.includes('not_found') ? [404] : inPath
   return [
     // An example names things that are not there, and what is there may be in its way.
     {
       title: 'as in the example',
       ...good,
       query: shownQuery,
-      statuses: [status, ...notThere, 409, 412, 428],
+      statuses: [status, ...(NAMES_A_RECORD.has(id) ? [404] : inPath), 409, 412, 428],
     },
     { title: 'with no token', ...good, headers: { ...json, authorization: '' }, statuses: [401] },
     {
@@ -108,7 +109,7 @@ function casesOf(
     ...bad('with text', 'x', [415], { 'content-type': 'text/plain' }),
     // Prism answers nothing at all to what is no JSON.
     ...bad('with too much', JSON.stringify({ x: 'x'.repeat(bodyBytesMax) }), [413]),
-    ...(method === 'GET'
+    ...(method === 'GET' && files === null
       ? [
           {
             title: 'had already',
@@ -127,6 +128,9 @@ function casesOf(
     ...('page' in query.shape ? [{ title: 'nowhere', query: '?page=0', statuses: [400, ...notThere] }] : []),
   ]
 }
+
+/** The body of their example names something that is not there. */
+const NAMES_A_RECORD: ReadonlySet<string> = new Set(['giveFeedback'])
 
 function pathOf(path: string, { parameters = [] }: DocumentedOperation): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>

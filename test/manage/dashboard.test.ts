@@ -88,8 +88,8 @@ test('GET /me says who asks, whatever he may do', async (t) => {
     const { status, body } = await manage.ask('GET', '/v1/me', undefined, {
       authorization: `Bearer ${key.key}`,
     })
-    const { id, name, scopes, plan, expires_at } = key
-    assert.deepEqual([status, body], [200, { id, name, scopes, plan, expires_at }])
+    const { id, name, scopes, apps, plan, expires_at } = key
+    assert.deepEqual([status, body], [200, { id, name, scopes, apps, plan, expires_at }])
   }
   assert.equal((await fetch(`${manage.url}/v1/me`)).status, 401)
 })

@@ -189,6 +189,9 @@ const FILTERS: readonly [WebhookFilters | null, readonly number[]][] = [
   [{ min_confidence: 0.8 }, [0, 1, 3]],
   [{ min_confidence: 0.81 }, [0, 3]],
   [{ agents: ['gptbot'], min_severity: 'high' }, [0]],
+  [{ apps: ['shop', 'blog'] }, [2]],
+  [{ apps: ['default'] }, [0]],
+  [{ apps: ['blog'] }, []],
 ]
 test('a webhook gets the events of agents with the purposes that it asks for', async () => {
   const from = { source: 'a test', date: '2026-11-21' }
@@ -199,7 +202,11 @@ test('a webhook gets the events of agents with the purposes that it asks for', a
     })
   const names = SoftwareNames.of([agent('gptbot', ['archive', 'training']), agent('unpublished', [])])
   const passes = (purposes: readonly string[], id: string | null, known: SoftwareNames | null = names) =>
-    wants({ events: ['new_agent'], filters: { purposes } }, event({ ...CRAWLER, agent: id }), known)
+    wants(
+      { events: ['new_agent'], apps: '*', filters: { purposes } },
+      event({ ...CRAWLER, agent: id }),
+      known,
+    )
   assert.equal(passes(['training'], 'gptbot'), true)
   assert.equal(passes(['search', 'archive'], 'gptbot'), true)
   assert.equal(passes(['search'], 'gptbot'), false)
@@ -216,9 +223,9 @@ test('a webhook is told of what its filters let pass', async (t) => {
   const ids: string[] = []
   for (const [filters] of FILTERS) ids.push((await site.webhook(receiver.url, { filters })).id)
   const told = [
-    event(CRAWLER),
+    event({ ...CRAWLER, app: 'default' }),
     event({ ...CRAWLER, ...THREAT }),
-    event({ ...THREAT, severity: 'high', confidence: 0.1 }),
+    event({ ...THREAT, severity: 'high', confidence: 0.1, app: 'shop' }),
     event(),
   ]
   await site.add(...told)

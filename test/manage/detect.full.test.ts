@@ -14,6 +14,7 @@ import { detectionRequest } from '../../src/manage/api/detect.ts'
 import { validated } from '../../src/manage/http/validate.ts'
 import { type DetectionRequest, toldIn } from '../../src/manage/judging/detection.ts'
 import { TestManagement } from './management.ts'
+import { ANY_CHARACTER } from '../any-character.ts'
 
 const CHROME =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36'
@@ -195,7 +196,7 @@ test('a key that may not, a method that does not, a body that is none', async (t
 test('nobody makes it fail', async (t) => {
   const manage = await TestManagement.start(t, { knows: true })
   const text = fc.oneof(
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: ANY_CHARACTER }),
     fc.constantFrom(GPTBOT, CHROME, NODE_JA4, '', '__proto__'),
   )
   const member = fc.oneof(

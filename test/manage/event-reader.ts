@@ -124,7 +124,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
 }
 
 export function newEvent(id: string, more: Partial<NewEvent> = {}): NewEvent {
-  const about = { agent: null, category: null, severity: null, confidence: null }
+  const about = { agent: null, category: null, severity: null, confidence: null, app: null }
   return {
     ...{ id, type: 'new_signature', atMs: Date.now(), subject: 'ja4 x', ...about },
     ...{ data: '{"signature":{"id":"x"}}', ...more },

@@ -23,8 +23,9 @@ for (const kind of KINDS) {
     assert.deepEqual(others, [])
     assert.deepEqual(gptbot, {
       ...{ type: 'new_agent', atMs: NOW_MS, subject: `ja4 ${JA4}` },
-      ...{ agent: 'gptbot', category: 'crawler', severity: null, confidence: 0.9 },
+      ...{ agent: 'gptbot', category: 'crawler', severity: null, confidence: 0.9, app: 'default' },
       data: {
+        app: 'default',
         agent: { id: 'gptbot', name: 'GPTBot', category: 'crawler', purpose: ['training'] },
         fingerprints: { ja4: JA4, ja4s: 't130200_1301_a56c5b993250', ja4h: '', ja4x: '' },
         ...{ verified: null, proof: null },
@@ -33,7 +34,7 @@ for (const kind of KINDS) {
           ...{ id: first.id, seen_at: new Date(first.seenAtMs).toISOString(), proxy: 'one', app: 'default' },
           ...{ method: 'GET', host: 'app.example.test', path: '/', address: '192.0.2.1' },
           ...{ user_agent: 'GPTBot/1.2', verdict: 'agent', confidence: 0.9, name_confidence: 0.5 },
-          ...{ rule: 'otherwise', action: 'tag', dry_run: null },
+          ...{ rule: 'otherwise', layer: 'last', action: 'tag', dry_run: null },
         },
       },
     })
@@ -54,8 +55,9 @@ for (const kind of KINDS) {
     assert.deepEqual(others, [])
     assert.deepEqual(first, {
       ...{ type: 'threat_detected', atMs: NOW_MS, subject: `ja4 ${JA4}` },
-      ...{ agent: null, category: null, severity: 'low', confidence: 0.25 },
+      ...{ agent: null, category: null, severity: 'low', confidence: 0.25, app: 'default' },
       data: {
+        app: 'default',
         ...{ reason: 'blocked', severity: 'low', detail: 'it was refused (block) by no curl' },
         detection: {
           ...{ is_agent: false, confidence: 0, agent_name: null, agent_category: null },
@@ -178,6 +180,50 @@ for (const kind of KINDS) {
     assert.equal(await watching.store.threatWindows.rows(), 8)
   })
 
+  test(`${kind}: threats and storms of one app hide none of another`, async (t) => {
+    const watching = new Watching(await openFresh(kind, t), { eventsPerMinute: 2 })
+    const flood = Array.from({ length: 50 }, (_, at) => blocked(at, { app: 'shop', address: `10.1.1.${at}` }))
+    const same = { address: '10.1.1.0' }
+    await watching.ingest.take([
+      ...flood,
+      blocked(60, { ...same, app: 'blog' }),
+      blocked(61, { ...same, app: 'blog' }),
+      blocked(62, same),
+    ])
+    const shown = async () =>
+      (await watching.told()).map(({ app, subject, data }) => [app, data['app'], data['count'], subject])
+    assert.deepEqual(await shown(), [
+      ['shop', 'shop', 1, `ja4 ${JA4}`],
+      ['shop', 'shop', 1, `ja4 ${JA4}`],
+      ['blog', 'blog', 2, `ja4 ${JA4}`],
+      ['default', 'default', 1, `ja4 ${JA4}`],
+    ])
+    await watching.later(60_000)
+    assert.deepEqual((await shown()).slice(4), [['shop', 'shop', 48, 'blocked shop']])
+    await watching.ingest.take([blocked(70, { ...same, app: 'blog' })])
+    await watching.later(300_000)
+    assert.deepEqual((await shown()).slice(5), [['blog', 'blog', 1, `ja4 ${JA4}`]])
+    const { count } = (await watching.told()).at(-1)!.data
+    assert.equal(count, 1)
+  })
+
+  test(`${kind}: windows of an earlier version go on, without an app`, async (t) => {
+    const watching = new Watching(await openFresh(kind, t))
+    await watching.ingest.take([blocked(1)])
+    const [window] = await watching.store.threatWindows.ended(Number.MAX_SAFE_INTEGER, 1)
+    const { app: _, ...draft } = JSON.parse(window!.event)
+    await watching.store.transaction(async (queries) => {
+      await watching.store.threatWindows.remove([window!.key], queries)
+      await watching.store.threatWindows.put([{ ...window!, event: JSON.stringify(draft) }], queries)
+    })
+    await watching.ingest.take([blocked(2)])
+    await watching.later(300_000)
+    assert.deepEqual(
+      (await watching.told()).map(({ app }) => app),
+      ['default', null],
+    )
+  })
+
   test(`${kind}: of a storm is said whose it is, where it is one’s`, async (t) => {
     const watching = new Watching(await openFresh(kind, t), { eventsPerMinute: 1 })
     const by = (number: number, agent: string, confidence: number) =>
@@ -219,7 +265,7 @@ for (const kind of KINDS) {
     const store = await known(kind, t)
     const watching = new Watching(store, { eventsPerMinute: 2 })
     const observed = { addressesMin: 1, requestsMin: 1, max: 100 }
-    const settings = { sightingsMs: DAY_MS, sightingsMax: 1e6, rollups: RETENTION, observed }
+    const settings = { sightingsMs: DAY_MS, sightingsMax: 1e6, bytesMax: null, rollups: RETENTION, observed }
     const keeper = new SightingKeeper({
       ...{ store, settings, observed: watching.signatures.observed, metrics: new IngestMetrics() },
       ...{ log: SILENT, isLeading: () => true },
@@ -232,8 +278,9 @@ for (const kind of KINDS) {
     assert.deepEqual(others, [])
     assert.deepEqual(one, {
       ...{ type: 'new_signature', atMs: NOW_MS, subject: 'ja4 one' },
-      ...{ agent: null, category: null, severity: null, confidence: 0 },
+      ...{ agent: null, category: null, severity: null, confidence: 0, app: null },
       data: {
+        app: null,
         signature: {
           ...{ fingerprint: 'one', type: 'ja4', agent_name: null, agent_id: null, kind: null },
           ...{ first_seen: isoOf(1), last_seen: isoOf(2), confidence: 0, observations: 2 },
@@ -249,7 +296,7 @@ for (const kind of KINDS) {
     const { type, subject, data } = (await watching.told()).at(-1)!
     assert.deepEqual([type, subject, data['count']], ['new_signature', 'new_signature', 39])
     assert.deepEqual(Object.keys(data).sort(), [
-      ...['count', 'examples', 'fingerprints', 'signature', 'since', 'until'],
+      ...['app', 'count', 'examples', 'fingerprints', 'signature', 'since', 'until'],
     ])
   })
 
@@ -275,8 +322,9 @@ for (const kind of KINDS) {
     assert.deepEqual(others, [])
     assert.deepEqual(told, {
       ...{ type: 'threat_detected', atMs: NOW_MS, subject: 'agent gptbot', agent: 'gptbot' },
-      ...{ category: 'crawler', severity: 'medium', confidence: null },
+      ...{ category: 'crawler', severity: 'medium', confidence: null, app: null },
       data: {
+        app: null,
         ...{ reason: 'rate_anomaly', severity: 'medium' },
         detail: '350 requests in five minutes, where 4 are usual for it',
         detection: {

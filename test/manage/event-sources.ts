@@ -60,6 +60,7 @@ export interface Told {
   readonly category: string | null
   readonly severity: string | null
   readonly confidence: number | null
+  readonly app: string | null
   readonly data: Readonly<Record<string, unknown>>
 }
 

@@ -125,6 +125,7 @@ test('what is wanted is the same for who listens and who looks back', async (t) 
     agent: optional('gptbot', 'curl'),
     severity: optional(...SEVERITIES),
     confidence: optional(0, 0.25, 0.5, 1),
+    app: optional('shop', 'blog'),
   })
   const events = fc
     .sample(event, 120)
@@ -134,6 +135,7 @@ test('what is wanted is the same for who listens and who looks back', async (t) 
     types: fc.subarray(['new_agent', 'threat_detected'] as const),
     categories: fc.subarray(['crawler', 'llm-sdk']),
     agents: fc.subarray(['gptbot', 'curl']),
+    apps: fc.subarray(['shop', 'blog']),
     minSeverity: optional(...SEVERITIES),
     minConfidence: optional(0, 0.5, 1),
   })
@@ -142,7 +144,7 @@ test('what is wanted is the same for who listens and who looks back', async (t) 
       const severities = wanted.minSeverity === null ? null : severitiesFrom(wanted.minSeverity)
       const rest = { sinceMs: null, untilMs: null }
       const part = { page: 1, limit: 200 }
-      const listed = await store.events.list(part, { ...wanted, severities, ...rest })
+      const listed = await store.events.list(part, { ...wanted, severities, ...rest }, '*')
       const told = events.filter((each) => isWanted(each, wanted)).toReversed()
       assert.deepEqual(ids(listed.items), ids(told))
     }),
@@ -166,7 +168,7 @@ class Listener {
     const stop = new AbortController()
     let left = lettersMax
     let rest = ''
-    const view = { filter: EVERYTHING, sight: 'full' } as const
+    const view = { filter: EVERYTHING, apps: '*', sight: 'full' } as const
     const texts = eventTexts({ position: this.#last, reset: null }, view, this.#tail, stop.signal)
     for await (const piece of texts) {
       const blocks = `${rest}${piece.slice(0, left)}`.split('\n\n')
@@ -222,6 +224,7 @@ const EVERYTHING: EventFilter = {
   types: [],
   categories: [],
   agents: [],
+  apps: [],
   minSeverity: null,
   minConfidence: null,
 }

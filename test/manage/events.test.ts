@@ -141,6 +141,34 @@ test('events are found by the purpose of their agent', async (t) => {
   assert.deepEqual(reader.ids(), ['evt_search'])
 })
 
+test('events are found by their app', async (t) => {
+  const { manage, store } = await started(t)
+  await addEvents(
+    store,
+    newEvent('evt_shop', { app: 'shop' }),
+    newEvent('evt_blog', { app: 'blog' }),
+    newEvent('evt_default', { app: 'default' }),
+    newEvent('evt_all'),
+  )
+  const read = async (query: string) => {
+    const { body } = await manage.ask('GET', `/v1/events?${query}`)
+    return body.events.map(({ id }: { id: string }) => id)
+  }
+  assert.deepEqual(await read('app=shop'), ['evt_shop'])
+  assert.deepEqual(await read('app=shop,default'), ['evt_default', 'evt_shop'])
+  assert.deepEqual(await read('app=unheard-of'), [])
+  assert.equal((await read('')).length, 4)
+  const wrong = await manage.ask('GET', '/v1/events?app=')
+  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/app'])
+  const reader = await EventReader.open(`${manage.url}/v1/events?since=1970-01-01T00:00:00Z&app=blog`, {
+    ...{ key: manage.adminKey, accept: 'text/event-stream' },
+  })
+  t.teardown(() => reader.leave())
+  await addEvents(store, newEvent('evt_later', { app: 'shop' }), newEvent('evt_last', { app: 'blog' }))
+  await until(() => reader.told.length === 2)
+  assert.deepEqual(reader.ids(), ['evt_blog', 'evt_last'])
+})
+
 test('a stream has what was asked for, from a time on, in /v2 too; and who reads compressed gets it at once', async (t) => {
   const { manage, store } = await started(t)
   const threat = { type: 'threat_detected', agent: 'gptbot', category: 'crawler' } as const

@@ -45,12 +45,13 @@ for (const kind of KINDS) {
     } while (after !== null)
     assert.ok(count > 100, String(count))
     const { items } = await store.catalogueLists.agents(
-      { category: null, purpose: null, text: null, seenSinceMs: null },
+      { category: null, purpose: null, text: null, seenSinceMs: null, ids: null },
       { after: null, limit: 200 },
     )
     const agents = await agentEvidence(
       items.map(({ id }) => id),
       managementOf(store),
+      '*',
     )
     assert.equal(agents.size, items.length)
     for (const reasons of agents.values()) assertStrongestFirst(reasons)
@@ -144,7 +145,7 @@ for (const kind of KINDS) {
       .insertInto('agents_seen')
       .values({ software_id: 'acme', first_seen_ms: 1, last_seen_ms: DAY_MS, requests: 3 })
       .execute()
-    const evidence = await agentEvidence(['acme', 'curl', 'nobody', "x' --"], managementOf(store))
+    const evidence = await agentEvidence(['acme', 'curl', 'unknown', "x' --"], managementOf(store), '*')
     assert.deepEqual(evidence.get('acme'), [
       {
         kind: 'fingerprints',
@@ -157,7 +158,7 @@ for (const kind of KINDS) {
     ])
     assert.deepEqual(evidence.get('curl'), [])
     assert.equal(evidence.size, 2)
-    assert.equal((await agentEvidence([], managementOf(store))).size, 0)
+    assert.equal((await agentEvidence([], managementOf(store), '*')).size, 0)
   })
 }
 

@@ -348,13 +348,15 @@ test('feeds whose names begin alike are kept apart', async (t) => {
 })
 
 test('metrics', async (t) => {
-  const { puller, serve, inUse, metric, text } = await bench(t)
+  const { puller, serve, store, metric, text } = await bench(t)
   assert.equal(await metric('feed_version'), 0)
   assert.doesNotMatch(await text(), /feed_last_success_timestamp_seconds\{/)
   const created = new Date(Date.now() - 3_600_000).toISOString()
   serve(body(signed({ version: 3, created })))
   await puller.pull()
-  await inUse()
+  const loaded = await store.load()
+  assert.equal(await metric('feed_version'), 0, 'no request is judged with it yet')
+  store.use(loaded)
   assert.equal(await metric('feed_version'), 3)
   assert.ok(Math.abs((await metric('feed_age_seconds')) - 3600) < 60)
   assert.ok(Math.abs((await metric('feed_last_success_timestamp_seconds')) - Date.now() / 1000) < 60)
@@ -452,7 +454,10 @@ async function bench(t: Test, more: Partial<FeedSettings> = {}, host = 'localhos
     },
     changes: () => changed,
     /** The version in use. */
-    inUse: async () => (await store.load())[0]?.version ?? null,
+    async inUse() {
+      store.use(await store.load())
+      return store.inUse('vendor').feed?.version ?? null
+    },
     async state() {
       const found = [...(await text()).matchAll(failing)]
       const failures = found.reduce((sum, [, , count]) => sum + Number(count), 0)

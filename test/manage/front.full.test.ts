@@ -4,11 +4,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import type { FinishedRequest } from '../../src/manage/http/front/traffic.ts'
+import { until } from '../until.ts'
 import { TestManagement } from './management.ts'
 import { answersIn, dialled, said } from './talk.ts'
 
 test('reading: a strong tag, 304 for who has it, HEAD like GET', async (t) => {
   const manage = await TestManagement.start(t)
+  await keyIsUsed(manage)
   const first = await manage.ask('GET', '/v1/keys')
   const tag = first.headers.get('etag') ?? ''
   assert.match(tag, /^"[\w-]{24}"$/)
@@ -53,6 +55,7 @@ test('a short answer is the same to whoever takes it compressed', async (t) => {
 test('what is large enough is compressed as the caller likes, each with a tag of its own', async (t) => {
   const manage = await TestManagement.start(t)
   for (let i = 0; i < 10; i++) await manage.ask('POST', '/v1/keys', { name: `key ${i}`, access: 'read' })
+  await keyIsUsed(manage)
   const get = async (path: string, accepted: string) => {
     const lines = `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${manage.adminKey}\r\n`
     const socket = await dialled(manage.url)
@@ -401,6 +404,11 @@ test('every request is told of when it is over: what for, how it went, and no mo
   assert.equal(visits[2]!.principal, null)
   assert.ok(!JSON.stringify(visits).includes('secret'))
 })
+
+/** That a key is used is written within seconds, once a minute, and changes what the list of keys says. */
+function keyIsUsed(manage: TestManagement): Promise<void> {
+  return until(async () => (await manage.ask('GET', '/v1/keys')).body.keys.at(-1).last_used_at !== null)
+}
 
 function head(manage: TestManagement, line: string): string {
   return `${line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${manage.adminKey}\r\n`

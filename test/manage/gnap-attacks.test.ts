@@ -27,7 +27,15 @@ async function scene(t: Owner): Promise<Scene> {
     [other, ['read']] as const,
   ].entries())
     await store.trust.add({
-      ...{ id: `trs_${index}`, kind: 'key', subject: each.thumbprint, name: null, scopes, plan: 'standard' },
+      ...{
+        id: `trs_${index}`,
+        kind: 'key',
+        subject: each.thumbprint,
+        name: null,
+        apps: '*',
+        scopes,
+        plan: 'standard',
+      },
       ...{ document: null, createdAtMs: 0 },
     })
   const { body } = await client.grant(['read', 'detect'])

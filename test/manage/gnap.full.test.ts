@@ -35,7 +35,15 @@ async function begun(
 
 function record(client: GnapClient, scopes: readonly string[]): TrustRecord {
   return {
-    ...{ id: 'trs_1', kind: 'key', subject: client.thumbprint, name: 'robot', scopes, plan: 'standard' },
+    ...{
+      id: 'trs_1',
+      kind: 'key',
+      subject: client.thumbprint,
+      name: 'robot',
+      apps: '*',
+      scopes,
+      plan: 'standard',
+    },
     ...{ document: client.signer.jwk as Record<string, unknown>, createdAtMs: 0 },
   }
 }

@@ -10,21 +10,27 @@ import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import { networkHash, takeIn } from '../../src/manage/intake/sighting-intake.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { addsUp } from '../contract/sightings.ts'
+import { countedBatch } from '../contract/counted-batch.ts'
 import { ingestInto, NOW_MS, seen, SILENT } from '../contract/seen.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { idleLinks } from './idle-links.ts'
 import { SETTINGS } from './management.ts'
 
-for (const kind of KINDS) {
-  test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice`, async (t) => {
+for (const [kind, isCounted] of KINDS.flatMap((kind) => [[kind, false] as const, [kind, true] as const])) {
+  const what = isCounted ? 'with counts of proxies' : 'with Sightings'
+  test(`${kind}: a process that is killed has lost nothing it has acknowledged, and nothing counts twice, ${what}`, async (t) => {
     const url = await freshUrl(kind, t)
     const store = await openAt(t, url)
     const acknowledged = new Set<string>()
-    for (const killedAfter of [1, 3, 12]) {
-      const child = spawn(process.execPath, [PROGRAM, url, String(COUNT)], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
+    for (const killedAfter of isCounted ? [3] : [1, 12]) {
+      const child = spawn(
+        process.execPath,
+        [PROGRAM, url, String(COUNT), ...(isCounted ? ['counted'] : [])],
+        {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      )
       const exit = once(child, 'exit')
       let lines = 0
       for await (const line of createInterface({ input: child.stdout })) {
@@ -32,14 +38,21 @@ for (const kind of KINDS) {
         if (++lines === killedAfter) child.kill('SIGKILL')
       }
       assert.deepEqual(await exit, [null, 'SIGKILL'])
-      for (const id of acknowledged) assert.ok((await store.sightings.byId(id)) !== null, `${id} is lost`)
+      for (const id of acknowledged)
+        assert.ok((await store.sightings.byId(id, '*')) !== null, `${id} is lost`)
       const stats = await statistics(store, '1h', '1m', NOW_MS)
       addsUp(stats)
       assert.ok(stats.detection.requests >= acknowledged.size && stats.detection.requests < COUNT)
     }
     // Everything is sent once more, as proxies that heard no answer do.
-    await ingestInto(store).ingest.take(Array.from({ length: COUNT }, (_, number) => seen(number)))
+    const { ingest } = ingestInto(store)
+    const batches = Array.from({ length: COUNT / 10 }, (_, at) => {
+      const batch = Array.from({ length: 10 }, (_, number) => seen(at * 10 + number))
+      return isCounted ? countedBatch(batch) : { sightings: batch, counts: [] }
+    })
+    await Promise.all(batches.map(({ sightings, counts }) => ingest.take(sightings, 'none', counts)))
     assert.equal((await statistics(store, '1h', '1m', NOW_MS)).detection.requests, COUNT)
+    assert.equal(await store.sightings.rows(), COUNT)
   })
 }
 
@@ -115,7 +128,7 @@ test('what comes before the database is open stays where it comes from', async (
   await Promise.all([last, able.close()])
   await assert.rejects(able.take([seen(5)]), { code: 'STORE_UNAVAILABLE' })
   const store = await openAt(t, storeUrl)
-  assert.deepEqual(await store.sightings.byId(seen(4).id), seen(4))
+  assert.deepEqual(await store.sightings.byId(seen(4).id, '*'), seen(4))
 })
 
 test('a disk that is full loses nothing, and counts nothing twice', async (t) => {
@@ -150,3 +163,54 @@ test('more than can wait is not taken', async (t) => {
   await ingest.close()
   assert.ok(metrics.counts.refused < 70_000)
 })
+
+for (const kind of KINDS) {
+  test(`${kind}: under pressure all are counted, and each app has an equal part of what is stored`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    const { ingest, metrics } = ingestInto(store)
+    const batches = Array.from({ length: 4 }, (_, batch) =>
+      Array.from({ length: 1_000 }, (_, each) =>
+        seen(batch * 1_000 + each, { app: each < 990 ? 'noisy' : 'quiet' }),
+      ),
+    )
+    await Promise.all(batches.map((batch) => ingest.take(batch, 'high')))
+    await Promise.all(batches.map((batch) => ingest.take(batch))) // sent again: nothing counts twice
+    const of = async (app: string) => {
+      const stats = await statistics(store, '1h', '1m', NOW_MS, new Set([app]))
+      return stats.detection.requests
+    }
+    assert.deepEqual([await of('quiet'), await of('noisy')], [40, 3_960])
+    assert.equal((await store.sightings.before(null, 10_000, new Set(['quiet']))).sightings.length, 40)
+    const kept = (await store.sightings.before(null, 10_000, '*')).sightings.length
+    assert.ok(kept >= 512 && kept < 2_000, `${kept}`)
+    const [ofQuiet, ofNoisy] = await Promise.all(
+      ['quiet', 'noisy'].map(async (app) => {
+        const { sightings } = await store.sightings.before(null, 10_000, new Set([app]))
+        return sightings.reduce((sum, { sampled }) => sum + 1 / (sampled ?? 1), 0)
+      }),
+    )
+    assert.deepEqual([ofQuiet, Math.round(ofNoisy!)], [40, 3_960], 'what is kept stands for all')
+    assert.equal(metrics.counts.stored, kept)
+    assert.equal(metrics.counts.duplicates, 4_000)
+    const unkept = { labels: { app: 'noisy' }, value: 4_000 - kept }
+    assert.deepEqual(metrics.onlyCounted.samples.slice(1), [unkept])
+    assert.equal(metrics.lost.total, 0)
+  })
+
+  test(`${kind}: under extreme pressure an app with few requests loses none`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    const { ingest, metrics } = ingestInto(store)
+    const batches = Array.from({ length: 6 }, (_, batch) =>
+      Array.from({ length: 1_000 }, (_, each) =>
+        seen(batch * 1_000 + each, { app: each < 990 ? 'noisy' : 'quiet' }),
+      ),
+    )
+    await Promise.all(batches.map((batch) => ingest.take([...batch, null, { app: {} }], 'extreme')))
+    const stats = await statistics(store, '1h', '1m', NOW_MS)
+    addsUp(stats)
+    const [, lost] = metrics.lost.samples
+    assert.equal(lost?.labels['app'], 'noisy')
+    assert.equal(stats.detection.requests, 6_000 - lost!.value)
+    assert.equal((await store.sightings.before(null, 10_000, new Set(['quiet']))).sightings.length, 60)
+  })
+}

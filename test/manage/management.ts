@@ -1,3 +1,4 @@
+import { NO_PAYMENTS } from '../../src/payment/payment-terms.ts'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -19,6 +20,7 @@ import type { FinishedRequest } from '../../src/manage/http/front/traffic.ts'
 import type { WorkerStatus } from '../../src/plane/worker-status.ts'
 import { makeSignatureSet, type SignatureSet } from '../../src/plane/signature-set.ts'
 import { makeSnapshot } from '../../src/plane/snapshot.ts'
+import type { AppPolicyText } from '../../src/plane/snapshot-policies.ts'
 import { ManagementPlane } from '../../src/manage/management-plane.ts'
 import type { ManagementSettings } from '../../src/manage/management-settings.ts'
 import type { MakeServer } from '../../src/manage/mcp/asker.ts'
@@ -30,7 +32,7 @@ import { REASONS } from '../../src/manage/events/threats/threat.ts'
 import { StoreLogin } from '../../src/store/engine/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { freshUrl, type Owner } from '../store/databases.ts'
-import { appKeeper, idleLinks } from './idle-links.ts'
+import { appKeeper, appPolicies, idleLinks } from './idle-links.ts'
 import { quickHasher } from './quick-hasher.ts'
 
 export interface TestOptions extends Partial<ManagementSettings> {
@@ -68,14 +70,20 @@ export class TestManagement {
   readonly folder: string
   /** The lines of the log. */
   readonly said: readonly string[]
-  /** All that were put in force by way of the API. */
+  /** The policies that the API has put in force. */
   readonly policies: readonly unknown[]
   /** All lists of apps that were put in force. */
   readonly apps: readonly (readonly App[])[]
+  /** All policies of apps, each time that one of them changed. */
+  readonly appPolicies: readonly (readonly AppPolicyText[])[]
   /** How often something was to be brought to proxies. */
   nudges = 0
   /** Brings a policy, and the signatures that it knows (with those in `paths`), as a publisher does; resolves when it judges by them. */
-  readonly publish: (policy: unknown, paths?: readonly string[]) => Promise<void>
+  readonly publish: (
+    policy: unknown,
+    paths?: readonly string[],
+    appPolicies?: readonly AppPolicyText[],
+  ) => Promise<void>
   /** Takes Sightings in, as a bus brings them. */
   readonly take: (batch: unknown) => Promise<void>
   readonly #adminKey: string
@@ -109,6 +117,8 @@ export class TestManagement {
     const copy = new PolicyCopy(join(folder, 'policy.json'))
     const policies: unknown[] = []
     const apps: (readonly App[])[] = []
+    const keeper = appKeeper(folder, { configured: configuredApps, use: (list) => apps.push(list), log })
+    const ofApps: (readonly AppPolicyText[])[] = []
     const plane = new ManagementPlane(
       {
         ...SETTINGS,
@@ -125,7 +135,11 @@ export class TestManagement {
         policy:
           policy ??
           new PolicyKeeper({ upstreams: UPSTREAMS, copy, log, use: (document) => policies.push(document) }),
-        apps: appKeeper(folder, { configured: configuredApps, use: (list) => apps.push(list), log }),
+        apps: keeper,
+        appPolicies: appPolicies(folder, {
+          ...{ apps: keeper, upstreams: UPSTREAMS, log },
+          use: (list) => ofApps.push(list),
+        }),
         workers: () => workers,
         passwords,
         ...(nowMs === undefined ? {} : { nowMs }),
@@ -149,9 +163,20 @@ export class TestManagement {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`
-    const publish = publisherFor(t, plane, knows)
+    const publish = publisherFor(t, plane, knows, () => apps.at(-1) ?? [])
     const take = (batch: unknown) => plane.take(batch)
-    const facts = { url, folder, storeUrl, said, policies, apps, failures, publish, take }
+    const facts = {
+      url,
+      folder,
+      storeUrl,
+      said,
+      policies,
+      apps,
+      appPolicies: ofApps,
+      failures,
+      publish,
+      take,
+    }
     const manage = new TestManagement(facts, adminKey)
     await plane.start({ host, port })
     if (knows) await publish({ rules: [] })
@@ -167,13 +192,14 @@ export class TestManagement {
   }
 
   private constructor(facts: TestManagementFacts, adminKey: string) {
-    const { url, folder, storeUrl, said, policies, apps, failures, publish, take } = facts
+    const { url, folder, storeUrl, said, policies, apps, appPolicies, failures, publish, take } = facts
     this.url = url
     this.folder = folder
     this.storeUrl = storeUrl
     this.said = said
     this.policies = policies
     this.apps = apps
+    this.appPolicies = appPolicies
     this.#adminKey = adminKey
     this.failures = failures
     this.publish = publish
@@ -202,7 +228,7 @@ export class TestManagement {
     })
     const text = await response.text()
     // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects
-    const read = (text === '' ? null : JSON.parse(text)) as any
+    const read = (text === '' ? null : isFile(response) ? text : JSON.parse(text)) as any
     return { status: response.status, headers: response.headers, body: read }
   }
 
@@ -239,7 +265,16 @@ export class TestManagement {
 
 type TestManagementFacts = Pick<
   TestManagement,
-  'url' | 'folder' | 'storeUrl' | 'said' | 'policies' | 'apps' | 'failures' | 'publish' | 'take'
+  | 'url'
+  | 'folder'
+  | 'storeUrl'
+  | 'said'
+  | 'policies'
+  | 'apps'
+  | 'appPolicies'
+  | 'failures'
+  | 'publish'
+  | 'take'
 >
 
 export interface Answered {
@@ -249,13 +284,18 @@ export interface Answered {
   readonly body: any
 }
 
-function publisherFor(t: Owner, plane: ManagementPlane, knows: boolean): TestManagement['publish'] {
+function publisherFor(
+  t: Owner,
+  plane: ManagementPlane,
+  knows: boolean,
+  apps: () => readonly App[],
+): TestManagement['publish'] {
   let number = 0
   let made: Promise<SignatureSet | null> | null = null
-  return async (policy, paths) => {
+  return async (policy, paths, appPolicies = []) => {
     if (paths !== undefined) made = ourSignatures(t, paths)
     else if (knows) made ??= ourSignatures(t)
-    await plane.use(makeSnapshot(++number, policy, Date.now(), await made))
+    await plane.use(makeSnapshot(++number, policy, Date.now(), await made, { apps: apps(), appPolicies }))
   }
 }
 
@@ -296,6 +336,7 @@ const DAY_MS = 86_400_000
 export const SEEN: KeeperSettings = {
   sightingsMs: DAY_MS,
   sightingsMax: 100_000,
+  bytesMax: null,
   rollups: { minutesMs: 2 * DAY_MS, hoursMs: 90 * DAY_MS, daysMs: 1825 * DAY_MS },
   observed: { addressesMin: 5, requestsMin: 5, max: 1_000 },
 }
@@ -303,10 +344,13 @@ export const SEEN: KeeperSettings = {
 export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   configured: configured(),
   storeLogin: new StoreLogin(null),
+  traffic: null,
   publicUrl: null,
   adminKey: null,
   ja4plus: true,
   findsCampaigns: true,
+  privacyKeys: [],
+  payments: { terms: NO_PAYMENTS, facilitator: null, retentionMs: DAY_MS },
   hasDashboard: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,
@@ -321,7 +365,9 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   auditRetentionMs: 86_400_000,
   events: { retentionMs: 365 * 100 * 86_400_000, rowsMax: 1_000_000 },
   sinks: { file: null, syslog: null },
+  requestSinks: { parquet: null, apps: [] },
   seen: SEEN,
+  sightingsWaitForDisk: true,
   threats: {
     ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
     ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
@@ -333,6 +379,12 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   deliveries: { ca: null, retryBaseMs: 10_000, retentionMs: 86_400_000 },
   allowPrivateFetches: false,
   upstreams: UPSTREAMS,
+  fixedApp: null,
 }
 
-const ADMIN: WantedKey = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
+const ADMIN: WantedKey = { name: 'test', apps: '*', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null }
+
+/** An export, which is not one JSON value. */
+function isFile({ headers }: Response): boolean {
+  return headers.has('content-disposition')
+}

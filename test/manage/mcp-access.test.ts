@@ -81,7 +81,7 @@ test('the scope mcp opens the endpoint, and each thing needs what it needs in th
       ({ name }: { name: string }) => name,
     )
   assert.deepEqual(await seen(bare), ['openapi'])
-  assert.deepEqual(await seen(reader), ['agents', 'signatures', 'statistics', 'openapi'])
+  assert.deepEqual(await seen(reader), ['agents', 'signatures', 'statistics', 'openapi', 'apps'])
   assert.ok((await seen(manage.adminKey)).includes('policy'))
 })
 

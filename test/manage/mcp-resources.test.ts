@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
 import { PROTOCOL_VERSION } from '../../src/manage/mcp/offer.ts'
+import { until } from '../until.ts'
 import { TestManagement } from './management.ts'
 import { connected, modern, sent } from './mcp-client.ts'
 
@@ -47,6 +48,45 @@ test('resources are what the API answers, part after part', async (t) => {
   assert.deepEqual(found.signatures, looked.body)
   const next = await read(`gatehouse://signatures?limit=1&cursor=${first.next_cursor}`)
   assert.notDeepEqual(next.signatures, first.signatures)
+})
+
+test('apps and their policies are resources, for those who may see them', async (t) => {
+  const manage = await TestManagement.start(t)
+  for (const id of ['shop', 'blog']) await manage.ask('POST', '/v1/apps', { id })
+  await manage.ask('PUT', '/v1/apps/shop/policy', { otherwise: 'block' }, { 'if-match': '*' })
+  const client = await connected(t, manage.url, manage.adminKey)
+  const read = async (uri: string, from = client) =>
+    JSON.parse(((await from.readResource({ uri })).contents[0] as { text: string }).text)
+  for (const [uri, path] of [
+    ['gatehouse://apps', '/v2/apps'],
+    ['gatehouse://apps?limit=1', '/v2/apps?limit=1'],
+    ['gatehouse://apps/shop/policy', '/v1/apps/shop/policy'],
+    ['gatehouse://apps/default/policy', '/v1/apps/default/policy'],
+  ] as const)
+    assert.deepEqual(await read(uri), (await manage.ask('GET', path)).body, uri)
+  for (const uri of ['gatehouse://apps/gone/policy', 'gatehouse://apps/shop/x', 'gatehouse://apps/shop'])
+    await assert.rejects(client.readResource({ uri }), { code: -32602, data: { uri } }, uri)
+  const team = await connected(t, manage.url, await manage.key({ apps: ['shop'] }))
+  const { apps } = await read('gatehouse://apps', team)
+  assert.deepEqual(
+    apps.map(({ id }: { id: string }) => id),
+    ['shop'],
+  )
+  assert.equal((await read('gatehouse://apps/shop/policy', team)).policy.otherwise, 'block')
+  for (const app of ['blog', 'default', 'gone']) {
+    const uri = `gatehouse://apps/${app}/policy`
+    await assert.rejects(team.readResource({ uri }), { code: -32602, data: { uri } }, uri)
+  }
+  const ids = async (from: typeof client, value: string) => {
+    const ref = { type: 'ref/resource' as const, uri: 'gatehouse://apps/{app_id}/policy' }
+    return (await from.complete({ ref, argument: { name: 'app_id', value } })).completion.values
+  }
+  assert.deepEqual(await ids(client, ''), ['default', 'blog', 'shop'])
+  assert.deepEqual(await ids(client, 'B'), ['blog'])
+  assert.deepEqual(await ids(team, ''), ['shop'])
+  const prompt = { name: 'write_policy_rule', arguments: { goal: 'calm', app: 'shop' } }
+  const { messages } = await client.getPrompt(prompt)
+  assert.match(JSON.stringify(messages), /gatehouse:\/\/apps\/shop\/policy/)
 })
 
 test('what is not there is said as the protocol has it, and what is wrong with a query', async (t) => {
@@ -103,7 +143,7 @@ test('arguments are completed with what there is, and the caller may see', async
   assert.deepEqual(await values(SIGNATURE, 'type', 'ja4h'), ['ja4h'])
   const prints = await values(SIGNATURE, 'fingerprint', 't13d3112', { type: 'ja4' })
   assert.ok(prints.length > 0 && prints.every((each) => each.startsWith('t13d3112')))
-  const STATISTICS = 'gatehouse://statistics{?window,bucket}'
+  const STATISTICS = 'gatehouse://statistics{?window,bucket,app}'
   assert.deepEqual(await values(STATISTICS, 'bucket', '', { window: '1h' }), ['1m', '5m', '15m'])
   assert.deepEqual(await values(STATISTICS, 'bucket', '', { window: '__proto__' }), [])
   await assert.rejects(values(AGENT, 'colour', ''), { code: -32602 })
@@ -140,6 +180,36 @@ test('who listens hears of what has changed, and of nothing else', async (t) => 
   await manage.publish({ rules: [] })
   await wait(200)
   assert.equal(heard.length, 3)
+})
+
+test('a subscriber to the policy of an app gets its changes, and none of an app of others', async (t) => {
+  const manage = await TestManagement.start(t)
+  for (const id of ['shop', 'blog']) await manage.ask('POST', '/v1/apps', { id })
+  const team = await connected(t, manage.url, await manage.key({ apps: ['shop'] }))
+  const heard: string[] = []
+  team.setNotificationHandler('notifications/resources/updated', ({ params }) => void heard.push(params.uri))
+  const [shop, blog] = ['gatehouse://apps/shop/policy', 'gatehouse://apps/blog/policy']
+  await team.listen({ resourceSubscriptions: [shop] })
+  for (const uri of [blog, 'gatehouse://apps/gone/policy', 'gatehouse://apps/%62log/policy']) {
+    const message = modern('subscriptions/listen', { notifications: { resourceSubscriptions: [shop, uri] } })
+    const refused = await sent(manage.url, await manage.key({ apps: ['shop'] }), message)
+    assert.deepEqual([refused.status, refused.body.error.data.code], [404, 'not_found'], uri)
+  }
+  const publish = (...texts: readonly (readonly [app: string, document: string])[]) =>
+    manage.publish(
+      { rules: [] },
+      undefined,
+      texts.map(([app, document]) => ({ app, document })),
+    )
+  await publish(['blog', '{"rules":[]}'])
+  await publish(['blog', '{"otherwise":"block"}'], ['shop', '{"rules":[]}'])
+  await until(() => heard.length === 1)
+  await publish(['blog', '{"rules":[]}'], ['shop', '{"rules":[]}'])
+  await publish(['shop', '{"otherwise":"block"}'])
+  await until(() => heard.length === 2)
+  await publish()
+  await until(() => heard.length === 3)
+  assert.deepEqual(heard, [shop, shop, shop])
 })
 
 test('what it says of itself is there for who looks for it, without a key', async (t) => {

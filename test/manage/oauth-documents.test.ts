@@ -36,7 +36,12 @@ test('an agent proves that it is who its document is of, and may do what an admi
   const { manage, documents, keys, ask } = await start(t)
   const nothing = await ask()
   assert.deepEqual([nothing.status, nothing.body.error], [400, 'invalid_scope'])
-  documents.standings.set(AGENT, { name: 'the agent', scopes: ['read', 'detect'], plan: 'standard' })
+  documents.standings.set(AGENT, {
+    name: 'the agent',
+    apps: '*',
+    scopes: ['read', 'detect'],
+    plan: 'standard',
+  })
   const { body } = await ask({ scope: 'read admin' })
   assert.equal(body.scope, 'read')
   const claims = jose.decodeJwt(body.access_token)
@@ -44,7 +49,7 @@ test('an agent proves that it is who its document is of, and may do what an admi
   const open = (path = '/v1/agents') =>
     manage.ask('GET', path, undefined, { authorization: `Bearer ${body.access_token}` })
   assert.deepEqual([(await open()).status, (await open('/v1/keys')).status], [200, 403])
-  documents.standings.set(AGENT, { name: null, scopes: ['detect'], plan: 'standard' })
+  documents.standings.set(AGENT, { name: null, apps: '*', scopes: ['detect'], plan: 'standard' })
   await wait(600)
   assert.equal((await open()).status, 403)
   documents.standings.delete(AGENT)
@@ -52,7 +57,7 @@ test('an agent proves that it is who its document is of, and may do what an admi
   assert.equal((await open()).body.code, 'invalid_token')
   // Who has another key is somebody else.
   const others = await oauth.generateKeyPair('ES256')
-  documents.standings.set(AGENT, { name: null, scopes: ['read'], plan: 'standard' })
+  documents.standings.set(AGENT, { name: null, apps: '*', scopes: ['read'], plan: 'standard' })
   assert.equal((await ask({}, others.privateKey)).body.error, 'invalid_client')
   assert.equal((await ask({}, keys.privateKey)).status, 200)
   documents.documents.delete(AGENT)

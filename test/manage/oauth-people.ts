@@ -26,6 +26,7 @@ export class TestPeople implements People {
     this.people.set(id, {
       id,
       name: `${id}@example.test`,
+      apps: '*',
       scopes: new Set(scopes),
       plan: 'standard',
       signedInSinceMs: 0,

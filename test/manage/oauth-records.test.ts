@@ -200,7 +200,15 @@ for (const kind of KINDS)
     const { adapter, store } = await keeping(kind, t)
     const client = (id: string, origin: string, createdAtMs: number) => ({
       ...{ id, name: id, secretHash: null, authMethod: 'none', grantTypes: ['authorization_code'] },
-      ...{ redirectUris: [], scopes: ['read'], jwks: null, plan: 'standard', origin, createdAtMs },
+      ...{
+        redirectUris: [],
+        apps: '*' as const,
+        scopes: ['read'],
+        jwks: null,
+        plan: 'standard',
+        origin,
+        createdAtMs,
+      },
     })
     for (const [id, origin, createdAtMs] of [
       ['cli_old', 'registration', 1],
@@ -212,7 +220,7 @@ for (const kind of KINDS)
     await adapter('Grant').upsert('grant', { jti: 'grant', clientId: 'cli_used' }, 600)
     assert.deepEqual(await store.oauthClients.byId('cli_old'), client('cli_old', 'registration', 1))
     assert.equal(await store.oauthClients.forgetUnused(9, 10), 1)
-    const { items } = await store.oauthClients.list({ page: 1, limit: 10 })
+    const { items } = await store.oauthClients.list({ page: 1, limit: 10 }, '*')
     assert.deepEqual(
       items.map(({ id }) => id),
       ['cli_new', 'cli_used', 'cli_made'],

@@ -250,6 +250,7 @@ async function begun(t: Test, allowPrivate = true) {
   const forging = await ForgingProvider.start(t)
   const openid = {
     ...{ issuer: `${forging.url}/`, name: 'A provider', clientId: CLIENT, clientSecret: null, ca: null },
+    roles: null,
     allowPrivate,
   }
   const manage = await TestManagement.start(t, { openid })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import * as jose from 'jose'
 import * as oauth from 'oauth4webapi'
 import { type Test, test } from 'tap'
+import type { OpenidSettings } from '../../src/manage/auth/people/openid-provider.ts'
 import { Secret } from '../../src/shared/secret.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { newSigner } from '../identity/signer.ts'
@@ -235,13 +236,135 @@ test('where no provider is set there is no button, and nothing to come back to',
   assert.equal(browser.page!.status, 400)
 })
 
-async function begun(t: Test, options: TestOptions = {}, secret: string | null = null) {
+const ROLES = {
+  ...{ claim: 'groups', scope: 'groups' },
+  list: [
+    { value: 'platform', role: 'admin', apps: '*' },
+    { value: 'shop-team', role: 'editor', apps: ['shop'] },
+    { value: 'everyone', role: 'viewer', apps: ['default'] },
+  ],
+} as const
+
+for (const kind of KINDS)
+  test(`${kind}: the groups of the provider decide at each sign-in what a user may`, async (t) => {
+    const storeUrl = await freshUrl(kind, t)
+    const { manage, outside, store, client, anna } = await begun(t, { storeUrl }, null, ROLES)
+    const access = async (id = anna.id) => {
+      const { scopes, apps } = (await store.users.byId(id))!
+      return [scopes, apps]
+    }
+    const person = { email: 'Anna@example.com', email_verified: true }
+    const inGroups = async (groups: unknown) => {
+      outside.people.set('anna-there', { ...person, groups })
+      return signedInElsewhere(manage, outside, client)
+    }
+    // Without a role, the account that an administrator made is not even linked.
+    assert.equal((await inGroups(undefined)).page?.status, 403)
+    assert.deepEqual(await access(), [['read', 'detect'], '*'])
+    assert.equal((await store.users.byId(anna.id))?.openid, null)
+    await inGroups(['everyone', 'shop-team'])
+    assert.deepEqual(await access(), [['read', 'detect', 'write', 'mcp'], ['shop']])
+    const { access_token } = await tokensOf(manage, outside, client)
+    const me = async () =>
+      (await manage.ask('GET', '/v1/me', undefined, { authorization: `Bearer ${access_token}` })).body
+    assert.deepEqual([(await me()).scopes, (await me()).apps], [['read', 'detect'], ['shop']])
+    // An administrator of fewer apps may have set the password of an account that now gets more.
+    const password = async () => {
+      const { status } = await manage.ask('PATCH', `/v1/users/${anna.id}`, { password: ANNA.password })
+      assert.equal(status, 200)
+    }
+    await password()
+    const platform = await inGroups('platform')
+    assert.match(platform.page!.text, /Allow access/)
+    assert.deepEqual(await access(), [['admin'], '*'])
+    assert.equal((await store.users.byId(anna.id))?.hasPassword, false)
+    const ended = { authorization: `Bearer ${access_token}` }
+    await until(async () => (await manage.ask('GET', '/v1/me', undefined, ended)).status === 401)
+    for (const none of [
+      ['Shop-Team'],
+      [],
+      [1, null, { value: 'platform' }],
+      { platform: true },
+      7,
+      undefined,
+    ]) {
+      await inGroups(['everyone'])
+      assert.deepEqual(await access(), [['read', 'detect'], ['default']])
+      const refused = await inGroups(none)
+      assert.equal(refused.page?.status, 403, JSON.stringify(none))
+      assert.deepEqual(await access(), [[], []])
+    }
+    const { body } = await manage.ask('GET', '/v1/audit?limit=2')
+    assert.deepEqual(
+      body.audit.map(({ action, detail }: { action: string; detail: { reason?: string } }) => [
+        action,
+        detail.reason,
+      ]),
+      [
+        ['failSignIn', 'no-role'],
+        ['updateUser', undefined],
+      ],
+    )
+    // Many groups count like few; where some are missing, nothing changes.
+    await inGroups([...groupsOf(9_999), 'everyone'])
+    assert.deepEqual(await access(), [['read', 'detect'], ['default']])
+    const elsewhere = {
+      _claim_names: { groups: 'src1' },
+      _claim_sources: { src1: { endpoint: outside.url } },
+    }
+    for (const [claims, why] of [
+      [
+        { groups: ['platform', ...groupsOf(10_000)] },
+        /its claim \\"groups\\" has 10001 values: set it to send only/,
+      ],
+      [elsewhere, /it does not send the claim \\"groups\\" itself: set it to send only/],
+    ] as const) {
+      outside.people.set('anna-there', { ...person, ...claims })
+      await signedInElsewhere(manage, outside, client)
+      assert.deepEqual(await access(), [['read', 'detect'], ['default']])
+      assert.match(manage.said.join('\n'), why)
+    }
+    await inGroups(['everyone'])
+    // New people, with and without a role and a verified address.
+    for (const [subject, more, isMade] of [
+      ['ben', { email: 'ben@example.com', email_verified: true, groups: ['shop-team'] }, true],
+      ['eve', { email: 'eve@example.com', email_verified: true, groups: ['other'] }, false],
+      ['mal', { email: 'mal@example.com', email_verified: false, groups: ['platform'] }, false],
+    ] as const) {
+      outside.people.set(subject, more)
+      outside.who = subject
+      await signedInElsewhere(manage, outside, client)
+      const found = await store.users.byEmail(more.email)
+      assert.equal(found !== null, isMade, subject)
+      if (found !== null)
+        assert.deepEqual(await access(found.id), [['read', 'detect', 'write', 'mcp'], ['shop']])
+    }
+    assert.deepEqual(manage.failures, [])
+  })
+
+function groupsOf(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, i) => `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`)
+}
+
+async function begun(
+  t: Test,
+  options: TestOptions = {},
+  secret: string | null = null,
+  roles: OpenidSettings['roles'] = null,
+) {
   const storeUrl = options.storeUrl ?? (await freshUrl('sqlite', t))
   const outside = await OutsideProvider.start(t)
   outside.people.set('anna-there', { email: 'Anna@example.com', email_verified: true })
   outside.who = 'anna-there'
   const openid = {
-    ...{ issuer: `${outside.url}/`, name: 'A <house>', clientId: CLIENT, ca: null, allowPrivate: true },
+    ...{
+      issuer: `${outside.url}/`,
+      name: 'A <house>',
+      clientId: CLIENT,
+      ca: null,
+      roles,
+      allowPrivate: true,
+    },
     clientSecret: secret === null ? null : new Secret(secret),
   }
   const manage = await TestManagement.start(t, { openid, ...options, storeUrl })

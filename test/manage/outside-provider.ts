@@ -8,6 +8,10 @@ import type { Owner } from '../store/databases.ts'
 export interface OutsidePerson {
   readonly email?: string
   readonly email_verified?: unknown
+  readonly groups?: unknown
+  /** Claims that are at another place. */
+  readonly _claim_names?: object
+  readonly _claim_sources?: object
 }
 
 /** An OpenID provider that nobody here wrote, whose people say who they are as a test says. */
@@ -40,7 +44,7 @@ export class OutsideProvider {
         },
       ],
       jwks: { keys: [(await keyPair('RS256')).jwk] },
-      claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
       cookies: { keys: ['of a test'] },
       pkce: { required: () => true },
       features: { devInteractions: { enabled: false } },
@@ -52,7 +56,7 @@ export class OutsideProvider {
       loadExistingGrant: async (ctx) => {
         const { client, session } = ctx.oidc
         const grant = new provider.Grant({ clientId: client!.clientId, accountId: session!.accountId! })
-        grant.addOIDCScope('openid email')
+        grant.addOIDCScope('openid email groups')
         await grant.save()
         return grant
       },

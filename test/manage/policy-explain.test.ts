@@ -5,6 +5,7 @@ import { test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { memoryIo } from '../commands/memory-io.ts'
+import { until } from '../until.ts'
 import { TestManagement } from './management.ts'
 
 const POLICY = {
@@ -61,8 +62,9 @@ test('which rule decides, and why the others do not', async (t) => {
   assert.ok(verdict.evidence.some(({ kind, detail }: { kind: string; detail: string }) => kind && detail))
   assert.deepEqual(decision, {
     rule: 'crawlers',
+    layer: 'last',
     action: 'block',
-    would_have: { rule: 'trial', action: 'tarpit' },
+    would_have: { rule: 'trial', layer: 'last', action: 'tarpit' },
   })
   assert.deepEqual(
     rules.map(({ rule, why }: { rule: string; why: string }) => `${rule}: ${why}`),
@@ -134,3 +136,116 @@ test('all that is wrong is said at once, and where', async (t) => {
     assert.deepEqual([status, body.errors?.[0]?.pointer], [400, pointer], JSON.stringify(wrong))
   }
 })
+
+const ORGANISATION = {
+  first: [{ name: 'open', when: { path: '/open' }, action: 'pass' }],
+  last: [
+    { name: 'blog only', when: { host: 'blog.test' }, action: 'block' },
+    { name: 'rest', when: { method: 'POST' }, action: { block: { status: 404 } } },
+  ],
+}
+const OF_SHOP = { rules: [{ name: 'open', when: { path: '/' }, action: 'block' }], otherwise: 'pass' }
+
+test('the rules of the app of the request are tried between those of the organisation', async (t) => {
+  const { manage } = await twoApps(t)
+  const explain = async (body: object, path = '/v1/policy/explain') =>
+    decided((await manage.ask('POST', path, body)).body)
+  const at = (host: string, path = '/') => ({ request: { host, path, method: 'POST' } })
+  assert.deepEqual(await explain(at('shop.test:8443')), 'shop app open')
+  assert.deepEqual(await explain(at('SHOP.test', '/open')), 'shop first open')
+  assert.deepEqual(await explain(at('shop.test', '/a')), 'shop last rest')
+  assert.deepEqual(await explain({ request: { host: 'shop.test', path: '/a' } }), 'shop app otherwise')
+  assert.deepEqual(await explain(at('blog.test')), 'blog last blog only')
+  assert.deepEqual(await explain(at('none.test')), 'default last rest')
+  assert.deepEqual(await explain({ request: { method: 'POST' } }), 'default last rest')
+  assert.deepEqual(await explain({ ...at('none.test'), app: 'shop' }), 'shop app open')
+  assert.deepEqual(await explain({ ...at('shop.test'), app: 'default' }), 'default last rest')
+  const first = { first: [{ name: 'all', when: {}, action: 'tag' }] }
+  assert.deepEqual(await explain({ ...at('shop.test'), policy: first }), 'shop first all')
+  assert.deepEqual(await explain({ ...at('shop.test'), policy: {} }), 'shop app open')
+  const own = '/v1/apps/shop/policy/explain'
+  assert.deepEqual(await explain(at('none.test'), own), 'shop app open')
+  assert.deepEqual(await explain({ ...at('none.test'), policy: {} }, own), 'shop last rest')
+  const { body } = await manage.ask('POST', own, at('none.test', '/open'))
+  assert.deepEqual(
+    body.rules.map(({ rule, layer, why }: Record<string, string>) => `${layer} ${rule}: ${why}`),
+    [
+      'first open: decides',
+      'app open: path is /open, expected /',
+      'last blog only: host is none.test, expected blog.test',
+      'last rest: matches, but an earlier rule decides',
+    ],
+  )
+  for (const [path, body, pointer] of [
+    [own, { ...at('x.test'), policy: ORGANISATION }, '/policy/first'],
+    [own, { ...at('x.test'), app: 'shop' }, '/app'],
+    [own, {}, '/request'],
+  ] as const) {
+    const refused = await manage.ask('POST', path, body)
+    assert.deepEqual([refused.status, refused.body.errors[0].pointer], [400, pointer])
+  }
+  assert.deepEqual(manage.failures, [])
+})
+
+test('an app that does not exist is not found', async (t) => {
+  const { manage } = await twoApps(t)
+  for (const app of ['gone', 'other', '*', 'constructor']) {
+    const named = await manage.ask('POST', '/v1/policy/explain', { request: {}, app })
+    assert.deepEqual([named.status, named.body.detail], [404, `app "${app}" not found`])
+    assert.equal((await manage.ask('POST', `/v1/apps/${app}/policy/explain`, { request: {} })).status, 404)
+  }
+})
+
+test('proxy.app is the app of every request', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true, fixedApp: 'shop' })
+  await manage.ask('POST', '/v1/apps', { id: 'blog', hosts: ['blog.test'] })
+  await manage.publish({})
+  const { body } = await manage.ask('POST', '/v1/policy/explain', { request: { host: 'blog.test' } })
+  assert.equal(body.app, 'shop')
+})
+
+test('a team explains requests of its own apps, and learns nothing about others', async (t) => {
+  const { manage, authorization } = await twoApps(t)
+  const ask = (body: object, path = '/v1/policy/explain') => manage.ask('POST', path, body, { authorization })
+  const request = { host: 'shop.test', path: '/a', method: 'POST' }
+  for (const path of ['/v1/policy/explain', '/v1/apps/shop/policy/explain']) {
+    const { body } = await ask({ request }, path)
+    assert.equal(decided(body), 'shop last rest')
+    assert.deepEqual(
+      body.rules.map(({ layer, rule, conditions }: Record<string, unknown[]>) => {
+        return `${layer} ${rule} ${conditions!.length}`
+      }),
+      ['app open 1', 'last rest 0'],
+    )
+  }
+  const proposed = await ask({ request, policy: ORGANISATION })
+  assert.deepEqual(
+    proposed.body.rules.map(({ conditions }: { conditions: unknown[] }) => conditions.length),
+    [1, 1, 1, 1],
+  )
+  const named = async (app: string) => {
+    const { status, body } = await ask({ request, app })
+    return [status, body.detail]
+  }
+  assert.deepEqual(await named('blog'), [404, 'app "blog" not found'])
+  assert.deepEqual(await named('gone'), [404, 'app "gone" not found'])
+  assert.deepEqual(await named('default'), [404, 'app "default" not found'])
+  const [blog, none] = await Promise.all(['blog.test', 'none.test'].map((host) => ask({ request: { host } })))
+  assert.deepEqual([blog!.status, blog!.body.detail], [404, none!.body.detail])
+  assert.equal((await ask({ request }, '/v1/apps/blog/policy/explain')).status, 404)
+})
+
+async function twoApps(t: Parameters<typeof TestManagement.start>[0]) {
+  const manage = await TestManagement.start(t, { knows: true })
+  await manage.ask('POST', '/v1/apps', { id: 'shop', hosts: ['shop.test'] })
+  await manage.ask('POST', '/v1/apps', { id: 'blog', hosts: ['blog.test'] })
+  await manage.ask('PUT', '/v1/policy', ORGANISATION, { 'if-match': '*' })
+  await manage.ask('PUT', '/v1/apps/shop/policy', OF_SHOP, { 'if-match': '*' })
+  await until(() => manage.apps.at(-1)?.length === 2)
+  await manage.publish(ORGANISATION)
+  return { manage, authorization: `Bearer ${await manage.key({ apps: ['shop'] })}` }
+}
+
+function decided({ app, decision }: { app: string; decision: { layer: string; rule: string } }): string {
+  return `${app} ${decision.layer} ${decision.rule}`
+}

@@ -17,10 +17,11 @@ test('numbers rise, whatever the clock does, and after a restart', async () => {
       publish: (each: SnapshotDocument) => void published.push(each),
       remake: async () => undefined,
       nowMs: () => nowMs,
+      takesCounts: true,
     }
     const publisher = new Publisher(links)
     publisher.usePolicy({ rules: [{}] }) // before the start there is nothing to publish
-    publisher.start({ rules: [] }, null)
+    publisher.start({ rules: [] })
     return publisher
   }
   const publisher = start()
@@ -38,7 +39,7 @@ test('nudges: many are one, one at a time, and none is lost', async (t) => {
   publisher.nudge()
   await wait(300)
   assert.equal(runs.length, 0, 'nothing before the start')
-  publisher.start({ rules: [] }, null)
+  publisher.start({ rules: [] })
   for (let i = 0; i < 50; i++) publisher.nudge()
   while (runs.length === 0) await wait(10)
   publisher.nudge()
@@ -99,6 +100,22 @@ test('accepted signatures: those that judge, as lines, also while the database i
   assert.match(said.join(''), /cannot be read/)
 })
 
+test('no error is logged for a read of accepted signatures that a stop cuts off', async (t) => {
+  const said: string[] = []
+  const accepted = new AcceptedSignatures(
+    createLogTo('info', { write: (line: string) => void said.push(line) }),
+  )
+  const store = await openFresh('sqlite', t)
+  await accepted.attach(store)
+  t.intercept(store.catalogue, 'acceptedMark', {
+    value: () => Promise.reject(new Error('the driver has already been destroyed')),
+  })
+  const reading = accepted.load()
+  accepted.close()
+  assert.equal(await reading, '')
+  assert.deepEqual(said, [])
+})
+
 /** One that judges, and others that do not: of nobody, on trial, taken back, and one that is none. */
 async function put(store: Store): Promise<void> {
   const { catalogue } = store
@@ -128,6 +145,7 @@ function nudged(t: Test) {
       runs.push('ended')
     },
     nowMs: Date.now,
+    takesCounts: true,
   })
   t.teardown(() => publisher.close())
   return { publisher, runs, release: () => release() }

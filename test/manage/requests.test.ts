@@ -4,6 +4,7 @@ import { test } from 'tap'
 import { seen } from '../contract/seen.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { freshUrl, KINDS } from '../store/databases.ts'
+import { until } from '../until.ts'
 import { EventReader } from './event-reader.ts'
 import { TestManagement } from './management.ts'
 
@@ -18,7 +19,7 @@ for (const kind of KINDS)
     const atMs = Date.now()
     await manage.take([
       seen(1, { ...AGENT, seenAtMs: atMs, path: '/a/1', host: 'shop.example', app: 'shop', done: 'tag' }),
-      seen(2, { verdict: 'human', confidence: 0.2, seenAtMs: atMs, path: '/b', done: 'pass' }),
+      seen(2, { verdict: 'human', confidence: 0.2, seenAtMs: atMs, path: '/b', done: 'pass', sampled: 0.01 }),
       seen(3, {
         ...AGENT,
         seenAtMs: atMs,
@@ -32,6 +33,8 @@ for (const kind of KINDS)
     const paths = async (query: string) =>
       (await ask(query)).requests.map(({ path }: { path: string }) => path)
     assert.deepEqual(await paths(''), ['/a/2', '/b', '/a/1'])
+    const shares = (await ask('')).requests.map(({ sampled }: { sampled: number }) => sampled)
+    assert.deepEqual(shares, [1, 0.01, 1])
     for (const [query, expected] of [
       ['verdict=human', ['/b']],
       ['category=crawler', ['/a/2', '/a/1']],
@@ -75,33 +78,93 @@ for (const kind of KINDS)
     }
   })
 
-test('what is rare is looked for in parts, and what is damaged is left out', async (t) => {
+for (const kind of KINDS)
+  test(`${kind}: requests are found by every filter, and paths only as they are shown`, async (t) => {
+    const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
+    const atMs = Date.now() - 60_000
+    await manage.take([
+      seen(1, {
+        ...{ seenAtMs: atMs, path: '/one', rule: 'no-bots', ja4h: 'ge_a_b_111111111111', app: 'shop' },
+        verified: 'reverse-dns',
+      }),
+      seen(2, {
+        seenAtMs: atMs + 5_000,
+        path: '/reset/Xk29fLq0aB/two',
+        address: '2001:db8::1',
+        host: 'b.example',
+      }),
+      seen(3, {
+        seenAtMs: atMs + 9_000,
+        path: '/three',
+        ja4h: 'ge20_b_222222222222',
+        address: '203.0.113.9',
+      }),
+    ])
+    const paths = async (query: string, key?: string) => {
+      const { status, body } = await manage.ask(
+        'GET',
+        `/v1/requests?${query}`,
+        undefined,
+        key === undefined ? {} : { authorization: `Bearer ${key}` },
+      )
+      assert.equal(status, 200, query)
+      assert.equal(body.stopped_at, null)
+      return body.requests.map(({ path }: { path: string }) => path)
+    }
+    const time = (ms: number) => encodeURIComponent(new Date(ms).toISOString())
+    for (const [query, expected] of [
+      [`id=${seen(2).id}`, ['/reset/Xk29fLq0aB/two']],
+      ['id=none', []],
+      ['rule=no-bots', ['/one']],
+      ['ja4h=ge20_b_222222222222', ['/three']],
+      ['http_version=2', ['/three']],
+      ['http_version=1.1', []],
+      ['verified=true', ['/one']],
+      ['verified=reverse-dns', ['/one']],
+      ['verified=ip-range', []],
+      ['verified=false&http_version=2', ['/three']],
+      ['ja4h=ge_a_b', []],
+      ['address=2001:db8::/32', ['/reset/Xk29fLq0aB/two']],
+      ['address=203.0.113.0/24&host=b.example', []],
+      [`since=${time(atMs + 5_000)}`, ['/three', '/reset/Xk29fLq0aB/two']],
+      [`until=${time(atMs + 5_000)}`, ['/one']],
+      [`since=${time(atMs + 1)}&until=${time(atMs + 9_000)}&host=b.example`, ['/reset/Xk29fLq0aB/two']],
+      ['path=/reset/Xk', ['/reset/Xk29fLq0aB/two']],
+    ] as const)
+      assert.deepEqual(await paths(query), expected, query)
+    const key = await manage.key({ scopes: ['read'] })
+    assert.deepEqual(await paths('path=/reset/Xk', key), [])
+    assert.deepEqual(await paths('path=/reset/[redacted]/[', key), ['/reset/[redacted]/[redacted]'])
+    assert.deepEqual(await paths('path=/re', key), ['/reset/[redacted]/[redacted]'])
+    for (const query of ['since=yesterday', 'until=1', 'rule=', 'ja4h=', 'verified=yes', 'http_version=4'])
+      assert.equal((await manage.ask('GET', `/v1/requests?${query}`)).status, 400, query)
+  })
+
+test('a search that finds nothing soon says where it has stopped, and goes on from there', async (t) => {
   const manage = await TestManagement.start(t)
-  const atMs = Date.now()
-  for (let from = 0; from < 25_000; from += 5_000)
+  const { db, close } = await openDatabase(manage.storeUrl, null, async () => undefined)
+  t.teardown(close)
+  for (let part = 0; part < 3; part++) {
     await manage.take(
-      Array.from({ length: 5_000 }, (_, at) =>
-        seen(from + at, { verdict: 'human', seenAtMs: atMs, path: from + at === 7 ? '/rare' : '/' }),
+      Array.from({ length: 2_000 }, (_, at) =>
+        seen(part * 2_000 + at, { path: part + at === 0 ? '/rare' : '/' }),
       ),
     )
-  const { db, close } = await openDatabase(manage.storeUrl, null, async () => undefined)
-  for (const [number, document] of [
-    [20_000, '{"not": "one"}'],
-    [25_000, 'no JSON at all'],
-  ] as const)
-    await db.updateTable('sightings').set({ document }).where('number', '=', number).execute()
-  await close()
+    const change = { last_sighting: (part + 1) * 65_536 - 1 }
+    await db.updateTable('sighting_parts').set(change).where('number', '=', part).execute()
+  }
+  const ask = async (query: string) => (await manage.ask('GET', `/v1/requests?${query}`)).body
   let cursor = ''
   const found: string[] = []
-  let parts = 0
+  let pages = 0
   do {
-    const { body } = await manage.ask('GET', `/v1/requests?path=/rare&limit=200${cursor}`)
+    const body = await ask(`path=/rare&limit=200${cursor}`)
     found.push(...body.requests.map(({ path }: { path: string }) => path))
+    assert.equal(body.stopped_at === null, body.next_cursor === null)
     cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
-    parts++
-  } while (cursor !== '' && parts < 100)
+    pages++
+  } while (cursor !== '' && pages < 100)
   assert.deepEqual(found, ['/rare'])
-  assert.ok(parts > 1, 'no part looks at all')
 })
 
 for (const kind of KINDS)
@@ -144,3 +207,79 @@ for (const kind of KINDS)
     assert.equal(usual.body.requests.length, 1)
     assert.deepEqual(manage.failures, [])
   })
+
+for (const kind of KINDS)
+  test(`${kind}: many requests to one app displace none of another in streams`, async (t) => {
+    const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
+    const team = await manage.key({ scopes: ['read'], apps: ['quiet'] })
+    const listen = (query: string, key: string) =>
+      EventReader.open(`${manage.url}/v1/requests${query}`, { key, accept: 'text/event-stream' })
+    const streams = [await listen('', team), await listen('?app=quiet', manage.adminKey)]
+    const told = ({ events }: EventReader, name: string) => events.filter(({ event }) => event === name)
+    const atMs = Date.now()
+    const taken: string[] = []
+    const take = async (app: string, count: number) => {
+      const apps = Array.from({ length: count }, () => app)
+      const from = taken.push(...apps) - count
+      await manage.take(
+        apps.map((_, each) => seen(from + each, { app, path: `/${from + each}`, seenAtMs: atMs })),
+      )
+    }
+    const numberOf = ({ data }: { readonly data?: string }) => Number(JSON.parse(data!).path.slice(1))
+    // They follow from their first read on.
+    await until(async () => {
+      await take('quiet', 1)
+      await wait(50) // slower than a stream shows them
+      return streams.every((stream) => told(stream, 'request').length > 0)
+    })
+    const before = streams.map((stream) => told(stream, 'request').length)
+    await Promise.all([take('quiet', 1), take('noisy', 1_000)])
+    await until(() => streams.every((stream, each) => told(stream, 'request').length > before[each]!))
+    for (const stream of streams) {
+      assert.deepEqual(told(stream, 'skipped'), [])
+      assert.ok(told(stream, 'request').every(({ data }) => JSON.parse(data!).app === 'quiet'))
+    }
+    await take('quiet', 600)
+    await until(() => streams.every((stream) => told(stream, 'skipped').length > 0))
+    for (const stream of streams) {
+      const skipped = told(stream, 'skipped').map(({ data }) => JSON.parse(data!).requests as number)
+      const sum = skipped.reduce((sum, requests) => sum + requests, 0)
+      const shown = told(stream, 'request')
+      const all = taken.slice(numberOf(shown[0]!)).filter((app) => app === 'quiet')
+      assert.equal(shown.length + sum, all.length)
+      stream.leave()
+    }
+  })
+
+test('requests have the names of the catalogue, in lists, alone and in streams', async (t) => {
+  const manage = await TestManagement.start(t, { knows: true })
+  await manage.fillCatalogue()
+  const reader = await EventReader.open(`${manage.url}/v1/requests`, {
+    key: manage.adminKey,
+    accept: 'text/event-stream',
+  })
+  t.teardown(() => reader.leave())
+  await wait(700) // for the stream to follow
+  await manage.take([
+    seen(1, { ...AGENT, software: 'curl', seenAtMs: Date.now() }),
+    seen(2, { verdict: 'agent', agent: 'made-up', software: null, seenAtMs: Date.now() }),
+  ])
+  const { requests } = (await manage.ask('GET', '/v1/requests')).body
+  const named = (request: Readonly<Record<string, unknown>>) => [
+    ...[request['agent_id'], request['agent_name'], request['software_id'], request['software_name']],
+  ]
+  const expected = [
+    ['made-up', null, null, null],
+    ['gptbot', 'GPTBot', 'curl', 'curl'],
+  ]
+  assert.deepEqual(requests.map(named), expected)
+  assert.deepEqual(named((await manage.ask('GET', `/v1/requests/${requests[1].id}`)).body), expected[1])
+  const told = () => reader.events.filter(({ event }) => event === 'request')
+  for (let tries = 0; told().length < 2 && tries < 100; tries++) await wait(50)
+  assert.deepEqual(
+    told()
+      .map(({ data }) => named(JSON.parse(data!)))
+      .toReversed(),
+    expected,
+  )
+})

@@ -197,7 +197,7 @@ async function begun(t: Test, kind: DatabaseKind) {
   const on = (its: typeof store) => new SignIn({ store: its, sealer, log, passwords, nowMs: () => nowMs })
   const signIn = on(store)
   const user = (email: string, password: string | null) =>
-    makeUser(store, passwords, { email, password, scopes: ['read'] }, COMMAND_LINE, NOW_MS)
+    makeUser(store, passwords, { email, password, apps: '*', scopes: ['read'] }, COMMAND_LINE, NOW_MS)
   const anna = (await user('anna@example.com', PASSWORD))!
   await user('ben@example.com', null)
   return {

@@ -6,9 +6,11 @@ import { test } from 'tap'
 import { createLogTo } from '../../src/shared/log.ts'
 import { EventLog } from '../../src/manage/events/event-log.ts'
 import { SinkRunner } from '../../src/manage/events/sinks/sink-runner.ts'
-import { lineOf, Sinks, type SinkSettings } from '../../src/manage/events/sinks/sinks.ts'
+import { newCounts, SinkMetrics } from '../../src/manage/events/sinks/sink-metrics.ts'
+import { eventSource, lineOf, Sinks, type SinkSettings } from '../../src/manage/events/sinks/sinks.ts'
 import { SyslogStreamSink } from '../../src/manage/events/sinks/stream-sink.ts'
 import { datagramOf } from '../../src/manage/events/sinks/udp-sink.ts'
+import { sinkKinds } from '../../src/manage/export/request-sinks.ts'
 import { Metrics, metricsText } from '../../src/shared/metrics.ts'
 import type { NewEvent } from '../../src/store/events/events.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -40,6 +42,32 @@ for (const kind of KINDS) {
     await second.sinks.close()
   })
 
+  test(`${kind}: a file has the events of its apps only, and goes on behind those it left out`, async (t) => {
+    const store = await openFresh(kind, t)
+    const file = join(await folder(t), 'events.jsonl')
+    const settings: SinkSettings = { file: { file, format: 'json' }, syslog: null, apps: ['shop', 'default'] }
+    const { add, sinks, text } = await started(t, store, settings)
+    const apps = ['blog', 'shop', null, 'default', 'blog'] as const
+    await add(...apps.map((app, at) => newEvent(`${at}`, { app })))
+    await until(async () => (await ids(file)).length === 2)
+    assert.deepEqual(await ids(file), ['1', '3'])
+    const position = async () =>
+      (await store.eventPositions.claim(
+        { name: `file ${file}`, holder: 'own' },
+        { nowMs: 0, untilMs: Number.MAX_SAFE_INTEGER },
+        0,
+      )) as number
+    if (kind === 'sqlite') await until(async () => (await position()) === (await store.events.last()))
+    await until(async () => (await text()).includes('gatehouse_sink_events_total{sink="file"} 2\n'))
+    await sinks.close()
+    await addEvents(store, newEvent('away', { app: 'shop' }), newEvent('not', { app: 'blog' }))
+    const again = await started(t, store, settings)
+    await again.add(newEvent('later', { app: 'shop' }))
+    await until(async () => (await ids(file)).includes('later'))
+    assert.deepEqual(await ids(file), ['1', '3', 'away', 'later'])
+    await again.sinks.close()
+  })
+
   test(`${kind}: whoever dies before it is written down hands on again, and misses nothing`, async (t) => {
     const store = await openFresh(kind, t)
     const file = join(await folder(t), 'events.jsonl')
@@ -68,13 +96,13 @@ test('postgres: of two processes one at a time tells syslog, and the other when 
   const receiver = await streamReceiver()
   t.teardown(() => receiver.die().catch(() => undefined))
   const place = { protocol: 'tcp', host: '127.0.0.1', port: receiver.port, ca: null } as const
-  const counts = () => ({ sent: 0, failures: 0, oldestAtMs: null })
-  const runner = (store: Store, holder: string, tally: ReturnType<typeof counts>) => {
+  const runner = (store: Store, holder: string, tally: ReturnType<typeof newCounts>) => {
     const sink = new SyslogStreamSink(place, lineOf('json', '1'))
+    const source = eventSource({ store, events: new EventLog(store) }, [])
     const settings = { name: 'syslog', holder, isShared: true, pollMs: 20, turnMs: 600 }
-    return new SinkRunner(sink, settings, linksOf(store), tally)
+    return new SinkRunner({ sink, source }, settings, { store, log: SILENT, nowMs: Date.now }, tally)
   }
-  const tallies = [counts(), counts()]
+  const tallies = [newCounts(), newCounts()]
   const runners = [runner(one, 'one', tallies[0]!), runner(other, 'other', tallies[1]!)]
   for (const each of runners) await each.start()
   await addEvents(one, ...many(20))
@@ -163,7 +191,7 @@ test('a receiver of datagrams that comes back has what was sent while it was awa
   const store = await openFresh('sqlite', t)
   let receiver = await udpReceiver()
   const { port } = receiver
-  const { add, sinks } = await started(t, store, {
+  const { add, sinks, sinkMetrics } = await started(t, store, {
     ...{ file: null, syslog: { url: `udp://127.0.0.1:${port}`, format: 'cef', ca: null } },
   })
   await add(newEvent('a'))
@@ -171,7 +199,7 @@ test('a receiver of datagrams that comes back has what was sent while it was awa
   assert.match(receiver.messages[0]!, /^<134>1 \S+ \S+ gatehouse \d+ new_signature - CEF:0\|/)
   await receiver.die()
   await add(newEvent('b'))
-  await until(async () => (await failures(sinks)) > 0)
+  await until(() => sinkMetrics.of('syslog').failures > 0)
   receiver = await udpReceiver(port)
   await until(() => receiver.messages.some((message) => message.includes('externalId=b')))
   await add(newEvent('long', { data: JSON.stringify({ reason: 'x'.repeat(100_000) }) }))
@@ -239,9 +267,10 @@ async function started(t: Owner, store: Store, settings: SinkSettings) {
   const written: string[] = []
   const log = createLogTo('info', { write: (line) => written.push(line) })
   const events = new EventLog(store)
-  const sinks = new Sinks(settings, { pollMs: 50, retryBaseMs: 20 })
+  const sinkMetrics = new SinkMetrics(sinkKinds({ ...settings }))
+  const sinks = new Sinks(settings, sinkMetrics, { pollMs: 50, retryBaseMs: 20 })
   const metrics = new Metrics()
-  sinks.metrics.addTo(metrics)
+  sinkMetrics.addTo(metrics)
   const alive = setInterval(() => undefined, 1_000) // what hands on does not keep a process alive
   t.teardown(() => clearInterval(alive))
   t.teardown(() => sinks.close())
@@ -251,12 +280,7 @@ async function started(t: Owner, store: Store, settings: SinkSettings) {
     events.added()
   }
   const text = async () => metricsText([await metrics.read()])
-  return { sinks, add, said: () => written, text }
-}
-
-function linksOf(store: Store) {
-  const log = createLogTo('silent', { write: () => undefined })
-  return { store, events: new EventLog(store), log, nowMs: Date.now }
+  return { sinks, sinkMetrics, add, said: () => written, text }
 }
 
 /** Of a process that is killed when it is about to write down how far it has come. */
@@ -267,10 +291,6 @@ function dyingAt(store: Store, death: Promise<never>): Store {
   }
   const transaction = store.transaction.bind(store)
   return { events: store.events, eventPositions, kind: store.kind, transaction } as unknown as Store
-}
-
-async function failures(sinks: Sinks): Promise<number> {
-  return sinks.metrics.of('syslog').failures
 }
 
 async function folder(t: Owner): Promise<string> {
@@ -302,3 +322,5 @@ function idIn(message: string): string {
 function many(count: number, from: number | string = 'm'): readonly NewEvent[] {
   return Array.from({ length: count }, (_, at) => newEvent(`evt_${from}_${at}`))
 }
+
+const SILENT = createLogTo('silent', { write: () => undefined })

@@ -37,7 +37,10 @@ test('GET /stats says what was seen', async (t) => {
   assert.deepEqual([window, bucket, series.length], ['24h', '1h', 24])
   assert.deepEqual(agents, { total: 0, seen: 2, new: 2 })
   assert.deepEqual(fingerprints, { unique: 1, by_type: { ja4: 1, ja4s: 0, ja4h: 0, ja4x: 0 }, unknown: 1 })
-  const { by_agent, verified_by, by_category, by_purpose, by_action, by_confidence, ...totals } = detection
+  const { by_agent, verified_by, by_category, by_purpose, by_action, by_confidence, ...others } = detection
+  const { by_verdict, blocked_by_verdict, ...totals } = others
+  assert.deepEqual(by_verdict, { agent: 4, automation: 0, human: 1, unknown: 0 })
+  assert.deepEqual(blocked_by_verdict, { agent: 1, automation: 0, human: 0, unknown: 0 })
   assert.deepEqual(totals, { requests: 5, agents: 4, rate: 0.8, blocked: 1, tagged: 4, verified: 1 })
   assert.deepEqual(verified_by, { 'web-bot-auth': 0, 'ip-range': 1, 'reverse-dns': 0 })
   assert.deepEqual(by_agent, [
@@ -68,14 +71,168 @@ test('GET /stats says what was seen', async (t) => {
     'tarpit',
     'redirect',
     'route',
+    'charge',
   ])
   assert.deepEqual([by_confidence['0.9'], by_confidence['0.5'], by_confidence['0.1']], [3, 1, 1])
   assert.equal(series.at(-1).requests, 4)
   const { by_verdict: verdicts, by_category: categories, by_purpose: purposes } = series.at(-1)
+  assert.deepEqual(series.at(-1).by_action, { block: 1, tag: 3 })
   assert.deepEqual(purposes, { archive: 2, training: 3, other: 1, unpublished: 1 })
   assert.deepEqual([verdicts, categories], [{ agent: 4 }, { crawler: 2, custom: 1, unnamed: 1 }])
   const hour = (await management.ask('GET', '/v1/stats?window=1h')).body
   assert.deepEqual([hour.detection.requests, hour.series.length, hour.bucket], [4, 60, '1m'])
+})
+
+test('GET /stats?include= adds the window before, and the requests by app', async (t) => {
+  const management = await TestManagement.start(t)
+  const nowMs = Date.now()
+  const at = (hours: number) => ({ seenAtMs: nowMs - hours * 3_600_000 })
+  await management.take([
+    seen(1, { ...at(0), app: 'shop', verdict: 'human', done: 'block' }),
+    seen(2, { ...at(2), app: 'shop' }),
+    seen(3, { ...at(2), app: 'blog', verdict: 'agent', agent: 'gptbot' }),
+    seen(4, { ...at(30), app: 'blog', verdict: 'human', done: 'block' }),
+  ])
+  const ask = async (query: string) => (await management.ask('GET', `/v1/stats?${query}`)).body
+  const plain = await ask('')
+  assert.deepEqual([plain.previous, plain.by_app], [null, null])
+  const { previous, by_app, counted_since, detection } = await ask('include=previous,apps')
+  assert.deepEqual(by_app, [
+    { app: 'shop', requests: 2, agents: 0, blocked: 1 },
+    { app: 'blog', requests: 1, agents: 1, blocked: 0 },
+  ])
+  assert.deepEqual([detection.blocked_by_verdict.human, previous.detection.blocked_by_verdict.human], [1, 1])
+  assert.deepEqual([previous.detection.requests, previous.series.length], [1, 24])
+  const [bucket] = previous.series.filter(({ requests }: { requests: number }) => requests > 0)
+  const hourMs = Math.floor((nowMs - 30 * 3_600_000) / 3_600_000) * 3_600_000
+  const firstAt = new Date(hourMs).toISOString()
+  assert.deepEqual(bucket, { at: firstAt, requests: 1, agents: 0, blocked: 1 })
+  assert.equal(counted_since, firstAt)
+  const ofShop = await ask('include=previous,apps&app=shop')
+  assert.deepEqual([ofShop.by_app.length, ofShop.previous.detection.requests], [1, 0])
+  // Of the apps of the caller only.
+  const key = await management.key({ scopes: ['read'], apps: ['blog'] })
+  const { body } = await management.ask('GET', '/v1/stats?window=7d&include=apps', undefined, {
+    authorization: `Bearer ${key}`,
+  })
+  assert.deepEqual(body.by_app, [{ app: 'blog', requests: 2, agents: 1, blocked: 1 }])
+  const { status } = await management.ask('GET', '/v1/stats?include=all')
+  assert.equal(status, 400)
+})
+
+test('team= shows the apps of a team together, within those of the caller', async (t) => {
+  const management = await TestManagement.start(t, { knows: true })
+  await management.fillCatalogue()
+  for (const [id, team] of [
+    ['shop', 'retail'],
+    ['till', 'retail'],
+    ['blog', 'press'],
+  ])
+    assert.equal(
+      (await management.ask('POST', '/v1/apps', { id, team, hosts: [`${id}.example`] })).status,
+      201,
+    )
+  const agent = { verdict: 'agent', category: 'crawler', seenAtMs: Date.now() } as const
+  await management.take([
+    seen(1, { ...agent, agent: 'gptbot', app: 'shop' }),
+    seen(2, { ...agent, agent: 'claudebot', app: 'till' }),
+    seen(3, { ...agent, agent: 'ccbot', app: 'blog' }),
+  ])
+  const key = await management.key({ scopes: ['read'], apps: ['shop', 'blog'] })
+  const limited = { authorization: `Bearer ${key}` }
+  const counts = async (team: string, headers = {}) => {
+    const ask = async (path: string) => (await management.ask('GET', `/v1/${path}`, undefined, headers)).body
+    return [
+      (await ask(`stats?team=${team}`)).detection.requests,
+      (await ask(`requests?team=${team}`)).requests.length,
+      (await ask(`requests/facets?team=${team}`)).requests,
+      (await ask(`agents?team=${team}`)).total,
+    ]
+  }
+  assert.deepEqual(await counts('retail'), [2, 2, 2, 2])
+  assert.deepEqual(await counts('press'), [1, 1, 1, 1])
+  assert.deepEqual(await counts('none'), [0, 0, 0, 0])
+  assert.deepEqual(await counts('retail', limited), [1, 1, 1, 1])
+  assert.deepEqual((await management.ask('GET', '/v1/events?team=none')).body.total, 0)
+})
+
+test('GET /stats?app= counts the requests of one app', async (t) => {
+  const management = await TestManagement.start(t)
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', ...MORE, seenAtMs: Date.now() }
+  await management.take([
+    seen(1, { ...agent, app: 'shop', verified: 'ip-range' }),
+    seen(2, { ...agent, app: 'shop', done: 'block', agent: 'ccbot' }),
+    seen(3, { ...agent, app: 'blog' }),
+    seen(4, { seenAtMs: Date.now() }),
+  ])
+  const ask = async (query: string) => (await management.ask('GET', `/v1/stats?window=1h&${query}`)).body
+  const shop = await ask('app=shop')
+  addsUp(shop)
+  const { requests, blocked, verified, verified_by, by_category, by_agent, by_action } = shop.detection
+  assert.deepEqual(
+    [requests, blocked, verified, verified_by['ip-range'], by_category.crawler],
+    [2, 1, 1, 1, 2],
+  )
+  assert.deepEqual([by_action.block, by_action.tag, shop.agents.seen], [1, 1, 2])
+  assert.deepEqual(
+    by_agent.map(({ agent_id }: { agent_id: string }) => agent_id),
+    ['ccbot', 'gptbot'],
+  )
+  assert.deepEqual(shop.series.at(-1).by_verdict, { agent: 2 })
+  assert.deepEqual(shop.series.at(-1).by_action, { block: 1, tag: 1 })
+  for (const [app, count] of [
+    ['blog', 1],
+    ['default', 1],
+    ['unheard-of', 0],
+  ] as const)
+    assert.equal((await ask(`app=${app}`)).detection.requests, count, app)
+  assert.equal((await ask('')).detection.requests, 4)
+  // Counted for the whole installation only.
+  assert.deepEqual([shop.agents.new, shop.fingerprints], [null, null])
+  const all = await ask('')
+  assert.deepEqual([all.agents.new, all.fingerprints.unique], [2, 1])
+  const { result } = (
+    await management.ask('POST', '/v1/execute', {
+      tool: 'get_stats',
+      arguments: { window: '1h', app: 'blog' },
+    })
+  ).body
+  assert.equal(result.detection.requests, 1)
+  const { status, body } = await management.ask('GET', '/v1/stats?app=')
+  assert.deepEqual([status, body.errors[0].pointer], [400, '/app'])
+})
+
+test('GET /agents?app= lists the agents of an app', async (t) => {
+  const management = await TestManagement.start(t)
+  await fillCatalogue(management.storeUrl)
+  const agent = { verdict: 'agent', agent: 'gptbot', category: 'crawler', app: 'shop' } as const
+  const nowMs = Date.now()
+  const dayMs = 86_400_000
+  await management.take([
+    seen(1, { ...agent, seenAtMs: nowMs }),
+    seen(2, { ...agent, seenAtMs: nowMs - 3 * dayMs, agent: 'claudebot' }),
+    seen(3, { ...agent, seenAtMs: nowMs - 40 * dayMs, agent: 'ccbot' }),
+    seen(4, { ...agent, seenAtMs: nowMs, agent: 'googlebot', app: 'blog' }),
+    seen(5, { ...agent, seenAtMs: nowMs, agent: 'unheard-of' }),
+  ])
+  const ask = async (query: string) => {
+    const { body } = await management.ask('GET', `/v1/agents?${query}`)
+    return [body.total, ...body.agents.map(({ id }: { id: string }) => id)]
+  }
+  assert.deepEqual(await ask('app=shop'), [2, 'claudebot', 'gptbot'])
+  assert.deepEqual(await ask('app=shop&limit=1&page=2'), [2, 'gptbot'])
+  assert.deepEqual(await ask('app=blog&category=crawler'), [1, 'googlebot'])
+  assert.deepEqual(await ask('app=none'), [0])
+  const since = (days: number) => `app=shop&seen_since=${new Date(nowMs - days * dayMs).toISOString()}`
+  assert.deepEqual(await ask(since(1)), [1, 'gptbot'])
+  assert.deepEqual(await ask(since(4)), [2, 'claudebot', 'gptbot'])
+  assert.deepEqual(await ask(since(50)), [3, 'ccbot', 'claudebot', 'gptbot'])
+  const cursored = await management.ask('GET', '/v2/agents?app=shop&limit=1')
+  const rest = await management.ask('GET', `/v2/agents?app=shop&limit=1&cursor=${cursored.body.next_cursor}`)
+  assert.deepEqual([rest.body.agents[0].id, rest.body.next_cursor], ['gptbot', null])
+  const call = { tool: 'list_agents', arguments: { app: 'blog' } }
+  const { result } = (await management.ask('POST', '/v1/execute', call)).body
+  assert.equal(result.total, 1)
 })
 
 test('GET /agents/{agent_id}/traffic says what was seen of one', async (t) => {

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
+import { hashOfKey } from '../../src/manage/auth/api-keys.ts'
+import { openDatabase } from '../../src/store/engine/open-database.ts'
+import { until } from '../until.ts'
+import { EventReader } from './event-reader.ts'
 import { agentIdentity, boundByDpop, boundByGnap, type CredentialMaker } from './credentials.ts'
 import { TestManagement } from './management.ts'
 
@@ -33,3 +37,23 @@ for (const [what, [make, list]] of Object.entries(BOUND))
     await over
     assert.deepEqual(manage.failures, [])
   })
+
+test('a stream ends when its caller loses an app, and goes on when it gets one more', async (t) => {
+  const manage = await TestManagement.start(t)
+  const key = await manage.key({ scopes: ['read'], apps: ['blog', 'shop'] })
+  const { db, close } = await openDatabase(manage.storeUrl, null, async () => undefined)
+  t.teardown(() => close())
+  const give = (apps: readonly string[]) =>
+    db
+      .updateTable('api_keys')
+      .set({ apps: JSON.stringify(apps) })
+      .where('hash', '=', hashOfKey(key))
+      .execute()
+  const stream = await EventReader.open(`${manage.url}/v1/events`, { key })
+  await give(['blog', 'shop', 'wiki'])
+  await wait(2_500) // It was looked at twice by then.
+  assert.deepEqual([stream.status, stream.hasEnded], [200, false])
+  await give(['blog', 'wiki'])
+  await until(() => stream.hasEnded)
+  assert.deepEqual(manage.failures, [])
+})

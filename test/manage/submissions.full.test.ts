@@ -10,6 +10,7 @@ import type { Store } from '../../src/store/store.ts'
 import { sighting } from '../contract/bus.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { TestManagement } from './management.ts'
+import { ANY_CHARACTER } from '../any-character.ts'
 
 for (const kind of KINDS)
   test(`${kind}: a clean fingerprint waits, is accepted, and is taken back`, async (t) => {
@@ -72,7 +73,7 @@ for (const kind of KINDS)
       [told!.type, told!.subject, told!.agent, told!.category],
       ['new_signature', `ja4 ${NEW}`, 'acme-agent', 'orchestrator'],
     )
-    assert.deepEqual(JSON.parse(told!.data), { signature: again.signature })
+    assert.deepEqual(JSON.parse(told!.data), { signature: again.signature, app: null })
     const listed = await manage.ask('GET', '/v1/signatures?agent_id=acme-agent')
     assert.deepEqual(
       listed.body.signatures.map((each: { decisive: boolean }) => each.decisive),
@@ -420,7 +421,7 @@ test('what live traffic says of a fingerprint is told when it comes, and when it
     return { ...sighting(number), ja4: number < 5 ? NEW : 'x', ...said }
   })
   await store.transaction(async (queries) => {
-    await store.sightings.add(seen, queries)
+    await store.sightings.add(seen, Date.now(), queries)
     const tally = new FingerprintTally()
     for (const each of seen) tally.add(each, each.snapshot)
     await store.fingerprintsSeen.add(tally, queries)
@@ -435,7 +436,7 @@ test('what live traffic says of a fingerprint is told when it comes, and when it
 
 test('whatever is sent in, it is taken or refused with a reason, and nothing of ours fails', async (t) => {
   const { manage } = await started(t)
-  const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.anything())
+  const anything = fc.oneof(fc.string({ unit: ANY_CHARACTER }), fc.anything())
   const member = fc.constantFrom(
     'fingerprint',
     'type',
@@ -518,7 +519,7 @@ test('feedback is counted once for each decision, at its fingerprints', async (t
   const { manage, store } = await started(t)
   const { id } = await submit(manage, { fingerprint: NEW, type: 'ja4', agent_name: 'Acme' })
   const seen = [1, 2, 3].map((number) => ({ ...sighting(number), ja4: NEW, verdict: 'automation' }))
-  await store.transaction((queries) => store.sightings.add(seen, queries))
+  await store.transaction((queries) => store.sightings.add(seen, Date.now(), queries))
   const tell = (body: unknown) => manage.ask('POST', '/v1/feedback', body)
   const first = await tell({ decision_id: seen[0]!.id, verdict: 'human' })
   assert.deepEqual([first.status, first.body.outcome], [200, 'false_positive'])

@@ -202,7 +202,7 @@ class Site {
 
   task(id: string, principal = 'key_1'): Promise<boolean> {
     const chunks = [{ number: 0, from: 0, items: [1] }]
-    return this.store.tasks.add({ id, principal, type: 'slow', atMs: Date.now(), chunks })
+    return this.store.tasks.add({ id, apps: '*', principal, type: 'slow', atMs: Date.now(), chunks })
   }
 
   async callback(taskId: string, url: string, secret: CallbackSecret = NOTHING): Promise<void> {

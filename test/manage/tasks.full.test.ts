@@ -186,7 +186,14 @@ for (const kind of KINDS) {
       from: number * 50,
       items: items.slice(number * 50, number * 50 + 50),
     }))
-    await store.tasks.add({ id: 'tsk_a', principal: 'key_1', type: 'slow', atMs: Date.now(), chunks })
+    await store.tasks.add({
+      id: 'tsk_a',
+      apps: '*',
+      principal: 'key_1',
+      type: 'slow',
+      atMs: Date.now(),
+      chunks,
+    })
     for (let kill = 0; kill < 2; kill++) {
       const before = (await store.tasks.byId('tsk_a'))!.completed
       const child = fork('test/manage/task-process.ts', [url], { stdio: 'inherit' })

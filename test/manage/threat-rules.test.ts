@@ -9,7 +9,7 @@ import type { Knowledge } from '../../src/classify/known/knowledge.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { anomalyIn } from '../../src/manage/events/threats/rate-anomaly.ts'
 import { RobotsFiles } from '../../src/manage/events/threats/robots-files.ts'
-import { RobotsTxt } from '../../src/manage/events/threats/robots-txt.ts'
+import { RobotsTxt } from '../../src/terms/robots-txt.ts'
 import type { RobotsRules } from '../../src/manage/events/threats/rule.ts'
 import { RULES } from '../../src/manage/events/threats/rules.ts'
 import { REASONS } from '../../src/manage/events/threats/threat.ts'
@@ -125,7 +125,7 @@ test('what a request shows is a threat, or none', async () => {
 })
 
 test('robots.txt is read as RFC 9309 has it', async () => {
-  const simple = RobotsTxt.parse(`User-Agent: *
+  const simple = RobotsTxt.forPaths(`User-Agent: *
 Disallow: *.gif$
 Disallow: /example/
 Allow: /publications/
@@ -141,17 +141,17 @@ Disallow: /example/page.html
 
 User-Agent: quxbot
 `)
-  const longest = RobotsTxt.parse(`User-Agent: foobot
+  const longest = RobotsTxt.forPaths(`User-Agent: foobot
 Allow: /example/page/
 Disallow: /example/page/disallowed.gif`)
-  const merged = RobotsTxt.parse(`\ufeffuser-agent: ExampleBot # of whom
+  const merged = RobotsTxt.forPaths(`\ufeffuser-agent: ExampleBot # a comment
 disallow: /foo
 disallow: /bar # this too
 sitemap: https://example.test/map.xml
 disallow:
 
 User-agent: other/1.0\r\nDisallow: /\r\nUSER-AGENT: examplebot\rDisallow: /baz`)
-  const special = RobotsTxt.parse(`disallow: /before
+  const special = RobotsTxt.forPaths(`disallow: /before
 user-agent: a
 disallow: /fish*/salmon
 disallow: /*.php$
@@ -162,7 +162,7 @@ allow: /shop?public
 disallow: /shop
 allow: /both
 disallow: /both`)
-  const encoded = RobotsTxt.parse(`user-agent: *
+  const encoded = RobotsTxt.forPaths(`user-agent: *
 disallow: /foo/bar/ツ
 disallow: /foo/baz/%E3%83%84
 disallow: /foo/%62%61%7A/qux`)
@@ -207,8 +207,8 @@ disallow: /foo/%62%61%7A/qux`)
     [encoded, 'x', '/foo/baz/%E3%83%84', 'disallow: /foo/baz/%E3%83%84'],
     [encoded, 'x', '/foo/baz/qux', 'disallow: /foo/%62%61%7A/qux'],
     [encoded, 'x', '/foo/b%61z/qux', 'disallow: /foo/%62%61%7A/qux'],
-    [RobotsTxt.parse(''), 'x', '/', null],
-    [RobotsTxt.parse('<html>\n<p style="disallow: /">'), 'x', '/', null],
+    [RobotsTxt.forPaths(''), 'x', '/', null],
+    [RobotsTxt.forPaths('<html>\n<p style="disallow: /">'), 'x', '/', null],
   ]
   for (const [robots, token, path, line] of cases)
     assert.equal(robots.disallowing(token, path), line, `${token} ${path}`)
@@ -216,7 +216,7 @@ disallow: /foo/%62%61%7A/qux`)
 
 test('no robots.txt takes long', async () => {
   const stars = `user-agent: *\n${'disallow: /a*a*a*a*a*a*a*a*a*a*a*a*b\n'.repeat(2_000)}`
-  const robots = RobotsTxt.parse(stars)
+  const robots = RobotsTxt.forPaths(stars)
   const startedMs = performance.now()
   assert.equal(robots.disallowing('x', `/${'a'.repeat(1_000)}`), null)
   assert.ok(performance.now() - startedMs < 1_000)

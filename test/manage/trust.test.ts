@@ -19,7 +19,7 @@ test('an agent and a key are trusted, listed, and trusted no more', async (t) =>
   assert.match(created_at, /Z$/)
   assert.deepEqual(rest, {
     ...{ agent_id: AGENT, document: null, jwk: null, thumbprint: null, name: null },
-    ...{ scopes: ['read', 'detect'], plan: 'standard' },
+    ...{ scopes: ['read', 'detect'], apps: '*', plan: 'standard' },
   })
   const given = { ...jwk, kid: 'mine', ext: true }
   const made = await manage.ask('POST', '/v1/trust', {
@@ -144,7 +144,8 @@ test('who may, and what is remembered of it', async (t) => {
   const { body } = await manage.ask('POST', '/v1/trust', { agent_id: AGENT, scopes: ['read'], name: 'bot' })
   await manage.ask('DELETE', `/v1/trust/${body.id}`)
   const { body: log } = await manage.ask('GET', '/v1/audit?limit=2')
-  const detail = { agent_id: AGENT, document: false, name: 'bot', scopes: ['read'], plan: 'standard' }
+  const access = { scopes: ['read'], apps: '*', plan: 'standard' }
+  const detail = { agent_id: AGENT, document: false, name: 'bot', ...access }
   assert.deepEqual(
     log.audit.map((each: Record<string, unknown>) => [each['action'], each['subject'], each['detail']]),
     [
@@ -158,7 +159,14 @@ for (const kind of KINDS)
   test(`${kind}: what another process deletes is out within a second`, async (t: Test) => {
     const url = await freshUrl(kind, t)
     const [store, other] = [await openAt(t, url), await openAt(t, url)]
-    const entry = { name: null, scopes: ['read', 'root'], plan: 'gold', document: null, createdAtMs: 0 }
+    const entry = {
+      name: null,
+      apps: '*' as const,
+      scopes: ['read', 'root'],
+      plan: 'gold',
+      document: null,
+      createdAtMs: 0,
+    }
     await store.trust.add({ ...entry, id: 'trs_a', kind: 'agent', subject: AGENT })
     await store.trust.add({ ...entry, id: 'trs_k', kind: 'key', subject: key.thumbprint })
     const trust = new Trust(store.trust, Date.now)
@@ -179,7 +187,7 @@ for (const kind of KINDS)
 test('a key is trusted for as long as it says itself', async (t) => {
   const store = await openFresh('sqlite', t)
   const document = { ...(jwk as Record<string, unknown>), nbf: 1_000, exp: 2_000 }
-  const entry = { name: null, scopes: ['read'], plan: 'free', document, createdAtMs: 0 }
+  const entry = { name: null, apps: '*' as const, scopes: ['read'], plan: 'free', document, createdAtMs: 0 }
   await store.trust.add({ ...entry, id: 'trs_k', kind: 'key', subject: key.thumbprint })
   let nowMs = 0
   const trust = new Trust(store.trust, () => nowMs)

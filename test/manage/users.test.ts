@@ -24,6 +24,7 @@ for (const kind of KINDS)
     const { id, created_at } = made.body
     const anna = { id, email: 'anna@example.com', scopes: ['read', 'detect'] }
     const shown = {
+      apps: '*',
       ...{ ...anna, has_password: true, has_one_time_codes: false, disabled: false, openid: null },
       created_at,
     }
@@ -41,8 +42,8 @@ for (const kind of KINDS)
     assert.deepEqual(
       audit.audit.map((each: { subject: string; detail: unknown }) => [each.subject, each.detail]),
       [
-        [other.body.id, { email: 'ben@example.com', scopes: ['admin'] }],
-        [id, { email: 'anna@example.com', scopes: ['read', 'detect'] }],
+        [other.body.id, { email: 'ben@example.com', scopes: ['admin'], apps: '*' }],
+        [id, { email: 'anna@example.com', scopes: ['read', 'detect'], apps: '*' }],
       ],
     )
     assert.equal((await manage.ask('DELETE', `/v1/users/${id}`)).status, 204)
@@ -56,7 +57,14 @@ for (const kind of KINDS)
   })
 
 test('an administrator says who a user is at the provider elsewhere', async (t) => {
-  const settings = { name: 'Id', clientId: 'x', clientSecret: null, ca: null, allowPrivate: false }
+  const settings = {
+    name: 'Id',
+    clientId: 'x',
+    clientSecret: null,
+    ca: null,
+    roles: null,
+    allowPrivate: false,
+  }
   const openid = { issuer: 'https://id.example/', ...settings }
   const manage = await TestManagement.start(t, { openid })
   const make = async (email: string) =>

@@ -32,7 +32,7 @@ process.once('SIGTERM', async () => {
 
 let next = Number(from)
 // What was committed, and killed before it could say so.
-while ((await store.events.byId(idOf(next))) !== null) say(`added ${next++}`)
+while ((await store.events.byId(idOf(next), '*')) !== null) say(`added ${next++}`)
 while (next < Number(to)) {
   const numbers = Array.from(
     { length: Math.min(1 + Math.floor(Math.random() * TOGETHER_MAX), Number(to) - next) },

@@ -71,6 +71,7 @@ export class WebhookSite {
       ...{ id: newId('whk'), url, events: ['new_agent', 'new_signature', 'threat_detected'] },
       ...{
         description: null,
+        apps: '*',
         filters: null,
         isEnabled: true,
         createdAtMs: 1,
@@ -153,7 +154,7 @@ let made = 0
 /** About a subject of its own, unless it is given one. */
 export function event(given: Partial<NewEvent> = {}): NewEvent {
   const number = ++made
-  const about = { agent: null, category: null, severity: null, confidence: null }
+  const about = { agent: null, category: null, severity: null, confidence: null, app: null }
   return {
     ...{ id: newId('evt'), type: 'new_signature', atMs: Date.now(), subject: `ja4 ${number}`, ...about },
     ...{ data: JSON.stringify({ number }), ...given },

@@ -28,6 +28,7 @@ test('a webhook is registered, shown, changed and removed', async (t) => {
     url: URL_GIVEN,
     events: ['new_agent', 'threat_detected'],
     description: 'pager',
+    apps: '*',
     enabled: true,
     updated_at: created_at,
     old_secret_expires_at: null,
@@ -38,6 +39,10 @@ test('a webhook is registered, shown, changed and removed', async (t) => {
   assert.deepEqual((await manage.ask('GET', `/v1/webhooks/${id}`)).body, shown)
   const listed = await manage.ask('GET', '/v1/webhooks')
   assert.deepEqual([listed.body.webhooks, listed.body.total], [[shown], 1])
+  const filters = { apps: ['shop', 'default'] }
+  const filtered = await manage.ask('PATCH', `/v1/webhooks/${id}`, { filters })
+  assert.deepEqual([filtered.status, filtered.body.filters], [200, filters])
+  assert.equal((await manage.ask('PATCH', `/v1/webhooks/${id}`, { filters: null })).body.filters, null)
   const changed = await manage.ask('PATCH', `/v1/webhooks/${id}`, { enabled: false, description: null })
   assert.deepEqual(
     [changed.status, changed.body.enabled, changed.body.description, changed.body.events, changed.body.url],
@@ -87,6 +92,11 @@ test('what a registration is refused for', async (t) => {
     ],
     [{ url: URL_GIVEN, events: ['new_agent'], evnts: 1 }, '/evnts is unknown (did you mean "events"?)'],
     [{ url: URL_GIVEN, events: ['new_agent'], secret: 'mine' }, '/secret is unknown'],
+    [
+      { url: URL_GIVEN, events: ['new_agent'], filters: { apps: ['Shop'] } },
+      '/filters/apps/0 must be up to 63 letters a-z, digits and hyphens, without a hyphen at either end',
+    ],
+    [{ url: URL_GIVEN, events: ['new_agent'], filters: { apps: [] } }, '/filters/apps is empty'],
     [{ url: 5, events: ['new_agent'] }, '/url must be a string'],
     [{ url: `https://a/${'x'.repeat(2048)}`, events: ['new_agent'] }, '/url is longer than 2048 characters'],
     [

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { DAY_MS } from '../../classify/known/calendar.ts'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
 import {
@@ -12,10 +13,15 @@ import type { FingerprintLists, ListedAgent } from '../../store/catalogue/catalo
 import type { SoftwareRow } from '../../store/catalogue/catalogue.ts'
 import type { Store } from '../../store/store.ts'
 import { agentEvidence, verificationSources } from '../judging/agent-evidence.ts'
+import type { Principal } from '../http/access/principal.ts'
+import { HOUR_MS } from '../../store/traffic/rolled-up.ts'
+import type { Counts } from '../../plane/counts/buckets.ts'
+import { filteredApps, TEAM_FILTER } from './app-filters.ts'
 import type { ApiContext } from './context.ts'
 import { type ApiOffered, type ApiVersioned, listing, operation } from './operation.ts'
 import { reasons, textInQuery, time, timeOf } from '../http/schemas.ts'
 import {
+  knownToTeam,
   shownSignature,
   shownWithEvidence,
   signature,
@@ -43,7 +49,10 @@ const agentFields = {
   purpose,
   fingerprints: fingerprintLists,
   first_seen: time.meta({ description: 'The earliest day on which one of its signatures was measured.' }),
-  last_seen: time.nullable().meta({ description: 'When this installation last saw it. `null`: never.' }),
+  last_seen: time.nullable().meta({
+    description:
+      'When this installation last saw it. For callers that are limited to some apps: the beginning of the day of its last request to them. `null`: never.',
+  }),
 }
 const evidence = reasons(
   'AgentEvidence',
@@ -82,9 +91,10 @@ const detailFields = {
     }),
   }),
   signatures: z.array(signature).meta({ description: FIRST_SIGNATURES }),
-  sightings: z
-    .strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) })
-    .meta({ description: 'Its requests that this installation saw.' }),
+  sightings: z.strictObject({ '24h': z.int().min(0), '7d': z.int().min(0), total: z.int().min(0) }).meta({
+    description:
+      'Its requests that this installation saw. For callers that are limited to some apps: those to them.',
+  }),
   versions: z.array(z.string()).max(VERSIONS_MAX).meta({
     description:
       'The versions named in its User-Agents that this installation saw, the most frequent and the latest first. Clients claim them. They are not verified.',
@@ -106,6 +116,7 @@ const listAgents = listing({
   summary: 'List known agents',
   description: 'Ordered by id.',
   scopes: ['read'],
+  reach: 'filtered',
   name: 'agents',
   filters: {
     category: category.optional().meta({ description: 'Only agents of this category.' }),
@@ -115,20 +126,35 @@ const listAgents = listing({
       .datetime({ offset: true })
       .optional()
       .meta({ description: 'Only agents that this installation has seen since this time.' }),
+    app: textInQuery(
+      'Only agents that sent requests to this app, by its id, in the last 30 days or since the hour (after a week: the day) of `seen_since`. Of an app with more than 100 agents in a day, those with the most requests.',
+      63,
+    ).optional(),
+    ...TEAM_FILTER,
   },
-  part: ({ category = null, purpose = null, q = null, seen_since: since }, part, { store }) => {
-    const seenSinceMs = since === undefined ? null : Date.parse(since)
-    return store.catalogueLists.agents({ category, purpose, text: q, seenSinceMs }, part)
+  part: async (wanted, part, management, { principal }) => {
+    const { store, nowMs } = management
+    const { category = null, purpose = null, q: text = null, seen_since, app, team } = wanted
+    const sinceMs = seen_since === undefined ? null : Date.parse(seen_since)
+    const isLimited = principal.apps !== ALL_APPS
+    const apps = await filteredApps(wanted, principal, management)
+    const isSeen = app !== undefined || team !== undefined || (isLimited && sinceMs !== null)
+    const seen =
+      apps === ALL_APPS || !isSeen
+        ? null
+        : await store.appRollups.agentsOf(apps, sinceMs ?? nowMs() - APP_AGENTS_MS, nowMs())
+    const ids = seen === null ? null : [...seen.keys()]
+    // When all apps saw an agent must not decide what a limited caller gets.
+    const seenSinceMs = isLimited ? null : sinceMs
+    return store.catalogueLists.agents({ category, purpose, text, seenSinceMs, ids }, part)
   },
   items: { schema: agent, show: shownAgents },
   betaItems: {
     schema: agentWithEvidence,
-    show: async (known: readonly ListedAgent[], management) => {
-      const shown = await shownAgents(known, management)
-      const reasons = await agentEvidence(
-        known.map(({ id }) => id),
-        management,
-      )
+    show: async (known: readonly ListedAgent[], management, principal) => {
+      const shown = await shownAgents(known, management, principal)
+      const ids = known.map(({ id }) => id)
+      const reasons = await agentEvidence(ids, management, principal.apps)
       return shown.map((each) => ({ ...each, evidence: reasons.get(each.id) ?? [] }))
     },
   },
@@ -143,6 +169,7 @@ const describing = {
   description:
     'By its id or its exact name. Also finds the tools and browsers that signatures name. `kind` tells them apart.',
   scopes: ['read'] as const,
+  reach: 'filtered' as const,
   params: z.strictObject({ agent_id: z.string() }),
   find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
     store.catalogue.softwareNamed(params.agent_id),
@@ -152,18 +179,20 @@ const getAgent: ApiVersioned = {
   v1: operation({
     ...describing,
     answer: agentDetail,
-    run: async ({ subject }, management) => {
-      const signatures = await signaturesOf(subject, management)
-      return { body: await shownDetail(subject, signatures.map(shownSignature), management) }
+    run: async ({ subject, principal }, management) => {
+      const signatures = await signaturesOf(subject, management, principal)
+      return { body: await shownDetail(subject, signatures.map(shownSignature), management, principal) }
     },
   }),
   v2: operation({
     ...describing,
     answer: agentDetailWithEvidence,
-    run: async ({ subject }, management) => {
-      const signatures = await shownWithEvidence(await signaturesOf(subject, management), management)
-      const detail = await shownDetail(subject, signatures, management)
-      const reasons = await agentEvidence([subject.id], management)
+    run: async ({ subject, principal }, management) => {
+      const { apps } = principal
+      const known = await signaturesOf(subject, management, principal)
+      const signatures = await shownWithEvidence(known, management, apps)
+      const detail = await shownDetail(subject, signatures, management, principal)
+      const reasons = await agentEvidence([subject.id], management, apps)
       return { body: { ...detail, evidence: reasons.get(subject.id) ?? [] } }
     },
   }),
@@ -171,7 +200,14 @@ const getAgent: ApiVersioned = {
 
 export const AGENT_OPERATIONS: readonly ApiOffered[] = [listAgents, getAgent]
 
-async function shownAgents(known: readonly ListedAgent[], { store }: ApiContext) {
+async function shownAgents(
+  listed: readonly ListedAgent[],
+  { store, nowMs }: ApiContext,
+  { apps }: Principal,
+) {
+  const seen = apps === ALL_APPS ? null : await store.appRollups.agentsOf(apps, 0, nowMs())
+  const known =
+    seen === null ? listed : listed.map((each) => ({ ...each, lastSeenMs: seen.get(each.id) ?? null }))
   const ids = known.map(({ id }) => id)
   const lists = await store.catalogueLists.fingerprintsOf(ids, LISTED_MAX)
   return known.map((each) => ({ ...shownAgent(each, lists.get(each.id)!), category: each.category! }))
@@ -189,16 +225,23 @@ function shownAgent(known: ListedAgent, { ja4, ja4s, ja4h, ja4x }: FingerprintLi
   }
 }
 
-async function signaturesOf({ id }: SoftwareRow, { store }: ApiContext) {
+async function signaturesOf({ id }: SoftwareRow, { store }: ApiContext, { apps }: Principal) {
   const filter = { ...OF_AGENT, softwareId: id }
-  return (await store.catalogueLists.signatures(filter, { after: null, limit: DETAIL_MAX })).items
+  const found = await store.catalogueLists.signatures(filter, { after: null, limit: DETAIL_MAX })
+  return knownToTeam(found.items, apps)
 }
 
-async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store, nowMs }: ApiContext) {
+async function shownDetail<Shown>(
+  row: SoftwareRow,
+  signatures: Shown[],
+  { store, nowMs }: ApiContext,
+  { apps }: Principal,
+) {
   const { id, category, kind } = row
   const { catalogueLists } = store
   const lists = await catalogueLists.fingerprintsOf([id], DETAIL_MAX)
-  const seen = await catalogueLists.agentSeen(id)
+  const seen =
+    apps === ALL_APPS ? await seenByAll(store, id, nowMs()) : await seenBy(apps, store, id, nowMs())
   const software = parseSoftware(JSON.parse(row.document))
   const { vendor, homepage, robotsToken } = software
   const known = {
@@ -209,7 +252,7 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
     name: row.name,
     description: row.description,
     firstSeenMs: row.first_seen_ms,
-    lastSeenMs: seen?.lastSeenMs ?? null,
+    lastSeenMs: seen.lastSeenMs,
   }
   return {
     ...shownAgent(known, lists.get(id)!),
@@ -223,17 +266,42 @@ async function shownDetail<Shown>(row: SoftwareRow, signatures: Shown[], { store
     robots_token: robotsToken,
     verification: shownVerification(software),
     signatures,
-    sightings: await agentSightings(store, id, seen?.requests ?? 0, nowMs()),
-    versions: (seen?.versions ?? []).slice(0, VERSIONS_MAX),
+    sightings: seen.sightings,
+    versions: seen.versions.slice(0, VERSIONS_MAX),
   }
 }
 
-/** Numbers of requests from the agent that this installation has seen. */
-async function agentSightings({ rollups }: Store, softwareId: string, total: number, nowMs: number) {
+/** The requests of the agent that this installation has seen. */
+async function seenByAll({ catalogueLists, rollups }: Store, softwareId: string, nowMs: number) {
+  const seen = await catalogueLists.agentSeen(softwareId)
   return {
-    '24h': await rollups.requestsOf(softwareId, nowMs - DAY_MS, nowMs),
-    '7d': await rollups.requestsOf(softwareId, nowMs - 7 * DAY_MS, nowMs),
-    total,
+    lastSeenMs: seen?.lastSeenMs ?? null,
+    versions: seen?.versions ?? [],
+    sightings: {
+      '24h': await rollups.requestsOf(softwareId, nowMs - DAY_MS, nowMs),
+      '7d': await rollups.requestsOf(softwareId, nowMs - 7 * DAY_MS, nowMs),
+      total: seen?.requests ?? 0,
+    },
+  }
+}
+
+/** Its requests to these apps, in whole hours and days, as long as they are kept. */
+async function seenBy(apps: ReadonlySet<string>, { appRollups }: Store, softwareId: string, nowMs: number) {
+  const since = async (sinceMs: number, bucketMs: number) => {
+    const span = { fromMs: Math.floor(sinceMs / bucketMs) * bucketMs, toMs: nowMs + 1 }
+    return appRollups.seriesOf(softwareId, apps, span, bucketMs)
+  }
+  const sumOf = (series: ReadonlyMap<number, Counts>) =>
+    [...series.values()].reduce((sum, { requests }) => sum + requests, 0)
+  const all = await since(0, DAY_MS)
+  return {
+    lastSeenMs: all.size === 0 ? null : Math.max(...all.keys()),
+    versions: [],
+    sightings: {
+      '24h': sumOf(await since(nowMs - DAY_MS, HOUR_MS)),
+      '7d': sumOf(await since(nowMs - 7 * DAY_MS, HOUR_MS)),
+      total: sumOf(all),
+    },
   }
 }
 
@@ -263,6 +331,7 @@ const OF_AGENT = {
   confidenceMin: 0,
   sort: { by: 'confidence', isDescending: true },
 } as const
+const APP_AGENTS_MS = 30 * DAY_MS
 /** Fingerprints of each type, for each agent of a list. */
 const LISTED_MAX = 10
 /** Signatures, and fingerprints of each type, of a single agent. */

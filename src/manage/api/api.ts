@@ -2,10 +2,11 @@ import type Koa from 'koa'
 import { admit } from '../auth/admission.ts'
 import type { ApiContext } from './context.ts'
 import { VERSIONS } from './operations.ts'
-import { type RequestState, routesOf, type SayStream } from '../http/router.ts'
+import { type RequestState, routesOf, type SayStream, type SendFile } from '../http/router.ts'
 import { Readable } from 'node:stream'
 import type { Principal, Scope } from '../http/access/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
+import { addHeaders } from '../http/front/head.ts'
 import { sayEvents, sayEventStream } from '../events/event-stream.ts'
 import { sightOf } from '../intake/personal-data.ts'
 import { Refusal } from '../http/refusal.ts'
@@ -15,9 +16,10 @@ import { Refusal } from '../http/refusal.ts'
  * (429), path and method (404, 405), scopes (403), resource (404), query and body (400).
  */
 export function api(management: ApiContext): Koa.Middleware<RequestState> {
+  const senders = { sayStream: streamer(management), sendFile: fileSender(management) }
   const versions = VERSIONS.map(({ operations, prefix }) => ({
     prefix,
-    routes: routesOf(operations, prefix, management, streamer(management)),
+    routes: routesOf(operations, prefix, management, senders),
   }))
   return (ctx, next) => {
     const routed = () => {
@@ -51,6 +53,25 @@ function streamer(management: ApiContext): SayStream<ApiContext> {
   }
 }
 
+/** Sends a file as fast as the client reads it. It ends early like a stream, and then breaks the connection. */
+function fileSender(management: ApiContext): SendFile<ApiContext> {
+  return (ctx, { scopes }, { name, type, parts }) => {
+    addHeaders(ctx.state.head, {
+      'Cache-Control': 'no-store, no-transform',
+      'Content-Disposition': `attachment; filename="${name}"`,
+    })
+    const file =
+      ctx.method === 'HEAD'
+        ? []
+        : parts(beginStream(ctx, management, lastingScopes(ctx.state.principal, scopes)).over)
+    const body = Readable.from(file, { objectMode: false })
+    body.once('error', () => ctx.res.destroy())
+    ctx.status = 200
+    ctx.body = body
+    ctx.set('Content-Type', TEXT_TYPE.test(type) ? `${type}; charset=utf-8` : type)
+  }
+}
+
 /**
  * The scopes that the principal must keep while the stream is open. What a stream shows is fixed when it
  * begins, so a principal that loses the scope `admin` has to begin a new one.
@@ -61,3 +82,5 @@ function lastingScopes(principal: Principal, scopes: readonly Scope[]): readonly
 
 const EVENTS = 'text/event-stream'
 const JSON_TYPE = 'application/json'
+/** A type of text that does not say how it is encoded. */
+const TEXT_TYPE = /^text\/|json$/

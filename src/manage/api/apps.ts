@@ -5,12 +5,16 @@ import {
   APP_LABEL_LENGTH_MAX,
   APP_LABELS_MAX,
   APP_NAME_LENGTH_MAX,
+  appIn,
   parseApps,
+  QUOTA_MAX,
 } from '../../apps/app.ts'
+import { ALL_APPS, reaches } from '../../apps/app-scope.ts'
 import { didYouMean } from '../../shared/did-you-mean.ts'
 import { DocumentFault } from '../../shared/problem.ts'
 import { partIn } from '../../store/engine/page.ts'
-import { type FieldError, invalid } from '../http/refusal.ts'
+import type { Principal } from '../http/access/principal.ts'
+import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
 import { actorOf, type Addressed } from '../http/operation.ts'
 import { checkMatch, etagOf } from '../http/precondition.ts'
 import { textInQuery, time, timeOf } from '../http/schemas.ts'
@@ -40,6 +44,15 @@ const upstream = z.string().meta({
 const labels = z
   .array(z.string().meta({ override: { minLength: 1, maxLength: APP_LABEL_LENGTH_MAX } }))
   .meta({ override: { maxItems: APP_LABELS_MAX } })
+const calls = z.number().meta({ override: { type: 'integer', minimum: 1, maximum: QUOTA_MAX } })
+const quota = z
+  .strictObject({ minute: calls.optional(), hour: calls.optional(), day: calls.optional() })
+  .meta({
+    id: 'AppQuota',
+    description:
+      'The number of calls in each window that all callers that are limited to some apps, this one among them, make together. More are refused (429). `null`: no limit.',
+    example: { minute: 600, day: 100_000 },
+  })
 
 const app = z
   .strictObject({
@@ -49,6 +62,7 @@ const app = z
     hosts,
     upstream: upstream.nullable(),
     labels,
+    quota: quota.nullable(),
     source: z.enum(['settings', 'api']).meta({
       description: '`settings`: defined by `apps` in the settings, and changed only there.',
     }),
@@ -63,6 +77,7 @@ const changeable = {
   hosts: hosts.optional(),
   upstream: upstream.nullable().optional(),
   labels: labels.optional(),
+  quota: quota.nullable().optional(),
 }
 const appRequest = z.strictObject({ id, ...changeable }).meta({ id: 'AppRequest' })
 const appChanges = z.strictObject(changeable).meta({ id: 'AppChanges' })
@@ -74,6 +89,7 @@ const SHOP = {
   hosts: ['shop.example', '*.shop.example'],
   upstream: null,
   labels: ['eu'],
+  quota: { minute: 600 },
 }
 const SHOWN = {
   ...SHOP,
@@ -89,10 +105,11 @@ const listApps = listing({
   summary: 'List apps',
   description: 'By id. Those of the settings are included.',
   scopes: ['read'],
+  reach: 'filtered',
   name: 'apps',
   filters: { team: textInQuery('Only apps of this team.').optional() },
-  part: async ({ team }, part, { apps }) => {
-    const all = await apps.current()
+  part: async ({ team }, part, { apps }, { principal }) => {
+    const all = (await apps.current()).filter(({ id }) => reaches(principal.apps, id))
     const found = team === undefined ? all : all.filter((each) => each.team === team)
     return partIn(found, ({ id }) => id, part)
   },
@@ -107,6 +124,7 @@ const createApp = operation({
   summary: 'Create an app',
   description: 'It is in force at all proxies within two seconds.',
   scopes: ['admin'],
+  reach: 'organisation',
   body: appRequest,
   status: 201,
   answer: app,
@@ -125,7 +143,8 @@ const createApp = operation({
 
 const byId = {
   params: z.strictObject({ app_id: z.string() }),
-  find: ({ params }: Addressed<{ app_id: string }>, { apps }: ApiContext) => apps.byId(params.app_id),
+  find: async ({ params, principal }: Addressed<{ app_id: string }>, { apps }: ApiContext) =>
+    reaches(principal.apps, params.app_id) ? apps.byId(params.app_id) : null,
 }
 
 const getApp = operation({
@@ -136,6 +155,7 @@ const getApp = operation({
   summary: 'Get an app',
   description: 'Send its `ETag` as `If-Match` to change it only if it is unchanged.',
   scopes: ['read'],
+  reach: 'filtered',
   ...byId,
   answer: app,
   examples: { answer: SHOWN },
@@ -149,18 +169,19 @@ const updateApp = operation({
   tag: 'Apps',
   summary: 'Change an app',
   description:
-    'Omitted fields are unchanged, and `null` restores the default. `If-Match` is supported. An app of the settings is changed only there (409).',
+    'Omitted fields are unchanged, and `null` restores the default. `If-Match` is supported. Callers that are limited to some apps change only `name` and `labels`: the others decide whose requests belong to the app, and its quota. An app of the settings is changed only there (409).',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   body: appChanges,
   answer: app,
-  problems: ['conflict', 'precondition_failed'],
+  problems: ['conflict', 'precondition_failed', 'needs_all_apps'],
   examples: { body: { labels: ['eu'] }, answer: SHOWN },
   run: async (call, management) => {
+    checkChange(call.body, call.principal)
     const change = (before: ShownApp) => {
       checkMatch(call.ifMatch, etagOf(shown(before)))
-      const { id, name, team, hosts, upstream, labels } = before
-      return parsed({ id, name, team, hosts, upstream, labels, ...call.body }, management)
+      return parsed({ ...appIn(before), ...call.body }, management)
     }
     const { id } = call.subject
     const after = await management.apps.update(id, change, actorOf(call), management.nowMs())
@@ -175,8 +196,9 @@ const deleteApp = operation({
   tag: 'Apps',
   summary: 'Delete an app',
   description:
-    'Its later requests belong to no app. `If-Match` is supported. An app of the settings is deleted only there (409).',
+    'Its policy and all its versions are deleted with it, and its later requests belong to no app. `If-Match` is supported. An app of the settings is deleted only there (409).',
   scopes: ['admin'],
+  reach: 'organisation',
   ...byId,
   status: 204,
   problems: ['conflict', 'precondition_failed'],
@@ -188,6 +210,15 @@ const deleteApp = operation({
 })
 
 export const APP_OPERATIONS: readonly ApiOffered[] = [listApps, createApp, getApp, updateApp, deleteApp]
+
+/** Hosts, upstream and team decide which requests a team sees, and the quota limits the team, so only callers with all apps change them. */
+function checkChange(body: z.output<typeof appChanges>, { apps }: Principal): void {
+  const field = apps === ALL_APPS ? undefined : ORGANISATIONS.find((each) => each in body)
+  if (field !== undefined)
+    throw new Refusal('needs_all_apps', `these credentials are limited to some apps: leave out ${field}`)
+}
+
+const ORGANISATIONS = ['hosts', 'upstream', 'team', 'quota'] as const
 
 /** Throws a Refusal with every problem of the app. */
 function parsed(body: object, { upstreams }: ApiContext): App {
@@ -208,9 +239,9 @@ function parsed(body: object, { upstreams }: ApiContext): App {
 }
 
 function shown({ createdAtMs, updatedAtMs, ...app }: ShownApp): z.output<typeof app> {
-  const { id, name, team, hosts, upstream, labels, source } = app
+  const { id, name, team, hosts, upstream, labels, quota, source } = app
   return {
-    ...{ id, name, team, hosts: [...hosts], upstream, labels: [...labels], source },
+    ...{ id, name, team, hosts: [...hosts], upstream, labels: [...labels], quota, source },
     created_at: timeOf(createdAtMs),
     updated_at: timeOf(updatedAtMs),
   }

@@ -1,7 +1,8 @@
 import * as z from 'zod'
+import { appsOf, shownApps } from './app-access.ts'
 import type { AuditEntry } from '../../store/people/audit.ts'
 import { type ApiOffered, listing } from './operation.ts'
-import { time, timeOf } from '../http/schemas.ts'
+import { textInQuery, time, timeInQuery, timeOf } from '../http/schemas.ts'
 
 const auditEntry = z
   .strictObject({
@@ -15,20 +16,15 @@ const auditEntry = z
       .string()
       .meta({ description: 'The id of an operation, or a similar name.', example: 'createKey' }),
     subject: z.string().nullable().meta({ description: 'The id of the changed object.' }),
+    apps: shownApps.meta({
+      description:
+        'The apps of the changed object; for a user whose apps were changed, those before and after. `*`: the change was about the whole installation.',
+    }),
     detail: z.record(z.string(), z.unknown()),
     address: z.string().nullable(),
     request_id: z.string().nullable(),
   })
   .meta({ id: 'AuditEntry' })
-
-function filter(description: string) {
-  return z
-    .string()
-    .min(1, 'is empty')
-    .max(200, 'is longer than 200 characters')
-    .optional()
-    .meta({ description })
-}
 
 const listAudit = listing({
   id: 'listAudit',
@@ -36,27 +32,35 @@ const listAudit = listing({
   tag: 'Administration',
   summary: 'Read the audit log',
   description:
-    'Changes and the principals that made them, newest first. Entries older than `store.audit_retention` are deleted.',
+    'Changes and the principals that made them, newest first. Callers that are limited to some apps see the changes of objects whose apps are all among theirs, whatever principal made them. Entries older than `store.audit_retention` are deleted.',
   scopes: ['admin'],
+  reach: 'filtered',
   name: 'audit',
   isPartFirst: true,
   filters: {
-    action: filter('Only this action.'),
-    principal: filter('Only changes by this principal.'),
-    since: z.iso
-      .datetime({ offset: true, error: 'must be a time (RFC 3339)' })
-      .optional()
-      .meta({ description: 'Only entries from this time on.' }),
+    app: textInQuery(
+      'Only changes of objects that have this app. Changes of objects of all apps (`*`) are not among them.',
+    ).optional(),
+    action: textInQuery('Only this action.').optional(),
+    principal: textInQuery('Only changes by this principal.').optional(),
+    since: timeInQuery('Only entries from this time on.'),
   },
-  part: ({ action = null, principal = null, since }, part, { store }) => {
+  part: (
+    { app = null, action = null, principal = null, since },
+    part,
+    { store },
+    { principal: { apps } },
+  ) => {
     const sinceMs = since === undefined ? null : Date.parse(since)
-    return store.audit.list(part, { action, principal, sinceMs })
+    return store.audit.list(part, { apps, app, action, principal, sinceMs })
   },
   items: { schema: auditEntry, show: (entries) => entries.map(shown) },
 })
 
 export const AUDIT_OPERATIONS: readonly ApiOffered[] = [listAudit]
 
-function shown({ id, atMs, principal, action, subject, detail, address, requestId }: AuditEntry) {
-  return { id, at: timeOf(atMs), principal, action, subject, detail, address, request_id: requestId }
+function shown(entry: AuditEntry) {
+  const { id, atMs, principal, action, subject, detail, address, requestId } = entry
+  const object = { subject, apps: appsOf(entry), detail }
+  return { id, at: timeOf(atMs), principal, action, ...object, address, request_id: requestId }
 }

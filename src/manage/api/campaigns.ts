@@ -53,6 +53,7 @@ const listCampaigns = listing({
   description:
     'Crawlers that come from many addresses, the newest first. `GET /v1/requests?campaign_id=…` lists the requests of one. Campaigns are kept as long as events (`events.retention`).',
   scopes: ['read'],
+  reach: 'organisation',
   name: 'campaigns',
   isPartFirst: true,
   filters: {},
@@ -74,6 +75,7 @@ const getCampaign = operation({
   tag: 'Statistics',
   summary: 'Get a campaign',
   scopes: ['read'],
+  reach: 'organisation',
   params: z.strictObject({ id: z.string().max(100).meta({ example: 'cmp_x7c1Jq0aT5b2Lw9k' }) }),
   answer: campaign,
   find: async ({ params }, { store }) => {

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { appsOf, appsToGive, ifVisible, shownApps, wantedApps } from './app-access.ts'
 import type { OAuthClient } from '../../store/people/oauth-clients.ts'
 import { AUTH_METHODS, deleteClient, GRANT_TYPES, makeClient, scopesOf } from '../auth/oauth/clients.ts'
 import { PLANS, planFor, SCOPES } from '../http/access/principal.ts'
@@ -29,6 +30,7 @@ const clientFields = {
   grant_types: z.array(grantType),
   redirect_uris: z.array(z.string()),
   scopes: z.array(scope),
+  apps: shownApps,
   token_endpoint_auth_method: authMethod,
   jwks: jwks.nullable(),
   plan,
@@ -56,6 +58,7 @@ const clientRequest = z
     grant_types: z.array(grantType).min(1, 'is empty').max(GRANT_TYPES.length),
     redirect_uris: redirectUris.optional(),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
+    apps: wantedApps,
     token_endpoint_auth_method: authMethod.optional(),
     jwks: jwks.optional(),
     plan: z.enum(PLANS).optional(),
@@ -82,6 +85,7 @@ const EXAMPLE = {
   grant_types: ['client_credentials' as const],
   redirect_uris: [],
   scopes: ['read' as const, 'detect' as const],
+  apps: '*' as const,
   jwks: null,
   token_endpoint_auth_method: 'client_secret_basic' as const,
   plan: 'standard' as const,
@@ -98,6 +102,7 @@ const createClient = operation({
   description:
     'It gets access tokens at `/oauth/token`. Its secret is shown only in this answer. Only a hash is stored.',
   scopes: ['admin'],
+  reach: 'filtered',
   body: clientRequest,
   status: 201,
   answer: newClient,
@@ -106,7 +111,8 @@ const createClient = operation({
     body: { name: 'nightly build', grant_types: ['client_credentials'], scopes: ['read', 'detect'] },
     answer: { ...EXAMPLE, client_secret: 'ghs_…' },
   },
-  run: async (call, { store, nowMs }) => {
+  run: async (call, management) => {
+    const { store, nowMs } = management
     const { body } = call
     const authMethod =
       body.token_endpoint_auth_method ?? (body.jwks ? 'private_key_jwt' : 'client_secret_basic')
@@ -114,6 +120,7 @@ const createClient = operation({
     const wanted = {
       name: body.name,
       scopes,
+      apps: await appsToGive(body.apps, call.principal, management),
       authMethod,
       jwks: body.jwks ?? null,
       plan: body.plan ?? planFor(scopes),
@@ -133,9 +140,10 @@ const listClients = listing({
   summary: 'List OAuth clients',
   description: 'Newest first.',
   scopes: ['admin'],
+  reach: 'filtered',
   name: 'clients',
   filters: {},
-  part: (_, part, { store }) => store.oauthClients.list(part),
+  part: (_, part, { store }, { principal }) => store.oauthClients.list(part, principal.apps),
   items: { schema: client, show: (records) => records.map(shown) },
 })
 
@@ -147,9 +155,11 @@ const removeClient = operation({
   summary: 'Delete an OAuth client',
   description: 'Also deletes its codes and refresh tokens. Its access tokens become invalid within a second.',
   scopes: ['admin'],
+  reach: 'filtered',
   params: z.strictObject({ client_id: z.string() }),
   status: 204,
-  find: ({ params }, { store }) => store.oauthClients.byId(params.client_id),
+  find: async ({ params, principal }, { store }) =>
+    ifVisible(await store.oauthClients.byId(params.client_id), principal),
   run: async (call, { store, oauth, nowMs }) => {
     // Another request has deleted the client first.
     if (!(await deleteClient(store, oauth.denials, call.subject, actorOf(call), nowMs())))
@@ -168,6 +178,7 @@ function shown(client: OAuthClient) {
     grant_types: GRANT_TYPES.filter((type) => client.grantTypes.includes(type)),
     redirect_uris: [...redirectUris],
     scopes: [...scopesOf(client)],
+    apps: appsOf(client),
     token_endpoint_auth_method:
       AUTH_METHODS.find((method) => method === client.authMethod) ?? 'client_secret_basic',
     jwks,

@@ -1,3 +1,5 @@
+import type { AddressHasher } from '../../plane/privacy/address-form.ts'
+import type { PaymentTerms } from '../../payment/payment-terms.ts'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
 import type { AuthContext } from '../auth/context.ts'
 import type { OpenidProvider } from '../auth/people/openid-provider.ts'
@@ -9,6 +11,7 @@ import type { TrafficPulse } from '../intake/traffic-pulse.ts'
 import type { JobsContext } from '../jobs/context.ts'
 import type { JudgingContext } from '../judging/context.ts'
 import type { AppKeeper } from '../publish/app-keeper.ts'
+import type { AppPolicies } from '../publish/app-policies.ts'
 import type { FleetView } from '../publish/fleet-view.ts'
 import type { LiveSettings } from '../publish/live-settings.ts'
 import type { PolicyFile, PolicyKeeper } from '../publish/policy-keeper.ts'
@@ -17,11 +20,18 @@ import type { PolicyFile, PolicyKeeper } from '../publish/policy-keeper.ts'
 export interface ApiContext extends AuthContext, JobsContext, JudgingContext, EventsContext {
   readonly version: string
   readonly settings: LiveSettings
+  /** Hash addresses as the proxies do, with the present key and earlier ones. Empty: no key is known. */
+  readonly addressHashers: readonly AddressHasher[]
   /** The policy in force and its origin. */
   readonly policy: PolicyFile | PolicyKeeper
   readonly apps: AppKeeper
+  readonly appPolicies: AppPolicies
+  /** The id of the app of every request (`proxy.app`); `null`: its host decides. */
+  readonly fixedApp: string | null
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
+  /** How payments are taken. */
+  readonly payments: PaymentTerms
   /** The external OpenID provider for sign-in; `null`: none. */
   readonly elsewhere: OpenidProvider | null
   /** Shared, so that only a few passwords are hashed at a time. */

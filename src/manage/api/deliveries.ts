@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import { ALL_APPS } from '../../apps/app-scope.ts'
+import { ifVisible } from './app-access.ts'
 import type { DeliveryRecord } from '../../store/events/delivery-log.ts'
 import { storedObject } from '../../store/engine/stored.ts'
 import type { WebhookRecord } from '../../store/events/webhooks.ts'
@@ -50,11 +52,17 @@ const deliveryWithBody = z
 const id = z.strictObject({ id: z.string().max(100) })
 const ofWebhook = {
   params: id,
-  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.webhooks.byId(params.id),
+  find: async ({ params, principal }: Addressed<{ id: string }>, { store }: ApiContext) =>
+    ifVisible(await store.webhooks.byId(params.id), principal),
 }
 const byId = {
   params: id,
-  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.deliveryLog.byId(params.id),
+  find: async ({ params, principal }: Addressed<{ id: string }>, { store }: ApiContext) => {
+    const found = await store.deliveryLog.byId(params.id)
+    if (found === null || principal.apps === ALL_APPS) return found
+    const webhook = await store.webhooks.byId(found.webhookId)
+    return ifVisible(webhook, principal) === null ? null : found
+  },
 }
 
 function moment(description: string) {
@@ -69,6 +77,7 @@ const listDeliveries = listing({
   description:
     'Newest first, with the outcome of each attempt. Deliveries that have ended are deleted after `webhooks.retention`.',
   scopes: ['admin'],
+  reach: 'filtered',
   of: ofWebhook,
   name: 'deliveries',
   isPartFirst: true,
@@ -77,7 +86,12 @@ const listDeliveries = listing({
     since: moment('Only deliveries created from this time on.').optional(),
     until: moment('Only deliveries created before this time.').optional(),
   },
-  part: ({ status = null, since, until }, part, { store }, webhook: WebhookRecord) => {
+  part: (
+    { status = null, since, until },
+    part,
+    { store },
+    { owner: webhook }: { readonly owner: WebhookRecord },
+  ) => {
     const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? null : Date.parse(text)))
     const filter = { webhookId: webhook.id, status, sinceMs: sinceMs!, untilMs: untilMs! }
     return store.deliveryLog.list(filter, part)
@@ -93,10 +107,11 @@ const getDelivery = operation({
   summary: 'Get a delivery',
   description: 'Includes the body that is sent.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   answer: deliveryWithBody,
   run: async ({ subject }, { store }) => {
-    const told = (await store.events.byId(subject.eventId)) ?? refuseGone()
+    const told = (await store.events.byId(subject.eventId, ALL_APPS)) ?? refuseGone()
     return {
       body: {
         ...shown(subject),
@@ -115,12 +130,14 @@ const retryDelivery = operation({
   description:
     'Sends it again at once, before all others, whether or not it succeeded, with the same `webhook-id` and body. A delivery in progress is unchanged.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   answer: delivery,
   problems: ['conflict'],
   run: async (call, management) => {
     const { subject } = call
-    const change = { action: 'retryDelivery', subject: subject.id, detail: { webhook: subject.webhookId } }
+    const { id, apps } = (await management.store.webhooks.byId(subject.webhookId)) ?? refuseGone()
+    const change = { action: 'retryDelivery', subject: subject.id, apps, detail: { webhook: id } }
     await changed(management.store, actorOf(call), change, management.nowMs(), (queries) =>
       tryAgain(subject, management, queries),
     )
@@ -138,14 +155,15 @@ const testWebhook = operation({
   description:
     'An event of the type `test`, sent to this webhook only, at once and before all others. `GET /deliveries/{id}` shows the outcome.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...ofWebhook,
   status: 201,
   answer: delivery,
   problems: ['conflict'],
   isIdempotent: true,
   run: async (call, management) => {
-    const { id: subject } = call.subject
-    const change = { action: 'testWebhook', subject, detail: {} }
+    const { id: subject, apps } = call.subject
+    const change = { action: 'testWebhook', subject, apps, detail: {} }
     const made = await changed(management.store, actorOf(call), change, management.nowMs(), (queries) =>
       sendTest(subject, management, queries),
     )
@@ -163,6 +181,7 @@ const replayWebhook = operation({
   description:
     'Delivers the stored events since a time, or in a period, that pass its filters and are not waiting already: at most 10,000, oldest first. The `webhook-id` is the same as before, so that the receiver can drop duplicates. If there are more, `next_since` says where to continue.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...ofWebhook,
   body: z
     .strictObject({
@@ -202,7 +221,7 @@ const replayWebhook = operation({
     const { events, nextSinceMs } = await findReplayed(subject, wanted, management)
     const queued = events.length
     const detail = { ...body, queued }
-    const change = { action: 'replayWebhook', subject: subject.id, detail }
+    const change = { action: 'replayWebhook', subject: subject.id, apps: subject.apps, detail }
     await changed(management.store, actorOf(call), change, management.nowMs(), (queries) =>
       replay(subject.id, events, management, queries),
     )

@@ -36,6 +36,7 @@ const detecting = {
   tag: 'Detection' as const,
   summary: 'Detect the sender of a request',
   scopes: ['detect'] as const,
+  reach: 'shared' as const,
   problems: ['unavailable'] as const,
   examples: {
     body: {

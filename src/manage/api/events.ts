@@ -1,10 +1,11 @@
 import * as z from 'zod'
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { CATEGORIES, type Purpose, PURPOSES } from '../../classify/known/software.ts'
-import { didYouMean } from '../../shared/did-you-mean.ts'
 import type { EventRecord } from '../../store/events/events.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../events/event-filter.ts'
 import { type EventStart, type EventView, eventTexts, trafficTexts } from '../events/event-texts.ts'
+import { appsOfTeam, TEAM_FILTER } from './app-filters.ts'
 import type { ApiContext } from './context.ts'
 import { type Sight, sightOf } from '../intake/personal-data.ts'
 import { invalid } from '../http/refusal.ts'
@@ -13,7 +14,7 @@ import { shownEvent } from '../events/shown-event.ts'
 import { softwareIdsOf } from './software-id.ts'
 import type { Call } from '../http/operation.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
-import { textInQuery, time } from '../http/schemas.ts'
+import { severalIn, severalInQuery, textInQuery, time, timeInQuery } from '../http/schemas.ts'
 
 const TYPES = ['new_agent', 'new_signature', 'threat_detected'] as const
 const TRAFFIC = 'traffic'
@@ -25,7 +26,7 @@ const event = z
     timestamp: time,
     data: z.record(z.string(), z.unknown()).meta({
       description:
-        'The same as webhooks get. Without the scope `admin`, addresses are shown as networks (IPv4 /24, IPv6 /48), and parts of paths and User-Agents that look like secrets are redacted.',
+        'The same as webhooks get. `app`: the id of the app that it is about, or `null`. Without the scope `admin`, addresses are shown as networks (IPv4 /24, IPv6 /48), and parts of paths and User-Agents that look like secrets are redacted.',
     }),
   })
   .meta({ id: 'Event' })
@@ -43,6 +44,13 @@ const filters = {
   agent: textInQuery('Only events about these agents, by id, name or alias, separated by commas.', 2_000)
     .transform(severalIn)
     .optional(),
+  app: textInQuery(
+    'Only events about these apps, by id, separated by commas. Events that are not about one app do not pass.',
+    2_000,
+  )
+    .transform(severalIn)
+    .optional(),
+  ...TEAM_FILTER,
   min_severity: z.enum(SEVERITIES).optional().meta({
     description: 'Only threats of at least this severity. Events without a severity pass.',
   }),
@@ -75,9 +83,10 @@ const listEvents = listing({
   description:
     'The stored events, newest first. With `Accept: text/event-stream`, Server-Sent Events: the stream continues after `Last-Event-ID`, or from `since`, or from now on. It ends after ten minutes, or when the key or token expires. Clients reconnect by themselves.',
   scopes: ['read'],
+  reach: 'filtered',
   name: 'events',
   filters,
-  part: async (query, part, management) => {
+  part: async (query, part, management, { principal }) => {
     if (query.last_event_id !== undefined)
       throw invalid([
         { pointer: '/last_event_id', detail: 'is only allowed with streams: send Accept: text/event-stream' },
@@ -92,7 +101,7 @@ const listEvents = listing({
     const { minSeverity, ...wanted } = await filterOf(query, management)
     const severities = minSeverity === null ? null : severitiesFrom(minSeverity)
     const [sinceMs, untilMs] = [msOf(query.since), msOf(query.until)]
-    return management.store.events.list(part, { ...wanted, severities, sinceMs, untilMs })
+    return management.store.events.list(part, { ...wanted, severities, sinceMs, untilMs }, principal.apps)
   },
   items: { schema: event, show: (events, _, principal) => shownEvents(events, sightOf(principal)) },
   stream: {
@@ -104,7 +113,13 @@ const listEvents = listing({
     begin: async (call: Call<unknown, Query, unknown, unknown>, management) => {
       checkOfStream(call.target)
       const start = await startOf(call, management)
-      const view = { filter: await filterOf(call.query, management), sight: sightOf(call.principal) }
+      const { principal, query } = call
+      if (query.types?.includes(TRAFFIC) === true && principal.apps !== ALL_APPS)
+        throw invalid([
+          { pointer: '/types', detail: 'contains traffic, which counts the requests to all apps' },
+        ])
+      const filter = await filterOf(query, management)
+      const view = { filter, apps: principal.apps, sight: sightOf(principal) }
       return (over) => textsOf(call.query, start, view, management, over)
     },
   },
@@ -117,10 +132,11 @@ const getEvent = operation({
   tag: 'Events',
   summary: 'Read an event',
   scopes: ['read'],
+  reach: 'filtered',
   params: z.strictObject({ id: z.string().max(100).meta({ example: 'evt_x7c1Jq0aT5b2Lw9k' }) }),
   answer: event,
-  find: async ({ params }, { store }) => {
-    const found = await store.events.byId(params.id)
+  find: async ({ params, principal }, { store }) => {
+    const found = await store.events.byId(params.id, principal.apps)
     // A test event is for a single webhook.
     return found?.type === 'test' ? null : found
   },
@@ -157,7 +173,7 @@ function checkOfStream(target: string): void {
 }
 
 async function startOf(
-  { lastEventId, query }: Pick<Call<unknown, Query, unknown, unknown>, 'lastEventId' | 'query'>,
+  { lastEventId, query, principal }: Call<unknown, Query, unknown, unknown>,
   { store }: ApiContext,
 ): Promise<EventStart> {
   const { forgotten, last } = await store.events.kept()
@@ -168,22 +184,35 @@ async function startOf(
   }
   if (!filters.last_event_id.safeParse(given).success)
     throw invalid([{ pointer: '/last_event_id', detail: 'is not a valid event id' }])
-  const position = given.startsWith('evt_') ? (await store.events.byId(given))?.number : Number(given)
+  const position = given.startsWith('evt_')
+    ? (await store.events.byId(given, principal.apps))?.number
+    : Number(given)
   if (position === undefined || position > last) return { position: forgotten, reset: 'unknown' }
   return position < forgotten ? { position: forgotten, reset: 'forgotten' } : { position, reset: null }
 }
 
 async function filterOf(
-  { types, category, purpose, agent, min_severity, min_confidence }: Query,
+  { types, category, purpose, agent, app, team, min_severity, min_confidence }: Query,
   management: ApiContext,
 ): Promise<EventFilter> {
   return {
     types: (types ?? []).filter((type) => type !== TRAFFIC),
     categories: category ?? [],
     agents: agentsOf(await softwareIdsOf(agent ?? [], management), purpose ?? [], management),
+    apps: team === undefined ? (app ?? []) : await teamApps(team, app, management),
     minSeverity: min_severity ?? null,
     minConfidence: min_confidence ?? null,
   }
+}
+
+/** The apps of a team, and of these only those of the other filter. */
+async function teamApps(
+  team: string,
+  app: readonly string[] | undefined,
+  management: ApiContext,
+): Promise<readonly string[]> {
+  const found = [...(await appsOfTeam(team, management))].filter((id) => app?.includes(id) ?? true)
+  return found.length === 0 ? [NO_ID] : found
 }
 
 /** The ids for a filter. An empty list matches every event. */
@@ -197,37 +226,14 @@ function agentsOf(
     ({ id, purposes: published }) =>
       (ids.length === 0 || ids.includes(id)) && published.some((each) => purposes.includes(each)),
   )
-  return found.length === 0 ? [NO_AGENT] : found.map(({ id }) => id)
+  return found.length === 0 ? [NO_ID] : found.map(({ id }) => id)
 }
 
 /** An id is never empty. */
-const NO_AGENT = ''
+const NO_ID = ''
 
 function msOf(text: string | undefined): number | null {
   return text === undefined ? null : Date.parse(text)
-}
-
-function timeInQuery(description: string) {
-  return z.iso.datetime({ offset: true, error: 'must be a time (RFC 3339)' }).optional().meta({ description })
-}
-
-function severalInQuery<Value extends string>(values: readonly Value[], description: string) {
-  return z
-    .string()
-    .transform((text, context) => {
-      const given = severalIn(text)
-      const wrong = given.find((each) => !values.includes(each as Value))
-      if (wrong === undefined) return given as readonly Value[]
-      const near = didYouMean(wrong, values)
-      context.addIssue({ code: 'custom', message: `must be one of ${values.join(', ')}${near}` })
-      return z.NEVER
-    })
-    .optional()
-    .meta({ description })
-}
-
-function severalIn(text: string): readonly string[] {
-  return [...new Set(text.split(',').map((each) => each.trim()))]
 }
 
 /** Yields values from all sources as they arrive. Ends when any one source ends. */

@@ -58,6 +58,7 @@ const sendFeedback = operation({
   description:
     'A false positive or a false negative is counted for the fingerprints of the request, once for each decision. Later feedback on the same decision replaces the earlier one. Feedback is possible while the sighting of the request is kept, and on the newest 10,000 answers of `/detect`.',
   scopes: ['admin'],
+  reach: 'organisation',
   body: feedbackRequest,
   examples: { body: { decision_id: '01995f0c-9f0e-7d1b-8c36-2d9a3f6a7b10', verdict: 'human' } },
   answer: feedback,

@@ -63,6 +63,7 @@ const getFleet = operation({
   description:
     'The workers of this gateway and the Snapshots they use, as reported within the last second. On a manager, the number of proxies in each state.',
   scopes: ['admin'],
+  reach: 'organisation',
   answer: fleet,
   run: (_, { version, snapshot, workers, fleet: seen }) => {
     const newest = snapshot()
@@ -122,6 +123,7 @@ const listFleetProxies = listing({
   description:
     'The latest report of each proxy, ordered by host. A proxy that has missed three heartbeats is `stale` and removed after an hour. A stopped proxy is not listed.',
   scopes: ['admin'],
+  reach: 'organisation',
   name: 'proxies',
   filters: {
     state: z.enum(PROXY_STATES).optional().meta({ description: 'Only proxies in this state.' }),

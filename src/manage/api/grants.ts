@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import * as z from 'zod'
 import { GRANT_STATES, type GnapGrantRecord } from '../../store/people/gnap-grants.ts'
 import { decideGrant } from '../auth/gnap/grants.ts'
@@ -49,6 +50,7 @@ const listGrants = listing({
   description:
     'GNAP requests of clients with keys that are not approved, newest first. By default only those that wait for a decision. A grant is deleted an hour after it was requested.',
   scopes: ['admin'],
+  reach: 'organisation',
   name: 'grants',
   filters: { state: state.default('waiting').meta({ description: 'Only grants in this state.' }) },
   part: ({ state }, part, { store, nowMs }) => store.gnapGrants.list(state, part, nowMs()),
@@ -64,6 +66,7 @@ const decideGrantById = operation({
   description:
     'The client learns the decision when it asks again. The browser that it sent here is sent back.',
   scopes: ['admin'],
+  reach: 'organisation',
   params: z.strictObject({ id: z.string().regex(/^[\w-]{1,64}$/) }),
   body: decisionRequest,
   answer: decided,
@@ -81,7 +84,9 @@ const decideGrantById = operation({
     const given = scopesGiven(subject, body)
     const { decision } = body
     const said = { decision, scopes: given }
-    if (!(await decideGrant(store, subject, { ...said, atMs: nowMs() }, actorOf(call), nowMs())))
+    if (
+      !(await decideGrant(store, subject, { ...said, apps: ALL_APPS, atMs: nowMs() }, actorOf(call), nowMs()))
+    )
       throw new Refusal('conflict', 'this grant has already been decided')
     return { body: { id: subject.id, ...said } }
   },

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { appsOf, appsToGive, ifVisible, shownApps, wantedApps } from './app-access.ts'
 import type { KeyRecord } from '../../store/people/keys.ts'
 import { changed } from '../http/audit.ts'
 import { principalOf } from '../auth/api-keys.ts'
@@ -19,6 +20,7 @@ const keyFields = {
   id: z.string().meta({ example: 'key_x7c1Jq0aT5b2' }),
   name: z.string(),
   scopes: z.array(scope),
+  apps: shownApps,
   plan,
   created_at: time,
   expires_at: time.nullable(),
@@ -33,6 +35,7 @@ const keyRequest = z
     name: z.string().min(1, 'is empty').max(100, 'is longer than 100 characters'),
     access: z.enum(Object.keys(ACCESS) as [Access, ...Access[]]).optional(),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length).optional(),
+    apps: wantedApps,
     plan: plan.optional(),
     expires_at: z.iso.datetime({ offset: true }).optional(),
   })
@@ -47,6 +50,7 @@ const createKey = operation({
   description:
     'Give either `access` or `scopes`. The key is shown only in this answer. Only a hash is stored.',
   scopes: ['admin'],
+  reach: 'filtered',
   body: keyRequest,
   status: 201,
   answer: newKeyAnswer,
@@ -57,14 +61,18 @@ const createKey = operation({
       id: 'key_x7c1Jq0aT5b2',
       name: 'nightly build',
       scopes: ['read', 'detect'],
+      apps: '*' as const,
       plan: 'standard',
       created_at: '2026-11-21T09:30:00.000Z',
       expires_at: null,
       key: 'ghk_…',
     },
   },
-  run: async (call, { store, nowMs }) => {
-    const { key, record } = await makeKey(store, wantedKey(call.body, nowMs()), actorOf(call), nowMs())
+  run: async (call, management) => {
+    const { store, nowMs } = management
+    const wanted = wantedKey(call.body, nowMs())
+    const apps = await appsToGive(call.body.apps, call.principal, management)
+    const { key, record } = await makeKey(store, { ...wanted, apps }, actorOf(call), nowMs())
     return { body: { ...shown(record), key } }
   },
 })
@@ -76,9 +84,10 @@ const listKeys = listing({
   summary: 'List API keys',
   description: 'Keys that are not revoked, newest first.',
   scopes: ['admin'],
+  reach: 'filtered',
   name: 'keys',
   filters: {},
-  part: (_, part, { store }) => store.keys.list(part),
+  part: (_, part, { store }, { principal }) => store.keys.list(part, principal.apps),
   items: {
     schema: key,
     show: (records) => records.map((each) => ({ ...shown(each), last_used_at: timeOf(each.lastUsedAtMs) })),
@@ -93,18 +102,19 @@ const revokeKey = operation({
   summary: 'Revoke an API key',
   description: 'It becomes invalid within a second.',
   scopes: ['admin'],
+  reach: 'filtered',
   params: z.strictObject({ id: z.string() }),
   status: 204,
-  find: async ({ params }, { store }) => {
-    const found = await store.keys.byId(params.id)
+  find: async ({ params, principal }, { store }) => {
+    const found = ifVisible(await store.keys.byId(params.id), principal)
     return found?.revokedAtMs === null ? found : null
   },
   run: async (call, { store, apiKeys, nowMs }) => {
-    const { id: subject, name } = call.subject
+    const { id: subject, name, apps } = call.subject
     await changed(
       store,
       actorOf(call),
-      { action: 'revokeKey', subject, detail: { name } },
+      { action: 'revokeKey', subject, apps, detail: { name } },
       nowMs(),
       async (queries) => {
         // Another request has revoked the key first.
@@ -120,7 +130,7 @@ const revokeKey = operation({
 export const KEY_OPERATIONS: readonly ApiOffered[] = [createKey, listKeys, revokeKey]
 
 /** Exactly one of `access` and `scopes` says what the key may do. */
-function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): WantedKey {
+function wantedKey(body: z.output<typeof keyRequest>, nowMs: number): Omit<WantedKey, 'apps'> {
   const { name, access, scopes } = body
   if ((access === undefined) === (scopes === undefined))
     throw invalid([{ pointer: '/access', detail: 'give exactly one of access and scopes' }])
@@ -137,6 +147,7 @@ function shown(record: KeyRecord) {
     id,
     name,
     scopes: [...scopes],
+    apps: appsOf(record),
     plan,
     created_at: timeOf(record.createdAtMs),
     expires_at: timeOf(record.expiresAtMs),

@@ -95,11 +95,12 @@ export function openApiDocument(version: ApiVersion, publicUrl: string): OpenApi
 }
 
 function described(operation: AnyOperation, version: ApiVersion): ZodOpenApiOperationObject {
-  const { id, tag, summary, description, params, query, body, scopes } = operation
+  const { id, tag, summary, description, params, query, body, scopes, reach } = operation
+  const forAll = reach === 'organisation' ? ' Only for callers with access to all apps.' : ''
   const hasFields = (fields: z.ZodObject) => Object.keys(fields.shape).length > 0
   const header = {
     ...(operation.isIdempotent ? IDEMPOTENCY : {}),
-    ...(operation.method === 'GET' ? CONDITION : {}),
+    ...(isConditional(operation) ? CONDITION : {}),
     ...(operation.problems.includes('precondition_failed') ? MATCH : {}),
     ...(operation.stream?.hasIds === true ? LAST_EVENT : {}),
   }
@@ -107,7 +108,7 @@ function described(operation: AnyOperation, version: ApiVersion): ZodOpenApiOper
     operationId: id,
     tags: [tag],
     summary,
-    description: [description, `Scope: ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`]
+    description: [description, `Scope: ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.${forAll}`]
       .filter((text) => text !== '')
       .join('\n\n'),
     requestParams: {
@@ -123,15 +124,15 @@ function described(operation: AnyOperation, version: ApiVersion): ZodOpenApiOper
 }
 
 function responsesOf(operation: AnyOperation, version: ApiVersion): ZodOpenApiResponsesObject {
-  const { status, answer } = operation
+  const { status, answer, files } = operation
   const responses: Record<string, object> = {
     [status]: {
-      description: answer === null ? 'Done.' : 'The result.',
+      description: answer === null && files === null ? 'Done.' : 'The result.',
       headers: headersOf(operation, status, version),
-      ...(answer === null ? {} : { content: contentOf(operation) }),
+      ...(answer === null && files === null ? {} : { content: contentOf(operation) }),
     },
   }
-  if (operation.method === 'GET')
+  if (isConditional(operation))
     responses[304] = {
       description: 'Not modified: `If-None-Match` matches.',
       headers: headersOf(operation, 304, version),
@@ -141,7 +142,14 @@ function responsesOf(operation: AnyOperation, version: ApiVersion): ZodOpenApiRe
   return responses as ZodOpenApiResponsesObject
 }
 
-function contentOf({ answer, stream }: AnyOperation) {
+function contentOf({ answer, stream, files }: AnyOperation) {
+  if (files !== null)
+    return Object.fromEntries(
+      Object.entries(files).map(([type, { description, example }]) => [
+        type,
+        { schema: { type: 'string' as const, description }, example },
+      ]),
+    )
   const json = { 'application/json': { schema: answer! } }
   if (stream === null) return json
   const { description, example } = stream
@@ -171,8 +179,13 @@ function problemResponses(version: ApiVersion): Readonly<Record<string, object>>
 function headersIn(operation: AnyOperation, version: ApiVersion): string[] {
   const statuses = [operation.status, 304, ...byStatus(problemsOf(operation)).keys()]
   return statuses
-    .filter((status) => status !== 304 || operation.method === 'GET')
+    .filter((status) => status !== 304 || isConditional(operation))
     .flatMap((status) => Object.keys(headersOf(operation, status, version)))
+}
+
+/** Whether the answer has an entity tag. */
+function isConditional({ method, files }: AnyOperation): boolean {
+  return method === 'GET' && files === null
 }
 
 function byStatus(codes: ReadonlySet<ProblemCode>): ReadonlyMap<number, readonly ProblemCode[]> {
@@ -185,6 +198,7 @@ export function problemsOf({
   body,
   isIdempotent,
   stream,
+  reach,
   problems,
 }: AnyOperation): ReadonlySet<ProblemCode> {
   const codes = new Set<ProblemCode>(ANYWHERE)
@@ -192,6 +206,7 @@ export function problemsOf({
   if (body !== null) codes.add('request_timeout')
   if (isIdempotent) codes.add('idempotency_conflict').add('idempotency_in_progress')
   if (stream !== null) codes.add('not_acceptable')
+  if (reach === 'organisation') codes.add('needs_all_apps')
   for (const code of problems) codes.add(code)
   return codes
 }

@@ -3,6 +3,7 @@ import { taskTypesOf } from '../jobs/task-types.ts'
 import { toolsOf } from './tool-list.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { APP_OPERATIONS } from './apps.ts'
+import { APP_POLICY_OPERATIONS } from './app-policy.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { CAMPAIGN_OPERATIONS } from './campaigns.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
@@ -14,9 +15,11 @@ import { FLEET_OPERATIONS } from './fleet.ts'
 import { GRANT_OPERATIONS } from './grants.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import { ME_OPERATIONS } from './me.ts'
+import { PAYMENT_OPERATIONS } from './payments.ts'
 import { POLICY_OPERATIONS } from './policy.ts'
 import { explainPolicy } from './policy-explain.ts'
 import { previewPolicy } from './policy-preview.ts'
+import { showTerms } from './policy-terms.ts'
 import { REQUEST_OPERATIONS } from './requests.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
@@ -53,6 +56,7 @@ const ALL: readonly ApiOffered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
   ...REQUEST_OPERATIONS,
+  ...PAYMENT_OPERATIONS,
   ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
@@ -64,9 +68,11 @@ const ALL: readonly ApiOffered[] = [
   ...SIGNING_KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...APP_OPERATIONS,
+  ...APP_POLICY_OPERATIONS,
   ...POLICY_OPERATIONS,
   previewPolicy,
   explainPolicy,
+  showTerms,
   ...SETTING_OPERATIONS,
   ...TRUST_OPERATIONS,
   ...USER_OPERATIONS,

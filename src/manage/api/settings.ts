@@ -33,6 +33,7 @@ const getSettings = operation({
   summary: 'List all settings in force',
   description: 'Each with its origin. Settings that are `changeable` can be changed at run time.',
   scopes: ['admin'],
+  reach: 'organisation',
   answer: settings,
   run: async (_, management) => ({ body: shown(await management.settings.current()) }),
 })
@@ -46,6 +47,7 @@ const updateSettings = operation({
   description:
     'By name: `{"log.level": "debug"}`. `null` undoes a change: the configured value applies again. Changes take effect at once, in other processes within a second, and survive a restart. `If-Match` is supported.',
   scopes: ['admin'],
+  reach: 'organisation',
   body: LIVE_CHANGES.meta({ id: 'SettingChanges' }),
   answer: settings,
   problems: ['precondition_failed'],

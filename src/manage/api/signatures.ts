@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { JA4_TYPES, type Ja4Type, wrongInFingerprint } from '../../classify/known/fingerprint-form.ts'
 import type { LookupFingerprint, LikeSignature } from '../../store/catalogue/catalogue-lookup.ts'
 import type { SignatureSort } from '../../store/catalogue/catalogue-lists.ts'
@@ -10,6 +11,7 @@ import { type ApiOffered, type ApiVersioned, listing, operation } from './operat
 import { booleanInQuery, textInQuery } from '../http/schemas.ts'
 import {
   fingerprintType,
+  knownToTeam,
   likeSignature,
   likeSignatureWithEvidence,
   shownSignature,
@@ -26,8 +28,9 @@ const listSignatures = listing({
   tag: 'Signatures',
   summary: 'Browse the signature database',
   description:
-    'Signatures of agents, tools and browsers. `kind` tells them apart. With `unknown_only`, fingerprints on live traffic that no agent is named for.',
+    'Signatures of agents, tools and browsers. `kind` tells them apart. With `unknown_only`, fingerprints on live traffic that no agent is named for. Callers that are limited to some apps get neither these nor counts of live traffic.',
   scopes: ['read'],
+  reach: 'filtered',
   name: 'signatures',
   filters: {
     type: fingerprintType.optional().meta({ description: 'Only fingerprints of this type.' }),
@@ -53,13 +56,16 @@ const listSignatures = listing({
       .default('-first_seen')
       .meta({ description: 'A leading `-` reverses the order.' }),
   },
-  part: async (filters, part, { store }) => {
+  part: async (filters, part, { store }, { principal }) => {
     const { agent_id: agentId } = filters
+    const isObservedToo = principal.apps === ALL_APPS
+    if (filters.unknown_only && !isObservedToo) return noPart<KnownSignature, typeof part>(part)
     const owner = agentId === undefined ? null : await store.catalogue.softwareNamed(agentId)
-    if (agentId !== undefined && owner === null) return noPart(part)
+    if (agentId !== undefined && owner === null) return noPart<KnownSignature, typeof part>(part)
     const filter = {
       type: filters.type ?? null,
       unknownOnly: filters.unknown_only,
+      isObservedToo,
       softwareId: owner?.id ?? null,
       text: filters.q ?? null,
       confidenceMin: filters.min_confidence,
@@ -67,8 +73,15 @@ const listSignatures = listing({
     }
     return store.catalogueLists.signatures(filter, part)
   },
-  items: { schema: signature, show: (known: readonly KnownSignature[]) => known.map(shownSignature) },
-  betaItems: { schema: signatureWithEvidence, show: shownWithEvidence },
+  items: {
+    schema: signature,
+    show: (known: readonly KnownSignature[], _, { apps }) => knownToTeam(known, apps).map(shownSignature),
+  },
+  betaItems: {
+    schema: signatureWithEvidence,
+    show: (known: readonly KnownSignature[], management, { apps }) =>
+      shownWithEvidence(knownToTeam(known, apps), management, apps),
+  },
 })
 
 const fingerprints = textInQuery('One or several, separated by commas.', 4096).optional()
@@ -82,6 +95,7 @@ const lookingUp = {
   description:
     'All signatures that match one of the given fingerprints. Give at least one. A part of a signature that is `*` matches anything. A `*` in a given fingerprint matches only `*`. `match=partial` also finds signatures that share the stable parts, with a `score`, most similar first, up to 200.',
   scopes: ['read'] as const,
+  reach: 'filtered' as const,
   query: z.strictObject({
     ja4: fingerprints,
     ja4s: fingerprints,
@@ -99,17 +113,17 @@ const lookupFingerprint: ApiVersioned = {
   v1: operation({
     ...lookingUp,
     answer: z.array(likeSignature),
-    run: async ({ query }, management) => {
-      const found = await lookedUp(query, management)
+    run: async ({ query, principal }, management) => {
+      const found = knownToTeam(await lookedUp(query, management), principal.apps)
       return { body: found.map((each) => ({ ...shownSignature(each), ...scoreOf(each) })) }
     },
   }),
   v2: operation({
     ...lookingUp,
     answer: z.array(likeSignatureWithEvidence),
-    run: async ({ query }, management) => {
-      const found = await lookedUp(query, management)
-      const shown = await shownWithEvidence(found, management)
+    run: async ({ query, principal }, management) => {
+      const found = knownToTeam(await lookedUp(query, management), principal.apps)
+      const shown = await shownWithEvidence(found, management, principal.apps)
       return { body: shown.map((each, index) => ({ ...each, ...scoreOf(found[index]!) })) }
     },
   }),

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import * as z from 'zod'
 import { changed } from '../http/audit.ts'
 import { actorOf } from '../http/operation.ts'
@@ -27,6 +28,7 @@ const listSigningKeys = operation({
   description:
     'Newest first. The newest may be one that starts to sign later. Older keys stay until every token they signed has expired.',
   scopes: ['admin'],
+  reach: 'organisation',
   answer: z.strictObject({ signing_keys: z.array(signingKey) }),
   examples: { answer: { signing_keys: [EXAMPLE] } },
   run: async (_, { store }) => {
@@ -44,13 +46,19 @@ const rotateSigningKey = operation({
   description:
     'Takes effect at once. `drop_old` removes the earlier keys: within a second, every token that they signed becomes invalid.',
   scopes: ['admin'],
+  reach: 'organisation',
   body: z.strictObject({ drop_old: z.boolean().default(false) }).meta({ id: 'SigningKeyRequest' }),
   status: 201,
   answer: signingKey,
   examples: { body: { drop_old: false }, answer: EXAMPLE },
   run: async (call, { store, oauth, nowMs }) => {
     const dropsOld = call.body.drop_old
-    const change = { action: 'rotateSigningKey', subject: null, detail: { drop_old: dropsOld } }
+    const change = {
+      action: 'rotateSigningKey',
+      subject: null,
+      apps: ALL_APPS,
+      detail: { drop_old: dropsOld },
+    } as const
     const { key, dropped } = await changed(store, actorOf(call), change, nowMs(), async (queries) => {
       const rotated = await oauth.keys.rotate(dropsOld, queries)
       for (const kid of rotated.dropped) await oauth.denials.addTo(queries, 'key', kid)

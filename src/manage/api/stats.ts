@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { ALL_APPS, type AppScope } from '../../apps/app-scope.ts'
 import { PROOF_METHODS } from '../../classify/verdict/proof.ts'
 import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import {
@@ -6,107 +7,26 @@ import {
   CONFIDENCES,
   type Counts,
   type Dimension,
-  MINUTE_MS,
   OTHER,
   UNNAMED,
-} from '../../store/traffic/rollup-tally.ts'
-import type { RolledUp, RolledUpBucket, TimeSpan } from '../../store/traffic/rollups.ts'
+} from '../../plane/counts/buckets.ts'
+import type { RolledUp, RolledUpBucket, TimeSpan } from '../../store/traffic/rolled-up.ts'
 import type { Store } from '../../store/store.ts'
 import { invalid } from '../http/refusal.ts'
+import { filteredApps, TEAM_FILTER } from './app-filters.ts'
 import { type ApiOperation, operation } from './operation.ts'
-import { time, timeOf } from '../http/schemas.ts'
-
-/** Each window with the sizes of buckets that it allows, and the default size. */
-export const WINDOWS = {
-  '1h': { lengthMs: 60 * MINUTE_MS, buckets: ['1m', '5m', '15m'], usual: '1m' },
-  '24h': { lengthMs: 24 * 60 * MINUTE_MS, buckets: ['5m', '15m', '1h'], usual: '1h' },
-  '7d': { lengthMs: 7 * 24 * 60 * MINUTE_MS, buckets: ['1h', '6h', '1d'], usual: '1h' },
-  '30d': { lengthMs: 30 * 24 * 60 * MINUTE_MS, buckets: ['1h', '6h', '1d'], usual: '1d' },
-} as const satisfies Record<string, { lengthMs: number; buckets: readonly Bucket[]; usual: Bucket }>
-const BUCKETS = {
-  '1m': MINUTE_MS,
-  '5m': 5 * MINUTE_MS,
-  '15m': 15 * MINUTE_MS,
-  '1h': 60 * MINUTE_MS,
-  '6h': 6 * 60 * MINUTE_MS,
-  '1d': 24 * 60 * MINUTE_MS,
-} as const
-
-type Window = keyof typeof WINDOWS
-type Bucket = keyof typeof BUCKETS
-
-export const window = z.enum(Object.keys(WINDOWS) as [Window, ...Window[]])
-const bucket = z.enum(Object.keys(BUCKETS) as [Bucket, ...Bucket[]])
-const count = z.int().min(0)
-const stats = z
-  .strictObject({
-    window,
-    bucket,
-    agents: z.strictObject({
-      total: count.meta({ description: 'The number of known agents.' }),
-      seen: count.meta({ description: 'Known agents that sent a request in the window.' }),
-      new: count.meta({ description: 'Known agents that sent their first request in the window.' }),
-    }),
-    fingerprints: z.strictObject({
-      unique: count.meta({ description: 'Distinct fingerprints seen in the window.' }),
-      by_type: z.strictObject({ ja4: count, ja4s: count, ja4h: count, ja4x: count }),
-      unknown: count.meta({ description: 'Those that belong to no known software.' }),
-    }),
-    detection: z.strictObject({
-      requests: count,
-      agents: count.meta({ description: 'Requests of agents.' }),
-      rate: z.number().min(0).max(1).meta({ description: 'The share of all requests.' }),
-      blocked: count,
-      tagged: count,
-      verified: count.meta({ description: 'Requests with a proven identity.' }),
-      verified_by: z.record(z.string(), count).meta({
-        description: 'The same by proof: `web-bot-auth`, `ip-range`, `reverse-dns`.',
-      }),
-      by_category: z.record(z.string(), count).meta({
-        description: 'Requests of agents. `unnamed`: requests of agents whose name is unknown.',
-      }),
-      by_purpose: z.record(z.string(), count).meta({
-        description:
-          'Requests of agents by published purpose. A request of an agent with several purposes counts for each. `unpublished`: requests of agents without one.',
-      }),
-      by_agent: z
-        .array(
-          z.strictObject({
-            agent_id: z.string(),
-            agent_name: z.string(),
-            agent_category: z.string().nullable(),
-            agent_purpose: z.array(z.string()),
-            requests: count,
-            blocked: count,
-          }),
-        )
-        .meta({ description: 'Most requests first.' }),
-      by_action: z.record(z.string(), count).meta({
-        description: 'All requests by the action taken. A rule on trial takes no action.',
-      }),
-      by_confidence: z.record(z.string(), count).meta({
-        description: 'All requests by the confidence in the verdict, in steps of 0.1, whatever the verdict.',
-      }),
-    }),
-    series: z
-      .array(
-        z.strictObject({
-          at: time,
-          requests: count,
-          agents: count,
-          blocked: count,
-          by_verdict: z.record(z.string(), count),
-          by_category: z.record(z.string(), count),
-          by_purpose: z.record(z.string(), count),
-        }),
-      )
-      .meta({
-        description:
-          'Each bucket has the time at which it begins. The last one is not complete. The buckets add up to `detection`. Only verdicts, categories and purposes that occurred are listed.',
-      }),
-    generated_at: time,
-  })
-  .meta({ id: 'Statistics' })
+import {
+  type StatsBucket,
+  BUCKETS,
+  bucket,
+  count,
+  stats,
+  type StatsWindow,
+  WINDOWS,
+  window,
+} from './stats-answer.ts'
+import { VERDICTS } from './request-views.ts'
+import { severalInQuery, textInQuery, time, timeOf } from '../http/schemas.ts'
 
 const windowQuery = z.strictObject({
   window: window
@@ -127,11 +47,32 @@ const getStats = operation({
     'Counts for the window, which ends now and starts at the beginning of a bucket, in UTC. ' +
     'A request is counted within a second.',
   scopes: ['read'],
-  query: windowQuery,
+  reach: 'filtered',
+  query: windowQuery.extend({
+    app: textInQuery(
+      'Only requests to this app, by its id. `default`: those that matched no app. An app without requests has zeros. At most 1,000 apps are counted in a minute, hour or day, the others together as `other`.',
+      63,
+    ).optional(),
+    ...TEAM_FILTER,
+    include: severalInQuery(
+      ['previous', 'apps'],
+      'More members, separated by commas: `previous`, the window before; `apps`, the requests by app.',
+    ),
+  }),
   answer: stats,
-  run: async ({ query }, { store, nowMs }) => {
+  run: async ({ query, principal }, management) => {
+    const { store } = management
+    const nowMs = management.nowMs()
     const { window, bucket } = askedFor(query)
-    return { body: await statistics(store, window, bucket, nowMs()) }
+    const apps = await filteredApps(query, principal, management)
+    const span = spanOf(window, bucket, nowMs)
+    const has = (member: 'previous' | 'apps') => query.include?.includes(member) ?? false
+    const [body, previous, by_app] = await Promise.all([
+      statistics(store, window, bucket, nowMs, apps),
+      has('previous') ? before(store, apps, span, BUCKETS[bucket]) : null,
+      has('apps') ? byApp(store, apps, span, BUCKETS[bucket]) : null,
+    ])
+    return { body: { ...body, previous, by_app } }
   },
 })
 
@@ -156,14 +97,19 @@ const getAgentTraffic = operation({
   summary: 'Get statistics of an agent',
   description: 'Its requests in the window, in the same buckets as `/stats`.',
   scopes: ['read'],
+  reach: 'filtered',
   params: z.strictObject({ agent_id: z.string() }),
   find: ({ params }, { store }) => store.catalogue.softwareNamed(params.agent_id),
   query: windowQuery,
   answer: traffic,
-  run: async ({ subject, query }, { store, nowMs }) => {
+  run: async ({ subject, query, principal }, { store, nowMs }) => {
     const { window, bucket } = askedFor(query)
     const span = spanOf(window, bucket, nowMs())
-    const found = await store.rollups.seriesOf(subject.id, span, BUCKETS[bucket])
+    const { apps } = principal
+    const found =
+      apps === ALL_APPS
+        ? await store.rollups.seriesOf(subject.id, span, BUCKETS[bucket])
+        : await store.appRollups.seriesOf(subject.id, apps, span, BUCKETS[bucket])
     const series = bucketsOf(span, BUCKETS[bucket]).map((atMs) => {
       const { requests, blocked } = found.get(atMs) ?? NOTHING
       return { at: timeOf(atMs), requests, blocked }
@@ -176,11 +122,11 @@ const getAgentTraffic = operation({
 
 export const STATS_OPERATIONS: readonly ApiOperation[] = [getStats, getAgentTraffic]
 
-function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | undefined }) {
+function askedFor(query: { readonly window: StatsWindow; readonly bucket?: StatsBucket | undefined }) {
   const { window } = query
   const { buckets, usual } = WINDOWS[window]
   const bucket = query.bucket ?? usual
-  const allowed: readonly Bucket[] = buckets
+  const allowed: readonly StatsBucket[] = buckets
   if (!allowed.includes(bucket))
     throw invalid([
       { pointer: '/bucket', detail: `must be one of ${allowed.join(', ')} with a window of ${window}` },
@@ -188,21 +134,22 @@ function askedFor(query: { readonly window: Window; readonly bucket?: Bucket | u
   return { window, bucket }
 }
 
-/** The answer of GET /stats at `nowMs`. */
+/** The answer of GET /stats at `nowMs`, of requests to these apps. */
 export async function statistics(
   store: Store,
-  window: Window,
-  bucket: Bucket,
+  window: StatsWindow,
+  bucket: StatsBucket,
   nowMs: number,
+  apps: AppScope = ALL_APPS,
 ): Promise<z.input<typeof stats>> {
   const bucketMs = BUCKETS[bucket]
   const span = spanOf(window, bucket, nowMs)
   // PostgreSQL runs these queries at the same time.
-  const [rolledUp, fingerprints, total, fresh] = await Promise.all([
-    store.rollups.read(span, bucketMs),
-    store.fingerprintsSeen.counts(span.fromMs),
+  const [rolledUp, total, keptSinceMs, ofAll] = await Promise.all([
+    readOf(store, apps, span, bucketMs),
     store.agentsSeen.total(),
-    store.agentsSeen.newSince(span.fromMs),
+    store.rollups.keptSince(bucketMs),
+    apps === ALL_APPS ? countedForAll(store, span.fromMs) : { fresh: null, fingerprints: null },
   ])
   const agents = [...sumsOf(rolledUp, 'agent')].filter(([id]) => id !== OTHER && id !== UNNAMED)
   return {
@@ -211,21 +158,56 @@ export async function statistics(
     agents: {
       total,
       seen: agents.length,
-      new: fresh,
+      new: ofAll.fresh,
     },
-    fingerprints: {
-      unique: fingerprints.reduce((sum, { count }) => sum + count, 0),
-      by_type: Object.fromEntries(fingerprints.map(({ type, count }) => [type, count])) as ByType,
-      unknown: fingerprints.reduce((sum, { unnamed }) => sum + unnamed, 0),
-    },
+    fingerprints: ofAll.fingerprints,
     detection: { ...detection(rolledUp), by_agent: await top(store, agents) },
+    by_app: null,
+    previous: null,
+    counted_since: keptSinceMs === null ? null : timeOf(keptSinceMs - (keptSinceMs % bucketMs)),
     series: series(rolledUp, span, bucketMs),
     generated_at: timeOf(nowMs),
   }
 }
 
+function readOf(store: Store, apps: AppScope, span: TimeSpan, bucketMs: number): Promise<RolledUp> {
+  if (apps === ALL_APPS) return store.rollups.read(span, bucketMs)
+  return store.appRollups.read(apps, span, bucketMs)
+}
+
+/** The counts of the window before. */
+async function before(store: Store, apps: AppScope, { fromMs, toMs }: TimeSpan, bucketMs: number) {
+  const span = { fromMs: fromMs - (toMs - fromMs), toMs: fromMs }
+  const found = await readOf(store, apps, span, bucketMs)
+  return {
+    detection: detection(found),
+    series: series(found, span, bucketMs).map(({ at, requests, agents, blocked }) => {
+      return { at, requests, agents, blocked }
+    }),
+  }
+}
+
+async function byApp(store: Store, apps: AppScope, span: TimeSpan, bucketMs: number) {
+  const totals = await store.appRollups.totals(apps, span, bucketMs)
+  return mostFirst([...totals]).map(([app, counts]) => ({ app, ...counts }))
+}
+
+/** New agents and fingerprints are not counted by app. */
+async function countedForAll(store: Store, sinceMs: number) {
+  const [fresh, counts] = await Promise.all([
+    store.agentsSeen.newSince(sinceMs),
+    store.fingerprintsSeen.counts(sinceMs),
+  ])
+  const fingerprints = {
+    unique: counts.reduce((sum, { count }) => sum + count, 0),
+    by_type: Object.fromEntries(counts.map(({ type, count }) => [type, count])) as ByType,
+    unknown: counts.reduce((sum, { unnamed }) => sum + unnamed, 0),
+  }
+  return { fresh, fingerprints }
+}
+
 /** Ends with the current bucket, which is not over. */
-function spanOf(window: Window, bucket: Bucket, nowMs: number): TimeSpan {
+function spanOf(window: StatsWindow, bucket: StatsBucket, nowMs: number): TimeSpan {
   const bucketMs = BUCKETS[bucket]
   const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
   return { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
@@ -236,10 +218,11 @@ function bucketsOf({ fromMs, toMs }: TimeSpan, bucketMs: number): readonly numbe
   return Array.from({ length: (toMs - fromMs) / bucketMs }, (_, index) => fromMs + index * bucketMs)
 }
 
-type ByType = z.input<typeof stats>['fingerprints']['by_type']
+type ByType = NonNullable<z.input<typeof stats>['fingerprints']>['by_type']
 
 function detection(rolledUp: RolledUp) {
-  const verdicts = [...sumsOf(rolledUp, 'verdict').values()]
+  const byVerdict = sumsOf(rolledUp, 'verdict')
+  const verdicts = [...byVerdict.values()]
   const requests = verdicts.reduce((sum, { requests }) => sum + requests, 0)
   const agents = verdicts.reduce((sum, { agents }) => sum + agents, 0)
   const actions = byKey(rolledUp, 'action', ACTIONS)
@@ -249,6 +232,10 @@ function detection(rolledUp: RolledUp) {
     rate: requests === 0 ? 0 : agents / requests,
     blocked: actions['block']!,
     tagged: actions['tag']!,
+    by_verdict: byKey(rolledUp, 'verdict', VERDICTS),
+    blocked_by_verdict: Object.fromEntries(
+      VERDICTS.map((verdict) => [verdict, byVerdict.get(verdict)?.blocked ?? 0]),
+    ),
     verified: [...sumsOf(rolledUp, 'verified').values()].reduce((sum, { requests }) => sum + requests, 0),
     verified_by: byKey(rolledUp, 'verified', PROOF_METHODS),
     by_category: byKey(rolledUp, 'category', CATEGORIES),
@@ -270,11 +257,7 @@ function byKey(rolledUp: RolledUp, dimension: Dimension, keys: readonly string[]
 }
 
 async function top(store: Store, agents: readonly (readonly [string, Readonly<Counts>])[]) {
-  const most = agents
-    .toSorted(
-      ([one, { requests }], [other, { requests: others }]) => others - requests || (one < other ? -1 : 1),
-    )
-    .slice(0, TOP)
+  const most = mostFirst(agents)
   const names = await store.agentsSeen.names(most.map(([id]) => id))
   return most.map(([id, { requests, blocked }]) => {
     const { name = id, category = null, purposes = [] } = names.get(id) ?? {}
@@ -283,11 +266,20 @@ async function top(store: Store, agents: readonly (readonly [string, Readonly<Co
   })
 }
 
+function mostFirst(counted: readonly (readonly [string, Readonly<Counts>])[]) {
+  return counted
+    .toSorted(
+      ([one, { requests }], [other, { requests: others }]) => others - requests || (one < other ? -1 : 1),
+    )
+    .slice(0, TOP)
+}
+
 function series({ series: found }: RolledUp, span: TimeSpan, bucketMs: number) {
   return bucketsOf(span, bucketMs).map((atMs) => {
-    const { requests, agents, blocked, verdicts, categories, purposes } = found.get(atMs) ?? NOTHING
+    const { requests, agents, blocked, verdicts, actions, categories, purposes } = found.get(atMs) ?? NOTHING
     const by = {
       by_verdict: requestsBy(verdicts),
+      by_action: requestsBy(actions),
       by_category: requestsBy(categories),
       by_purpose: requestsBy(purposes),
     }
@@ -308,8 +300,9 @@ const NOTHING: RolledUpBucket = {
   agents: 0,
   blocked: 0,
   verdicts: new Map(),
+  actions: new Map(),
   categories: new Map(),
   purposes: new Map(),
 }
-/** As many agents as a page shows. */
+/** As many agents or apps as a page shows. */
 const TOP = 20

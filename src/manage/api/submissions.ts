@@ -90,6 +90,7 @@ const submitting = {
 - \`duplicate\`: it is already known or pending.
 - \`rejected\`: it is impossible, or accepting it would do harm, for example because browsers have it.`,
   scopes: ['write'] as const,
+  reach: 'organisation' as const,
   body: z.union([submission, submissionList]),
   problems: ['conflict', 'unavailable'] as const,
   isIdempotent: true,
@@ -121,6 +122,7 @@ const listSubmissions = listing({
   summary: 'List submissions',
   description: 'Newest first.',
   scopes: ['admin'],
+  reach: 'organisation',
   name: 'submissions',
   isPartFirst: true,
   filters: {
@@ -154,6 +156,7 @@ const getSubmission = operation({
   summary: 'Get a submission',
   description: 'Includes what live traffic has shown about it since it was submitted.',
   scopes: ['admin'],
+  reach: 'organisation',
   ...byId,
   answer: submissionAnswer,
   run: async ({ subject }, management) => ({ body: await shown(subject, management) }),
@@ -171,6 +174,7 @@ const reviewSubmission = operation({
 
 If two decisions are sent at once, the later one gets 409, which names the state.`,
   scopes: ['admin'],
+  reach: 'organisation',
   ...byId,
   body: z
     .strictObject({

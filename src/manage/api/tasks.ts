@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import * as z from 'zod'
+import { ALL_APPS, appListOf } from '../../apps/app-scope.ts'
 import { checkPosition, type Order } from '../../store/engine/page.ts'
 import type { TaskItems, TaskRecord } from '../../store/work/task-record.ts'
 import { mayDo, type Principal } from '../http/access/principal.ts'
@@ -123,6 +124,7 @@ function listTasks(types: Types): ApiOperation {
     summary: 'List task types',
     description: 'Also lists the latest tasks of the caller.',
     scopes: ['read'],
+    reach: 'own',
     answer: listAnswer,
     run: async ({ principal }, { store }) => ({
       body: { tasks, recent: (await store.tasks.recent(principal.id, RECENT)).map(shownTask) },
@@ -158,6 +160,7 @@ function createTask(types: Types): ApiOperation {
     description:
       'A small task is finished in the answer, which contains its results. A larger one is queued, and `GET /tasks/{task_id}` shows its progress. An invalid item does not affect the others.',
     scopes: ['detect'],
+    reach: 'own',
     moreScopes: (sent) => {
       const type = types.get(String((Object(sent) as { type?: unknown }).type))
       return type === undefined
@@ -214,16 +217,17 @@ function itemsIn({ items, input }: TaskRequest, { type, itemsMax }: TaskType): r
 async function doNow(
   type: TaskType<ApiContext>,
   items: readonly unknown[],
-  { id: principal }: Principal,
+  { id: principal, apps: own }: Principal,
   management: ApiContext,
 ): Promise<z.output<typeof taskWithResults>> {
   const { store, nowMs } = management
   const id = newId('tsk')
   const atMs = nowMs()
+  const apps = appListOf(own)
   const chunk = { number: 0, from: 0, items }
-  const results = await doItems(type, chunk, callerOf({ id, principal }, type), management, turn)
+  const results = await doItems(type, chunk, callerOf({ id, principal, apps }, type), management, turn)
   const failed = results.filter((each) => each.status === 'error').length
-  const task = { id, principal, type: type.type, atMs, chunks: [chunk] }
+  const task = { id, principal, apps, type: type.type, atMs, chunks: [chunk] }
   await store.tasks.addDone(task, { number: 0, results, failed }, nowMs())
   const done = (await store.tasks.byId(id))!
   return { ...shownTask(done), results: [...results] }
@@ -232,11 +236,12 @@ async function doNow(
 async function queue(
   type: TaskType<ApiContext>,
   items: readonly unknown[],
-  { id: principal }: Principal,
+  { id: principal, apps: own }: Principal,
   { store, tasks, nowMs }: ApiContext,
 ): Promise<z.output<typeof taskWithResults>> {
   const id = newId('tsk')
-  const task = { id, principal, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) }
+  const apps = appListOf(own)
+  const task = { id, principal, apps, type: type.type, atMs: nowMs(), chunks: chunksOf(items, type) }
   if (!(await store.tasks.add(task, OPEN_MAX)))
     throw new Refusal(
       'rate_limited',
@@ -258,6 +263,11 @@ function chunksOf(items: readonly unknown[], { atOnceMax }: TaskType): readonly 
   return chunks
 }
 
+/** Administrators of all apps see the tasks of every principal. */
+function isVisible(task: TaskRecord, principal: Principal): boolean {
+  return task.principal === principal.id || (principal.apps === ALL_APPS && mayDo(principal, []))
+}
+
 const taskParams = z.strictObject({ task_id: z.string().max(100) })
 
 const ownTask = {
@@ -268,7 +278,7 @@ const ownTask = {
   ) => {
     const task = await store.tasks.byId(params.task_id)
     // A task of another principal is answered like one that does not exist.
-    return task !== null && (task.principal === principal.id || mayDo(principal, [])) ? task : null
+    return task !== null && isVisible(task, principal) ? task : null
   },
 }
 
@@ -279,6 +289,7 @@ const lookedAt = {
   tag: 'Tasks' as const,
   summary: 'Get a task',
   scopes: ['read'] as const,
+  reach: 'own' as const,
   ...ownTask,
 }
 
@@ -333,6 +344,7 @@ const cancelTask = operation({
   summary: 'Cancel a task',
   description: 'Results that are done are kept. A task that has ended is unchanged.',
   scopes: ['detect'],
+  reach: 'own',
   ...ownTask,
   status: 204,
   run: async ({ subject }, { store, nowMs }) => {

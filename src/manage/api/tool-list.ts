@@ -123,6 +123,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
         category: z.enum(CATEGORIES).optional(),
         purpose: z.enum(PURPOSES).optional(),
         q: z.string().optional(),
+        app: z.string().min(1, 'is empty').optional(),
         page,
         limit,
       }),
@@ -176,6 +177,7 @@ const FROM_OPERATIONS: readonly FromOperation[] = [
       z.strictObject({
         window: z.enum(['1h', '24h', '7d', '30d']).optional(),
         bucket: z.string().optional(),
+        app: z.string().min(1, 'is empty').optional(),
       }),
     isReadOnly: true,
     asked: (given) => ({ query: inQuery(given) }),

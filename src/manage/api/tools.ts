@@ -60,6 +60,7 @@ function listTools(tools: Tools): ApiOperation {
     summary: 'List the tools',
     description: 'MCP and A2A offer the same tools under the same names.',
     scopes: ['read', 'mcp'],
+    reach: 'shared',
     answer: z.strictObject({ tools: z.array(tool) }),
     run: () => ({ body }),
   })
@@ -75,6 +76,7 @@ function executeTool(tools: Tools<ApiContext>): ApiOperation {
     description:
       'An unknown tool is answered with 404, invalid arguments with 400. A failure of the tool itself, such as an unknown agent, is an answer with `is_error`.',
     scopes: ['mcp'],
+    reach: 'filtered',
     moreScopes: (sent) => {
       const { tool: name, arguments: given } = Object(sent) as { tool?: unknown; arguments?: unknown }
       const asked = tools.find(String(name))

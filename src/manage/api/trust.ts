@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { appsOf, appsToGive, ifVisible, shownApps, wantedApps } from './app-access.ts'
 import type { TrustRecord } from '../../store/people/trust.ts'
 import { makeTrust, removeTrust } from '../auth/make-trust.ts'
 import { knownPlan, knownScopes, SCOPES } from '../http/access/principal.ts'
@@ -21,6 +22,7 @@ const trust = z
     thumbprint: z.string().nullable().meta({ description: 'The SHA-256 thumbprint of the key (RFC 7638).' }),
     name: z.string().nullable(),
     scopes: z.array(scope),
+    apps: shownApps,
     plan,
     created_at: time,
   })
@@ -38,6 +40,7 @@ const trustRequest = z
     }),
     jwk: members.optional().meta({ description: 'The public key of a GNAP client.' }),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
+    apps: wantedApps,
     name: z
       .string()
       .regex(/^\P{Cc}{1,100}$/u, 'must have 1 to 100 characters, no control characters')
@@ -58,6 +61,7 @@ const createTrust = operation({
   description:
     'Grants scopes to an Agent Identity (`agent_id`, `document`) or a GNAP key (`jwk`). A proven identity alone grants no access. Each agent or key has one entry.',
   scopes: ['admin'],
+  reach: 'filtered',
   body: trustRequest,
   status: 201,
   answer: trust,
@@ -73,13 +77,16 @@ const createTrust = operation({
       thumbprint: null,
       name: null,
       scopes: ['read', 'detect'],
+      apps: '*' as const,
       plan: 'standard',
       created_at: '2026-11-21T09:30:00.000Z',
     },
   },
-  run: async (call, { store, trust, agents, nowMs }) => {
-    const { name = null, plan = 'standard', scopes, ...subject } = call.body
-    const terms = { name, plan, scopes: [...new Set(scopes)] }
+  run: async (call, management) => {
+    const { store, trust, agents, nowMs } = management
+    const { name = null, plan = 'standard', scopes, apps: wanted, ...subject } = call.body
+    const apps = await appsToGive(wanted, call.principal, management)
+    const terms = { name, plan, apps, scopes: [...new Set(scopes)] }
     const record = await makeTrust(store, { subject, terms, rules: agents.rules }, actorOf(call), nowMs())
     trust.forget()
     return { body: shown(record) }
@@ -93,9 +100,10 @@ const listTrust = listing({
   summary: 'List trusted agents and keys',
   description: 'Newest first.',
   scopes: ['admin'],
+  reach: 'filtered',
   name: 'trust',
   filters: {},
-  part: (_, part, { store }) => store.trust.list(part),
+  part: (_, part, { store }, { principal }) => store.trust.list(part, principal.apps),
   items: { schema: trust, show: (records) => records.map(shown) },
 })
 
@@ -107,9 +115,10 @@ const deleteTrust = operation({
   summary: 'Stop trusting an agent or a key',
   description: 'It loses its access within a second.',
   scopes: ['admin'],
+  reach: 'filtered',
   params: z.strictObject({ id: z.string() }),
   status: 204,
-  find: ({ params }, { store }) => store.trust.byId(params.id),
+  find: async ({ params, principal }, { store }) => ifVisible(await store.trust.byId(params.id), principal),
   run: async (call, { store, trust, nowMs }) => {
     if (!(await removeTrust(store, call.subject, actorOf(call), nowMs())))
       throw new Refusal('not_found', `trusted agent "${call.subject.id}" not found`)
@@ -120,7 +129,8 @@ const deleteTrust = operation({
 
 export const TRUST_OPERATIONS: readonly ApiOffered[] = [createTrust, listTrust, deleteTrust]
 
-function shown({ id, kind, subject, name, scopes, plan, document, createdAtMs }: TrustRecord) {
+function shown(record: TrustRecord) {
+  const { id, kind, subject, name, scopes, plan, document, createdAtMs } = record
   const isKey = kind === 'key'
   return {
     id,
@@ -130,6 +140,7 @@ function shown({ id, kind, subject, name, scopes, plan, document, createdAtMs }:
     thumbprint: isKey ? subject : null,
     name,
     scopes: knownScopes(scopes),
+    apps: appsOf(record),
     plan: knownPlan(plan),
     created_at: timeOf(createdAtMs),
   }

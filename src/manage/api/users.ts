@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { appsOf, appsToGive, ifVisible, shownApps, wantedApps } from './app-access.ts'
 import type { UserRecord } from '../../store/people/users.ts'
 import {
   changeUser,
@@ -29,6 +30,7 @@ const user = z
     scopes: z
       .array(scope)
       .meta({ description: 'The scopes of the user. Clients that they authorize get no others.' }),
+    apps: shownApps,
     has_password: z.boolean().meta({
       description:
         'Whether the user has a password. Without one they sign in with a passkey or through the OpenID provider.',
@@ -60,12 +62,14 @@ const userRequest = z
       .optional()
       .meta({ description: 'At least 12 characters. If omitted, it is set later.' }),
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length),
+    apps: wantedApps,
   })
   .meta({ id: 'UserRequest' })
 
 const userChanges = z
   .strictObject({
     scopes: z.array(scope).min(1, 'is empty').max(SCOPES.length).optional(),
+    apps: wantedApps.meta({ description: 'The ids of the apps whose objects the user may see, or `*`.' }),
     password: z.string().optional().meta({
       description:
         'At least 12 characters. Ends all sessions of the user and revokes the access they granted to clients.',
@@ -92,6 +96,7 @@ const createUser = operation({
   description:
     'A user signs in, and can grant clients some or all of their own scopes. Only a hash of the password is stored.',
   scopes: ['admin'],
+  reach: 'filtered',
   body: userRequest,
   status: 201,
   answer: user,
@@ -103,6 +108,7 @@ const createUser = operation({
       id: 'usr_Zt0cP1w4Yk2e',
       email: 'anna@example.com',
       scopes: ['read', 'detect'],
+      apps: '*' as const,
       has_password: true,
       has_one_time_codes: false,
       disabled: false,
@@ -110,7 +116,8 @@ const createUser = operation({
       created_at: '2026-11-21T09:30:00.000Z',
     },
   },
-  run: async (call, { store, passwords, nowMs }) => {
+  run: async (call, management) => {
+    const { store, passwords, nowMs } = management
     const { password = null } = call.body
     const email = emailIn(call.body.email)
     const problem = password === null ? null : passwordProblem(password)
@@ -120,7 +127,8 @@ const createUser = operation({
     ]
     const [first, ...more] = errors
     if (email === null || first !== undefined) throw invalid([first!, ...more])
-    const wanted = { email, password, scopes: [...new Set<Scope>(call.body.scopes)] }
+    const apps = await appsToGive(call.body.apps, call.principal, management)
+    const wanted = { email, password, apps, scopes: [...new Set<Scope>(call.body.scopes)] }
     const made = await makeUser(store, passwords, wanted, actorOf(call), nowMs())
     if (made === null) throw new Refusal('conflict', 'a user with this email address already exists')
     return { body: shown(made) }
@@ -134,15 +142,17 @@ const listUsers = listing({
   summary: 'List users',
   description: 'Newest first.',
   scopes: ['admin'],
+  reach: 'filtered',
   name: 'users',
   filters: {},
-  part: (_, part, { store }) => store.users.list(part),
+  part: (_, part, { store }, { principal }) => store.users.list(part, principal.apps),
   items: { schema: user, show: (records) => records.map(shown) },
 })
 
 const byId = {
   params: z.strictObject({ id: z.string() }),
-  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.users.byId(params.id),
+  find: async ({ params, principal }: Addressed<{ id: string }>, { store }: ApiContext) =>
+    ifVisible(await store.users.byId(params.id), principal),
 }
 
 const getUser = operation({
@@ -152,6 +162,7 @@ const getUser = operation({
   tag: 'Administration',
   summary: 'Get a user',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   answer: user,
   run: ({ subject }) => ({ body: shown(subject) }),
@@ -166,18 +177,21 @@ const updateUser = operation({
   description:
     'Omitted fields are unchanged. Takes effect within a second, also for existing sessions and tokens: clients lose every scope that the user loses. `If-Match` is supported.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   body: userChanges,
   answer: user,
   problems: ['precondition_failed'],
   examples: { body: { scopes: ['read'], disabled: false } },
-  run: async (call, { store, passwords, nowMs }) => {
+  run: async (call, management) => {
+    const { store, passwords, nowMs } = management
     checkMatch(call.ifMatch, etagOf(shown(call.subject)))
-    const { scopes, password, one_time_codes, passkeys, disabled } = call.body
+    const { scopes, apps, password, one_time_codes, passkeys, disabled } = call.body
     const problem = password === undefined ? null : passwordProblem(password)
     if (problem !== null) throw invalid([{ pointer: '/password', detail: problem }])
     const changes = {
       ...(scopes !== undefined && { scopes: [...new Set<Scope>(scopes)] }),
+      ...(apps !== undefined && { apps: await appsToGive(apps, call.principal, management) }),
       ...(password !== undefined && { password }),
       ...(one_time_codes === false && { withoutCodes: true }),
       ...(passkeys === false && { withoutPasskeys: true }),
@@ -206,6 +220,7 @@ const deleteUserById = operation({
   description:
     'Within a second, all sessions of the user end, and the access they granted to clients is revoked.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   status: 204,
   run: async (call, { store, nowMs }) => {
@@ -225,6 +240,7 @@ const setUserOpenid = operation({
   description:
     'Gatehouse links the accounts itself if the provider says that the email address is verified. If the user was linked to another account there, all their sessions end.',
   scopes: ['admin'],
+  reach: 'filtered',
   params: z.strictObject({ id: z.string() }),
   body: openidRequest,
   status: 200,
@@ -236,6 +252,7 @@ const setUserOpenid = operation({
       id: 'usr_Zt0cP1w4Yk2e',
       email: 'anna@example.com',
       scopes: ['read', 'detect'],
+      apps: '*' as const,
       has_password: false,
       has_one_time_codes: false,
       disabled: false,
@@ -243,7 +260,7 @@ const setUserOpenid = operation({
       created_at: '2026-11-21T09:30:00.000Z',
     },
   },
-  find: ({ params }, { store }) => store.users.byId(params.id),
+  find: byId.find,
   run: async (call, { store, elsewhere, nowMs }) => {
     if (elsewhere === null)
       throw new Refusal('conflict', 'no OpenID provider is configured: set auth.openid.issuer')
@@ -263,9 +280,10 @@ const deleteUserOpenid = operation({
   description:
     'All sessions of the user end within a second. The next sign-in through the provider with their verified email address links them again.',
   scopes: ['admin'],
+  reach: 'filtered',
   params: z.strictObject({ id: z.string() }),
   status: 204,
-  find: ({ params }, { store }) => store.users.byId(params.id),
+  find: byId.find,
   run: async (call, { store, nowMs }) => {
     if (!(await forgetOpenid(store, call.subject, actorOf(call), nowMs())))
       throw new Refusal('not_found', `user "${call.subject.id}" not found`)
@@ -289,6 +307,7 @@ function shown(record: UserRecord) {
     id,
     email,
     scopes: [...scopesOf(record)],
+    apps: appsOf(record),
     has_password: hasPassword,
     has_one_time_codes: hasCodes,
     disabled: isDisabled,

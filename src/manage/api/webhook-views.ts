@@ -1,4 +1,6 @@
 import * as z from 'zod'
+import { appsOf, shownApps } from './app-access.ts'
+import { SLUG, SLUG_EXPECTED } from '../../apps/app.ts'
 import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import { SEVERITIES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/events/webhooks.ts'
@@ -32,6 +34,15 @@ export const webhookFilters = z
       .max(200, 'must have at most 200 agents')
       .optional()
       .meta({ description: 'Only events about these agents, by id, name or alias.' }),
+    apps: z
+      .array(z.string().regex(SLUG, `must be ${SLUG_EXPECTED}`))
+      .min(1, 'is empty')
+      .max(200, 'must have at most 200 apps')
+      .optional()
+      .meta({
+        description:
+          'Only events about these apps, by id. `default`: events about requests that matched no app. Events that are not about one app do not pass.',
+      }),
     min_severity: z.enum(SEVERITIES).optional().meta({
       description: 'Only threats of at least this severity. Events without a severity pass.',
     }),
@@ -49,6 +60,7 @@ const configuredFields = {
   url: z.string().meta({ format: 'uri' }),
   events: z.array(event),
   filters: webhookFilters.nullable(),
+  apps: shownApps.meta({ description: 'Only events about these apps are sent. `*`: all events.' }),
   description: z.string().nullable(),
   enabled: z.boolean(),
   created_at: time,
@@ -132,6 +144,7 @@ function shown(record: WebhookRecord, secrets: readonly WebhookSecret[], pending
     url,
     events: events as WebhookEventType[],
     filters: filters as WebhookView['filters'],
+    apps: appsOf(record),
     description,
     enabled: record.isEnabled,
     created_at: timeOf(createdAtMs),

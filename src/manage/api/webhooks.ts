@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { appsToGive, ifVisible, wantedApps } from './app-access.ts'
 import { UNTRIED, type WebhookRecord } from '../../store/events/webhooks.ts'
 import { changed } from '../http/audit.ts'
 import { newId } from '../http/ids.ts'
@@ -34,7 +35,15 @@ const requestFields = {
   description: z.string().max(500, 'is longer than 500 characters').nullable().optional(),
   enabled: z.boolean().optional(),
 }
-const webhookRequest = z.strictObject(requestFields).meta({ id: 'WebhookRequest' })
+const webhookRequest = z
+  .strictObject({
+    ...requestFields,
+    apps: wantedApps.meta({
+      description:
+        'Only events about these apps are sent, whatever its filters. `*`: all events. It never changes, and principals that are limited to other apps do not see the webhook. Default: the apps of the caller.',
+    }),
+  })
+  .meta({ id: 'WebhookRequest' })
 const webhookChanges = z
   .strictObject({
     ...requestFields,
@@ -52,6 +61,7 @@ const createWebhook = operation({
   description:
     'The secret is shown only in this answer. The URL must use https:// and a public address, unless `webhooks.allow_private_addresses` is set.',
   scopes: ['admin'],
+  reach: 'filtered',
   body: webhookRequest,
   status: 201,
   answer: webhookWithSecret,
@@ -66,6 +76,7 @@ const createWebhook = operation({
       url: await usualUrl(body.url, management),
       events: inOrder(body.events),
       filters: body.filters ?? null,
+      apps: await appsToGive(body.apps, call.principal, management),
       description: body.description ?? null,
       isEnabled: body.enabled ?? true,
       createdAtMs: atMs,
@@ -76,7 +87,7 @@ const createWebhook = operation({
     await changed(
       store,
       actorOf(call),
-      { action: 'createWebhook', subject: record.id, detail: told(record) },
+      { action: 'createWebhook', subject: record.id, apps: record.apps, detail: told(record) },
       atMs,
       async (queries) => {
         if ((await store.webhooks.count(queries)) >= WEBHOOKS_MAX)
@@ -95,9 +106,10 @@ const listWebhooks = listing({
   summary: 'List webhooks',
   description: 'Newest first.',
   scopes: ['admin'],
+  reach: 'filtered',
   name: 'webhooks',
   filters: {},
-  part: (_, part, { store }) => store.webhooks.list(part),
+  part: (_, part, { store }, { principal }) => store.webhooks.list(part, principal.apps),
   items: {
     schema: webhook,
     show: shownWebhooks,
@@ -106,7 +118,8 @@ const listWebhooks = listing({
 
 const byId = {
   params: z.strictObject({ id: z.string() }),
-  find: ({ params }: Addressed<{ id: string }>, { store }: ApiContext) => store.webhooks.byId(params.id),
+  find: async ({ params, principal }: Addressed<{ id: string }>, { store }: ApiContext) =>
+    ifVisible(await store.webhooks.byId(params.id), principal),
 }
 
 const getWebhook = operation({
@@ -116,6 +129,7 @@ const getWebhook = operation({
   tag: 'Webhooks',
   summary: 'Get a webhook',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   answer: webhook,
   run: async ({ subject }, management) => {
@@ -133,6 +147,7 @@ const updateWebhook = operation({
   description:
     'Omitted fields are unchanged. `enabled: false` pauses it, and waiting deliveries continue once it is enabled again. `If-Match` is supported, and deliveries in the meantime do not count as a change.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   body: webhookChanges,
   answer: webhook,
@@ -141,7 +156,7 @@ const updateWebhook = operation({
     const { store, nowMs } = management
     checkMatch(configuredHalf(call.ifMatch), configuredTag(await shownWebhook(call.subject, management)))
     const { enabled, url, events, filters, description } = call.body
-    const { id } = call.subject
+    const { id, apps } = call.subject
     const changes = {
       ...(url !== undefined && { url: await usualUrl(url, management) }),
       ...(events !== undefined && { events: inOrder(events) }),
@@ -153,7 +168,7 @@ const updateWebhook = operation({
     await changed(
       store,
       actorOf(call),
-      { action: 'updateWebhook', subject: id, detail },
+      { action: 'updateWebhook', subject: id, apps, detail },
       nowMs(),
       async (queries) => {
         const [before] = await store.webhookHealth.lock([id], queries)
@@ -178,14 +193,15 @@ const deleteWebhook = operation({
   tag: 'Webhooks',
   summary: 'Remove a webhook',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   status: 204,
   run: async (call, { store, nowMs }) => {
-    const { id } = call.subject
+    const { id, apps } = call.subject
     await changed(
       store,
       actorOf(call),
-      { action: 'deleteWebhook', subject: id, detail: told(call.subject) },
+      { action: 'deleteWebhook', subject: id, apps, detail: told(call.subject) },
       nowMs(),
       async (queries) => {
         if (!(await store.webhooks.remove(id, queries))) throw gone()
@@ -204,18 +220,19 @@ const rotateWebhookSecret = operation({
   description:
     'Deliveries are signed with both secrets for 24 hours. The new one is shown only in this answer.',
   scopes: ['admin'],
+  reach: 'filtered',
   ...byId,
   answer: webhookWithSecret,
   problems: ['conflict'],
   run: async (call, management) => {
     const { store, nowMs } = management
-    const { id } = call.subject
+    const { id, apps } = call.subject
     const { secret, sealed } = await newSecret(id, management)
     const atMs = nowMs()
     await changed(
       store,
       actorOf(call),
-      { action: 'rotateWebhookSecret', subject: id, detail: {} },
+      { action: 'rotateWebhookSecret', subject: id, apps, detail: {} },
       atMs,
       async (queries) => {
         const made = { ...sealed, createdAtMs: atMs }
@@ -250,8 +267,8 @@ async function newSecret(webhookId: string, { sealer }: ApiContext) {
 }
 
 /** For the audit log. Only the host of the URL: the rest is often as good as a password. */
-function told({ url, events, filters, description, isEnabled }: WebhookRecord) {
-  return { host: new URL(url).host, events, filters, description, enabled: isEnabled }
+function told({ url, events, filters, apps, description, isEnabled }: WebhookRecord) {
+  return { host: new URL(url).host, events, filters, apps, description, enabled: isEnabled }
 }
 
 function inOrder(events: readonly WebhookEventType[]): WebhookEventType[] {

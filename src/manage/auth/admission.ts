@@ -8,7 +8,7 @@ import type { Resource } from '../http/access/resources.ts'
 import type { Principal } from '../http/access/principal.ts'
 
 /**
- * Authenticates the caller and counts the request against its plan. Synchronous if nothing has to be awaited.
+ * Authenticates the caller and counts the request against its limits. Synchronous if nothing has to be awaited.
  * Throws, or rejects with, a Refusal: 401 unauthenticated, 429 over the limit.
  */
 export function admit(
@@ -30,12 +30,12 @@ function counted(ctx: RequestContext, principal: Principal, management: AuthCont
     : sayQuota(ctx, counting)
 }
 
-function sayQuota({ state }: RequestContext, { isExceeded, retryAfterSeconds, headers }: Quota): void {
+function sayQuota({ state }: RequestContext, { isExceeded, what, retryAfterSeconds, headers }: Quota): void {
   addHeaders(state.head, headers)
   if (isExceeded)
     throw new Refusal(
       'rate_limited',
-      `the quota of this plan is used up: try again in ${retryAfterSeconds} s`,
+      `the quota of ${what} is used up: try again in ${retryAfterSeconds} s`,
       {
         headers: { 'Retry-After': String(retryAfterSeconds) },
       },

@@ -42,8 +42,8 @@ export class AgentClients implements ClientDocuments {
   async standing(url: string): Promise<Standing | null> {
     const trusted = await this.#store.trust.of('agent', url)
     if (trusted === null) return null
-    const { name, scopes, plan } = trusted
-    return { name, scopes: knownScopes(scopes), plan: knownPlan(plan) }
+    const { name, scopes, apps, plan } = trusted
+    return { name, scopes: knownScopes(scopes), apps, plan: knownPlan(plan) }
   }
 
   async #known(url: string): Promise<KnownAgent> {

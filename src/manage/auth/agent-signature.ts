@@ -1,3 +1,4 @@
+import { NO_APPS } from '../../apps/app-scope.ts'
 import { DocumentUnusable } from '../../identity/fetch/document-fetch.ts'
 import { isInTime } from '../../identity/keys/agent-key.ts'
 import { isCovered, replayIdOf, verifySignature } from '../../identity/verify/http-signature.ts'
@@ -27,7 +28,7 @@ export async function agentBehind(
 ): Promise<Principal> {
   const { agents, publicUrl: base, store, nowMs } = management
   const request = { method: ctx.method, base, target: ctx.url, rawHeaders: ctx.req.rawHeaders }
-  const read = readBotSignature(request, agents.rules, nowMs())
+  const read = readBotSignature(request, agents.rules, nowMs(), 'url')
   if (read.kind === 'refused') throw refuse(FAULTS[read.fault])
   const { signature } = read
   if (!signature.nonce) throw refuse('the signature needs a nonce: each signature is valid for one request')
@@ -77,6 +78,7 @@ function principalOf({ id, name, trusted }: Pick<KnownAgent, 'id' | 'name' | 'tr
     id,
     name: name ?? id,
     scopes: trusted?.scopes ?? NOTHING,
+    apps: trusted?.apps ?? NO_APPS,
     plan: trusted?.plan ?? 'free',
     expiresAtMs: null,
   }
@@ -90,6 +92,9 @@ const FAULTS: Readonly<Record<BotFault, string>> = {
   'not-covered': 'the signature must cover @authority or @target-uri',
   'no-agent': 'the signature must cover a Signature-Agent that names one agent',
   'other-agent': 'Signature-Agent must be the normalized https:// URL of an agent',
+  'ignored-agent':
+    'the type in Signature-Agent must be directory, for an origin, or cimd or jwks_uri, for the URL of a document',
+  'payment-tag': 'no signature has tag="web-bot-auth"',
   'no-thumbprint': 'keyid must be the RFC 7638 thumbprint of the key',
   several: 'more than one signature has tag="web-bot-auth"',
 }

@@ -1,3 +1,4 @@
+import { appScopeOf } from '../../apps/app-scope.ts'
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { KeyRecord, KeyStore } from '../../store/people/keys.ts'
@@ -40,6 +41,7 @@ export function principalOf(key: KeyRecord): Principal {
     name,
     expiresAtMs,
     scopes: new Set(knownScopes(key.scopes)),
+    apps: appScopeOf(key.apps),
     plan: knownPlan(key.plan),
   }
   PRINCIPALS.set(key, principal)

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Principal } from '../http/access/principal.ts'
 
@@ -23,6 +24,7 @@ export const BOOTSTRAP: Principal = {
   id: 'bootstrap',
   name: 'bootstrap',
   scopes: new Set(['admin'] as const),
+  apps: ALL_APPS,
   plan: 'unlimited',
   expiresAtMs: null,
 }

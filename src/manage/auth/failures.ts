@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Store } from '../../store/store.ts'
@@ -25,7 +26,12 @@ export async function refusalAfterFailure(
   const throttled = failureThrottle.count(address, nowMs())
   if (throttled.kind === 'may') return refusal
   if (throttled.isFirst) {
-    const entry = { action: 'throttleAuthentication', subject: null, detail: { reason: refusal.code } }
+    const entry = {
+      action: 'throttleAuthentication',
+      subject: null,
+      apps: ALL_APPS,
+      detail: { reason: refusal.code },
+    } as const
     const anonymous = { id: 'anonymous', address, requestId }
     try {
       if (await isFirstOfAll(store, address, throttled.retryAfterS * 1000, nowMs()))

@@ -1,9 +1,10 @@
 import type { OAuthRecord } from '../../store/people/oauth-records.ts'
+import type { UserRecord } from '../../store/people/users.ts'
 import { changed } from '../http/audit.ts'
 import type { AuthContext } from './context.ts'
 import { instanceIdOf } from './gnap/gnap-tokens.ts'
 import { isDocumentUrl } from './oauth/client-documents.ts'
-import type { From, GivenAccess, Person, ProgramAccess } from './oauth/people.ts'
+import type { From, GivenAccess, ProgramAccess } from './oauth/people.ts'
 import { openedRecord } from './oauth/sealed-records.ts'
 import { SCOPES } from '../http/access/principal.ts'
 
@@ -20,9 +21,13 @@ export class AccessGiven implements GivenAccess {
   }
 
   /** Also ends every token issued from it, in all processes within a second. */
-  async takeBack({ id: personId }: Pick<Person, 'id'>, id: string, from: From): Promise<boolean> {
+  async takeBack(
+    { id: personId, apps }: Pick<UserRecord, 'id' | 'apps'>,
+    id: string,
+    from: From,
+  ): Promise<boolean> {
     const { store, oauth, gnap, nowMs } = this.#management
-    const change = { action: 'takeBackAccess', subject: id, detail: {} }
+    const change = { action: 'takeBackAccess', subject: id, apps, detail: {} }
     try {
       const grants = await changed(store, { id: personId, ...from }, change, nowMs(), async (queries) => {
         const ended = await store.oauthRecords.removePersonsClient(personId, id, queries)

@@ -1,3 +1,4 @@
+import type { AppList } from '../../apps/app-scope.ts'
 import { type Actor, changed } from '../http/audit.ts'
 import { newId } from '../http/ids.ts'
 import type { KeyRecord } from '../../store/people/keys.ts'
@@ -8,6 +9,7 @@ import type { Plan, Scope } from '../http/access/principal.ts'
 export interface WantedKey {
   readonly name: string
   readonly scopes: readonly Scope[]
+  readonly apps: AppList
   readonly plan: Plan
   /** `null`: never expires. */
   readonly expiresAtMs: number | null
@@ -28,11 +30,11 @@ export async function makeKey(
     revokedAtMs: null,
     lastUsedAtMs: null,
   }
-  const { id: subject, name, scopes, plan } = record
+  const { id: subject, name, scopes, apps, plan } = record
   await changed(
     store,
     actor,
-    { action: 'createKey', subject, detail: { name, scopes, plan } },
+    { action: 'createKey', subject, apps, detail: { name, scopes, apps, plan } },
     nowMs,
     (queries) => store.keys.add({ ...record, hash: hashOfKey(key) }, queries),
   )

@@ -1,3 +1,4 @@
+import type { AppList } from '../../apps/app-scope.ts'
 import {
   type AgentDocument,
   AgentDocumentFault,
@@ -23,6 +24,7 @@ export interface TrustSubject {
 export interface TrustTerms {
   readonly name: string | null
   readonly scopes: readonly Scope[]
+  readonly apps: AppList
   readonly plan: Plan
 }
 
@@ -41,7 +43,7 @@ export async function makeTrust(
   nowMs: number,
 ): Promise<TrustRecord> {
   const record = { ...terms, ...readSubject(subject, rules), id: newId('trs'), createdAtMs: nowMs }
-  const change = { action: 'createTrust', subject: record.id, detail: toldOf(record) }
+  const change = { action: 'createTrust', subject: record.id, apps: record.apps, detail: toldOf(record) }
   await changed(store, actor, change, nowMs, async (queries) => {
     if ((await store.trust.count(queries)) >= TRUST_MAX)
       throw new Refusal('conflict', `${TRUST_MAX} agents and keys are trusted already, the maximum`)
@@ -58,7 +60,7 @@ export async function removeTrust(
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'deleteTrust', subject: record.id, detail: toldOf(record) }
+  const change = { action: 'deleteTrust', subject: record.id, apps: record.apps, detail: toldOf(record) }
   try {
     await changed(store, actor, change, nowMs, async (queries) => {
       if (!(await store.trust.remove(record.id, queries))) throw GONE
@@ -138,11 +140,12 @@ function toldOf({
   subject,
   name,
   scopes,
+  apps,
   plan,
   document,
 }: TrustRecord): Readonly<Record<string, unknown>> {
   const target = kind === 'key' ? { thumbprint: subject } : { agent_id: subject, document: document !== null }
-  return { ...target, name, scopes, plan }
+  return { ...target, name, scopes, apps, plan }
 }
 
 const GONE = new Error('gone')

@@ -11,8 +11,7 @@ type ThrottleResult =
 export interface SharedCounts {
   /** Resolves to the totals over all processes, in the order of `counts`. */
   addAll(
-    counts: readonly { readonly key: string; readonly points: number }[],
-    windowMs: number,
+    counts: readonly { readonly key: string; readonly points: number; readonly windowMs: number }[],
     nowMs: number,
   ): Promise<readonly { readonly points: number; readonly endsAtMs: number }[]>
 }
@@ -45,7 +44,7 @@ export class MinuteThrottle {
 
   /** `name`: separates these counts from those of other throttles. */
   async share(counts: SharedCounts, name: string, nowMs: number): Promise<void> {
-    const some = [...this.#unshared].slice(0, SHARED_AT_ONCE).sort()
+    const some = [...this.#unshared].slice(0, SHARED_AT_ONCE)
     const told = some.flatMap((who) => {
       const minute = this.#minutes.get(who)
       return minute === undefined || nowMs - minute.startMs >= MINUTE_MS ? [] : [{ who, minute }]
@@ -53,8 +52,9 @@ export class MinuteThrottle {
     const own = told.map(({ who, minute }) => ({
       key: `${name}:${digestOf('network', who)}`,
       points: minute.unshared,
+      windowMs: MINUTE_MS,
     }))
-    const all = own.length === 0 ? [] : await counts.addAll(own, MINUTE_MS, nowMs)
+    const all = own.length === 0 ? [] : await counts.addAll(own, nowMs)
     for (const who of some) this.#unshared.delete(who)
     for (const [index, { minute }] of told.entries()) {
       const { points, endsAtMs } = all[index]!

@@ -1,3 +1,4 @@
+import { hasAllOf } from '../../apps/app-scope.ts'
 import type { RequestContext } from '../http/router.ts'
 import type { AuthContext } from './context.ts'
 import { Refusal } from '../http/refusal.ts'
@@ -55,7 +56,8 @@ async function stillMay(
   resource: Resource,
 ): Promise<boolean> {
   try {
-    return mayDo(await principalNow(ctx, management, resource), scopes)
+    const now = await principalNow(ctx, management, resource)
+    return mayDo(now, scopes) && hasAllOf(now.apps, ctx.state.principal.apps)
   } catch (error) {
     // A 429 ends the stream too: a valid credential is never throttled.
     return !(error instanceof Refusal) || error.status >= 500

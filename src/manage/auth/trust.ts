@@ -1,3 +1,4 @@
+import { type AppScope, appScopeOf } from '../../apps/app-scope.ts'
 import { LateCache } from '../../shared/late-cache.ts'
 import type { TrustKind, TrustRecord, TrustStore } from '../../store/people/trust.ts'
 import { knownPlan, knownScopes, type Plan, type Scope } from '../http/access/principal.ts'
@@ -8,6 +9,7 @@ export interface Trusted {
   readonly id: string
   readonly name: string | null
   readonly scopes: ReadonlySet<Scope>
+  readonly apps: AppScope
   readonly plan: Plan
   /** An agent's document, if an administrator supplied it. Immutable for one entry id. */
   readonly document: Readonly<Record<string, unknown>> | null
@@ -67,8 +69,9 @@ interface CachedTrust {
   readonly atMs: number
 }
 
-function trustedOf({ id, name, scopes, plan, document }: TrustRecord): Trusted {
-  return { id, name, scopes: new Set(knownScopes(scopes)), plan: knownPlan(plan), document }
+function trustedOf({ id, name, scopes, apps, plan, document }: TrustRecord): Trusted {
+  const access = { scopes: new Set(knownScopes(scopes)), apps: appScopeOf(apps), plan: knownPlan(plan) }
+  return { id, name, ...access, document }
 }
 
 const REMEMBERED_MS = 500

@@ -8,14 +8,14 @@ export type EventDraft = Omit<NewEvent, 'id' | 'atMs' | 'data'> & {
 }
 
 export function eventOf({ data, ...draft }: EventDraft, atMs: number): NewEvent {
-  return { ...draft, id: newId('evt'), atMs, data: JSON.stringify(data) }
+  return { ...draft, id: newId('evt'), atMs, data: JSON.stringify({ ...data, app: draft.app }) }
 }
 
 export function draftText(draft: EventDraft): string {
   return JSON.stringify(draft)
 }
 
-/** Parses the output of `draftText`. */
+/** Parses the output of `draftText`. Drafts of earlier versions have no app. */
 export function parseDraft(text: string): EventDraft {
-  return storedObject(text) as unknown as EventDraft
+  return { app: null, ...storedObject(text) } as unknown as EventDraft
 }

@@ -1,3 +1,4 @@
+import { type AppScope, reaches } from '../../apps/app-scope.ts'
 import type { EventRecord } from '../../store/events/events.ts'
 import { type EventFilter, isWanted } from './event-filter.ts'
 import type { EventTail } from './event-tail.ts'
@@ -16,6 +17,7 @@ export interface EventStart {
 /** Which events a listener gets, and how much personal data they contain. */
 export interface EventView {
   readonly filter: EventFilter
+  readonly apps: AppScope
   readonly sight: Sight
 }
 
@@ -26,7 +28,7 @@ export interface EventView {
  */
 export async function* eventTexts(
   { position, reset }: EventStart,
-  { filter, sight }: EventView,
+  { filter, apps, sight }: EventView,
   tail: EventTail,
   stop: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
@@ -34,7 +36,8 @@ export async function* eventTexts(
   yield `${RETRY}${first}`
   let saidAtMs = performance.now()
   for await (const some of tail.follow(position, stop)) {
-    const text = some.events.map((event) => (isWanted(event, filter) ? textOf(event, sight) : '')).join('')
+    const wanted = some.events.filter((event) => reaches(apps, event.app) && isWanted(event, filter))
+    const text = wanted.map((event) => textOf(event, sight)).join('')
     if (text === '' && performance.now() - saidAtMs < SILENCE_MS) continue
     yield text === '' ? placeText(some.position) : text
     saidAtMs = performance.now()

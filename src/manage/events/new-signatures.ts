@@ -67,6 +67,7 @@ function draftOf(signature: KnownSignature, names: SoftwareById): EventDraft {
     confidence,
     agent: software?.id ?? null,
     category: software === null ? null : (names.get(software.id)?.category ?? null),
+    app: null,
     data: { signature: shownSignature(signature) },
   }
 }
@@ -85,6 +86,7 @@ function occurrenceOf(
     agent,
     category,
     confidence,
+    app: null,
     example: { type, fingerprint: value, agent_id: software?.id ?? null },
   }
 }

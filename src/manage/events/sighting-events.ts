@@ -41,15 +41,16 @@ export function sightingEvents(context: SightingEventsContext): SightingEvents {
     threatDraft(rule, sighting, counted, names, { knowledge: knowledge(), robots })
   return async (batch, queries, firsts) => {
     const found = threatsIn(batch, rules, robots, describe)
-    if (found.length === 0 && firsts.length === 0) return () => undefined
+    if (found.length === 0 && firsts.length === 0) return { count: 0, afterCommit: () => undefined }
     const agents = await newAgents(firsts, context, queries)
     const outcome = found.length === 0 ? NONE : await threats.add(found, nowMs(), queries)
     const events = [...agents, ...outcome.events]
     const added = await log.add(events, queries)
-    return () => {
+    const afterCommit = () => {
       metrics.count({ ...outcome, events })
       added()
     }
+    return { count: events.length, afterCommit }
   }
 }
 
@@ -71,7 +72,7 @@ const NONE: ThreatOutcome = { events: [], found: new Map(), suppressed: new Map(
 /** The event for the first request of an agent, or of a client that claims to be it. */
 function newAgentDraft(first: Sighting, names: SoftwareById): EventDraft {
   const id = first.agent!
-  const { category, purposes, confidence, verified, seenAtMs } = first
+  const { category, purposes, confidence, app, verified, seenAtMs } = first
   const data = {
     agent: { id, name: nameOf(id, names), category, purpose: purposes },
     fingerprints: fingerprintsOf(first),
@@ -81,5 +82,5 @@ function newAgentDraft(first: Sighting, names: SoftwareById): EventDraft {
     sighting: outlineOf(first),
   }
   const subject = subjectOf(first, `agent ${id}`)
-  return { type: 'new_agent', subject, agent: id, category, severity: null, confidence, data }
+  return { type: 'new_agent', subject, agent: id, category, severity: null, confidence, app, data }
 }

@@ -18,6 +18,7 @@ export interface Occurrence {
   readonly agent: string | null
   readonly category: string | null
   readonly confidence: number | null
+  readonly app: string | null
   /** The entry in the list of examples. */
   readonly example: StormExample
 }
@@ -107,7 +108,7 @@ export function minuteOf(ms: number): number {
   return Math.floor(ms / MINUTE_MS) * MINUTE_MS
 }
 
-/** The only topic that is not a threat reason. */
+/** The only topic that is not a threat reason, or one with an app. */
 export const NEW_SIGNATURES = 'new_signature'
 
 class OpenStorm {
@@ -198,20 +199,21 @@ class OpenStorm {
   }
 }
 
-type Common = Pick<Occurrence, 'agent' | 'category' | 'confidence'>
+type Common = Pick<Occurrence, 'agent' | 'category' | 'confidence' | 'app'>
 
-function inCommon(before: Common | null, { agent, category, confidence }: Common): Common {
-  if (before === null) return { agent, category, confidence }
+function inCommon(before: Common | null, { agent, category, confidence, app }: Common): Common {
+  if (before === null) return { agent, category, confidence, app }
   const isSure = before.confidence !== null && confidence !== null
   return {
     agent: before.agent === agent ? agent : null,
     category: before.category === category ? category : null,
     confidence: isSure ? Math.min(before.confidence, confidence) : null,
+    app: before.app === app ? app : null,
   }
 }
 
-function picked({ agent, category, confidence }: Common): Common {
-  return { agent, category, confidence }
+function picked({ agent, category, confidence, app }: Common): Common {
+  return { agent, category, confidence, app }
 }
 
 /** FNV-1a, with the finalizer of MurmurHash3 to spread the bits. */

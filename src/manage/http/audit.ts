@@ -1,3 +1,4 @@
+import type { AppList } from '../../apps/app-scope.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { Store } from '../../store/store.ts'
 import { newId } from './ids.ts'
@@ -15,6 +16,8 @@ export interface Change {
   readonly action: string
   /** The id of the changed resource. */
   readonly subject: string | null
+  /** The apps of the changed resource: callers with these apps see the entry. `*`: it is about the whole installation. */
+  readonly apps: AppList
   /** Details for a later reader of the log. Must not contain secrets. */
   readonly detail: Readonly<Record<string, unknown>>
 }
@@ -25,13 +28,13 @@ export interface Change {
 export function changed<Result>(
   store: Store,
   actor: Actor,
-  { action, subject, detail }: Change,
+  change: Change,
   atMs: number,
   work: (queries: Queries) => Promise<Result>,
 ): Promise<Result> {
   return store.transaction(async (queries) => {
     const result = await work(queries)
-    await addAudit(store, actor, { action, subject, detail }, atMs, queries)
+    await addAudit(store, actor, change, atMs, queries)
     return result
   })
 }

@@ -82,7 +82,7 @@ function listIn(text: string): readonly unknown[] {
   }
 }
 
-function refusedCursor(): Refusal {
+export function refusedCursor(): Refusal {
   return invalid([
     {
       pointer: '/cursor',

@@ -20,7 +20,8 @@ export function newId(
     | 'ctx'
     | 'msg'
     | 'cbk'
-    | 'cmp',
+    | 'cmp'
+    | 'pay',
 ): string {
   return `${prefix}_${randomBytes(12).toString('base64url')}`
 }

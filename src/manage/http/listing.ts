@@ -17,7 +17,7 @@ import type { Versioned } from './version.ts'
 
 /** Describes a list. `listing` makes the operation of each API version from it. */
 interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner, Context>
-  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes'>,
+  extends Pick<AnyOperation, 'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes' | 'reach'>,
     Partial<Pick<AnyOperation<Context>, 'stream'>> {
   /** The name of the array of items in the answer. */
   readonly name: string
@@ -30,11 +30,17 @@ interface Listing<Filters extends z.ZodRawShape, Kept, Shown, BetaShown, Owner, 
     filters: z.output<z.ZodObject<Filters>>,
     part: Wanted,
     management: Context,
-    owner: Owner,
+    asked: AskedList<Owner>,
   ) => Promise<PartOf<Kept, Wanted>>
   readonly items: Items<Kept, Shown, Context>
   /** The items in /v2, if they differ from those in /v1. */
   readonly betaItems?: Items<Kept, BetaShown, Context>
+}
+
+/** Whose list it is, and who reads it. */
+interface AskedList<Owner> {
+  readonly owner: Owner
+  readonly principal: Principal
 }
 
 /** The schema of an item, and how items are rendered. */
@@ -73,7 +79,10 @@ function byPage<
     answer: z.strictObject({ [name]: z.array(items.schema), ...PAGE_ANSWER }) as z.ZodType,
     run: async ({ query, target, subject, principal }, management) => {
       const { page, limit, ...filters } = query as PageQuery & z.output<z.ZodObject<Filters>>
-      const found = await given.part(filters as never, { page, limit }, management, subject as Owner)
+      const found = await given.part(filters as never, { page, limit }, management, {
+        owner: subject as Owner,
+        principal,
+      })
       const { total } = found
       return {
         body: { [name]: await items.show(found.items, management, principal), total, page, limit },
@@ -103,7 +112,7 @@ function byCursor<
       const mark = given.of === undefined ? markOf(id, filters) : markOf(id, params, filters)
       const after = positionIn(cursor, mark)
       const found = await fromPosition(() =>
-        given.part(filters as never, { after, limit }, management, subject as Owner),
+        given.part(filters as never, { after, limit }, management, { owner: subject as Owner, principal }),
       )
       const next_cursor = found.next === null ? null : cursorFor(mark, found.next)
       return {
@@ -131,13 +140,14 @@ function describedIn<Context>({
   summary,
   description,
   scopes,
+  reach,
   stream = null,
   of,
 }: Pick<
   Listing<z.ZodRawShape, unknown, unknown, unknown, unknown, Context>,
-  'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes' | 'stream' | 'of'
+  'id' | 'path' | 'tag' | 'summary' | 'description' | 'scopes' | 'reach' | 'stream' | 'of'
 >) {
-  return { id, method: 'GET' as const, path, tag, summary, description, scopes, stream, ...of }
+  return { id, method: 'GET' as const, path, tag, summary, description, scopes, reach, stream, ...of }
 }
 
 function fieldsOf(

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { Actor } from './audit.ts'
 import type { NamedNeeds } from './access/needed-scopes.ts'
 import type { Principal, Scope } from './access/principal.ts'
+import type { Reach } from './access/reach.ts'
 import type { ProblemCode } from './refusal.ts'
 
 /**
@@ -27,6 +28,8 @@ interface Operation<
   readonly description: string
   /** The principal needs one of these scopes. `admin` is always enough. */
   readonly scopes: readonly Scope[]
+  /** What a principal that is limited to some apps gets. */
+  readonly reach: Reach
   /**
    * Additional scopes that depend on the body; `null`: none do. `sent` may be anything: it is not validated
    * yet.
@@ -64,6 +67,22 @@ interface Operation<
   ) => Promise<Answer<Result>> | Answer<Result>
   /** The same answer as Server-Sent Events; `null`: not offered. */
   readonly stream: Stream<z.output<Params>, z.output<Query>, z.output<Body>, Subject, Context> | null
+  /** The answer is a FileAnswer of one of these media types; `null`: it is JSON. Shown in the OpenAPI document. */
+  readonly files: Readonly<Record<string, FileExample>> | null
+}
+
+interface FileExample {
+  readonly description: string
+  readonly example: string
+}
+
+/** A file that is sent while it is made. */
+export interface FileAnswer {
+  /** With its extension. */
+  readonly name: string
+  readonly type: string
+  /** The parts of the file. Throws if `over` aborts before the end, so that the client does not take it for whole. */
+  parts(over: AbortSignal): AsyncGenerator<string | Uint8Array, void, undefined>
 }
 
 /** The streaming form of an operation. */
@@ -136,6 +155,7 @@ type Optional =
   | 'find'
   | 'status'
   | 'stream'
+  | 'files'
 
 /** Fills in what most operations leave out. */
 export const operationsOf =
@@ -163,6 +183,7 @@ export const operationsOf =
     examples: {},
     find: () => true as Subject,
     stream: null,
+    files: null,
     ...given,
   })
 
@@ -177,6 +198,7 @@ export const TAGS = [
   { name: 'Events', description: 'Past and live events.' },
   { name: 'Webhooks', description: 'Notifications of events.' },
   { name: 'Statistics', description: 'Statistics about the traffic.' },
+  { name: 'Payments', description: 'The ledger of what agents pay.' },
   { name: 'Apps', description: 'The apps behind the proxies.' },
   { name: 'Administration', description: 'Keys, settings, policy.' },
 ] as const

@@ -44,6 +44,7 @@ export const PROBLEMS = {
   expired_token: { status: 401, title: 'The token has expired' },
   use_dpop_nonce: { status: 401, title: 'The DPoP proof needs a nonce' },
   insufficient_scope: { status: 403, title: 'The token does not allow this' },
+  needs_all_apps: { status: 403, title: 'Access to all apps is required' },
   origin_not_allowed: { status: 403, title: 'Requests from this origin are not allowed' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'The method is not allowed' },

@@ -6,14 +6,15 @@ import type { ApiVersion } from './version.ts'
 
 /** The headers of an answer with this status, as references into the OpenAPI document. */
 export function headersOf(
-  { method, isIdempotent, query }: AnyOperation,
+  { method, isIdempotent, query, files }: AnyOperation,
   status: number,
   { isBeta }: ApiVersion,
 ) {
   const names = isBeta ? ['X-Request-Id', STABILITY_HEADER] : ['X-Request-Id']
   // A caller that is not authenticated has no plan.
   if (![401, 414, 417, 431].includes(status)) names.push('RateLimit-Policy', 'RateLimit')
-  if (method === 'GET' && (status === 200 || status === 304)) names.push('ETag', 'Cache-Control')
+  if (files !== null && status === 200) names.push('Content-Disposition')
+  else if (method === 'GET' && (status === 200 || status === 304)) names.push('ETag', 'Cache-Control')
   if (method === 'GET' && status === 200 && ('page' in query.shape || 'cursor' in query.shape))
     names.push('Link')
   if (isIdempotent && status < 300) names.push('Idempotency-Replayed')
@@ -67,16 +68,20 @@ const HEADERS: Readonly<Record<string, object>> = {
     'The ID of the request, as sent or newly made. Log lines contain it.',
     '6ff5c1b0-8e0a-4c39',
   ),
-  'RateLimit-Policy': text('The plan: `q` requests in a window of `w` seconds.', '"standard";q=10000;w=3600'),
+  'RateLimit-Policy': text(
+    'The limits: `q` requests in a window of `w` seconds. The plan, and for callers that are limited to some apps, the quota of an app that has the fewest requests left.',
+    '"standard";q=10000;w=3600, "shop/minute";q=600;w=60',
+  ),
   RateLimit: text(
-    '`r` requests are left in the current window, which ends in `t` seconds.',
-    '"standard";r=9987;t=1742',
+    'For each of these limits: `r` requests are left in the current window, which ends in `t` seconds.',
+    '"standard";r=9987;t=1742, "shop/minute";r=598;t=42',
   ),
   ETag: text('The version of the answer. Send it in `If-None-Match`.', '"5Zk1yT0e8cYpGm3wq2xVtA"'),
   'Cache-Control': text(
     'Only the client may cache the answer, and it must revalidate it before each use.',
     'private, no-cache',
   ),
+  'Content-Disposition': text('The name of the file.', 'attachment; filename="requests.csv"'),
   Link: text(
     'Links to the first, previous, next and last page (RFC 8288).',
     '<https://gate.example/v1/agents?page=2>; rel="next"',

@@ -2,13 +2,14 @@ import Router from '@koa/router'
 import type Koa from 'koa'
 import { insufficientScope, mayDoAll, type NamedNeeds } from './access/needed-scopes.ts'
 import { mayDo, type Principal } from './access/principal.ts'
+import { checkReach } from './access/reach.ts'
 import type { HttpContext } from './context.ts'
 import { withoutCodings } from './front/entity-tags.ts'
 import { addHeaders } from './front/head.ts'
 import { invalid, Refusal } from './refusal.ts'
 import { bodyIfAny, type CheckBody, readBody, readNoBody } from './body.ts'
 import { type GivenAnswer, Idempotency } from './idempotency.ts'
-import { type Answer, type AnyOperation, type Call, NOTHING } from './operation.ts'
+import { type Answer, type AnyOperation, type Call, type FileAnswer, NOTHING } from './operation.ts'
 import { pointerToZero, validated } from './validate.ts'
 
 /** What earlier middleware knows about a request. */
@@ -53,15 +54,22 @@ export type SayStream<Context> = (
   call: Call<unknown, unknown, unknown, unknown>,
 ) => Promise<boolean>
 
+/** Answers with a file. */
+export type SendFile<Context> = (
+  ctx: RequestContext,
+  operation: AnyOperation<Context>,
+  file: FileAnswer,
+) => void
+
 /** Routes each operation of the table under `prefix`. Requests for other paths go to the next middleware. */
 export function routesOf<Context extends HttpContext>(
   operations: readonly AnyOperation<Context>[],
   prefix: string,
   management: Context,
-  sayStream: SayStream<Context>,
+  senders: Senders<Context>,
 ): Koa.Middleware<RequestState> {
   const router = new Router<RequestState>({ prefix, strict: true, sensitive: true })
-  const means = { management, idempotency: new Idempotency(management), sayStream }
+  const means = { management, idempotency: new Idempotency(management), ...senders }
   for (const operation of operations) {
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
     const handler = (ctx: RoutedContext) => serve(ctx, ctx.params, operation, means)
@@ -89,10 +97,14 @@ export function routesOf<Context extends HttpContext>(
   }
 }
 
-interface Means<Context> {
+interface Senders<Context> {
+  readonly sayStream: SayStream<Context>
+  readonly sendFile: SendFile<Context>
+}
+
+interface Means<Context> extends Senders<Context> {
   readonly management: Context
   readonly idempotency: Idempotency
-  readonly sayStream: SayStream<Context>
 }
 
 /** Handles a request to the API after authentication. */
@@ -100,12 +112,13 @@ async function serve<Context extends HttpContext>(
   ctx: RequestContext,
   inPath: Record<string, string>,
   operation: AnyOperation<Context>,
-  { management, idempotency, sayStream }: Means<Context>,
+  { management, idempotency, sayStream, sendFile }: Means<Context>,
 ): Promise<void> {
   const { req, state } = ctx
   state.operation = operation.id
   const { principal, requestId, address } = state
   if (!mayDo(principal, operation.scopes)) throw await insufficient(ctx, operation, management)
+  checkReach(principal, operation)
   const params: unknown = inPath === NO_PARAMS ? NO_PARAMS : named(operation, inPath)
   const found: unknown = operation.find({ params, principal }, management)
   const subject = found instanceof Promise ? await found : found
@@ -133,6 +146,10 @@ async function serve<Context extends HttpContext>(
     lastEventId: ctx.get('Last-Event-ID') || null,
   }
   if (operation.stream !== null && (await sayStream(ctx, operation, call))) return
+  if (operation.files !== null) {
+    const { body: file } = await operation.run(call, management)
+    return sendFile(ctx, operation, file as FileAnswer)
+  }
   const key = operation.isIdempotent ? req.headers['idempotency-key'] : undefined
   if (key === undefined) {
     const running = operation.run(call, management)

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { didYouMean } from '../../shared/did-you-mean.ts'
 import type { Page } from '../../store/engine/page.ts'
 
 // Schemas that several resources share. They are strict: an unknown member is refused, with the nearest known
@@ -16,7 +17,7 @@ export function timeOf(ms: number | null): string | null {
 }
 
 /** An integer in a query. */
-function integerInQuery(min: number, max: number, fallback: number, description: string) {
+export function integerInQuery(min: number, max: number, fallback: number, description: string) {
   return z
     .string()
     .regex(/^\d{1,15}$/, 'must be a whole number')
@@ -45,6 +46,30 @@ export function textInQuery(description: string, lengthMax = 200) {
     .max(lengthMax, `is longer than ${lengthMax} characters`)
     .refine((text) => !text.includes('\0'), 'contains the character U+0000')
     .meta({ description })
+}
+
+export function timeInQuery(description: string) {
+  return z.iso.datetime({ offset: true, error: 'must be a time (RFC 3339)' }).optional().meta({ description })
+}
+
+/** Some of these values, separated by commas. */
+export function severalInQuery<Value extends string>(values: readonly Value[], description: string) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const given = severalIn(text)
+      const wrong = given.find((each) => !values.includes(each as Value))
+      if (wrong === undefined) return given as readonly Value[]
+      const near = didYouMean(wrong, values)
+      context.addIssue({ code: 'custom', message: `must be one of ${values.join(', ')}${near}` })
+      return z.NEVER
+    })
+    .optional()
+    .meta({ description })
+}
+
+export function severalIn(text: string): readonly string[] {
+  return [...new Set(text.split(',').map((each) => each.trim()))]
 }
 
 export function booleanInQuery(fallback: boolean, description: string) {

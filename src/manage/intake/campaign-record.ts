@@ -3,7 +3,7 @@ import { REQUEST_KIND } from '../../classify/campaign/seen-request.ts'
 import type { Campaign } from '../../classify/campaign/finder.ts'
 import { isCampaignId, MEMBERS_MAX } from '../../classify/campaign/members.ts'
 import { type Sighting, SIGHTING_TEXT_MAX } from '../../plane/sighting.ts'
-import { networkHash } from './sighting-intake.ts'
+import { clientHash, type SeenClient } from './sighting-intake.ts'
 
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER)
 const text = z.string().max(SIGHTING_TEXT_MAX).nullable()
@@ -82,12 +82,18 @@ export function parseCampaign(document: string): CampaignRecord | null {
  * found.
  */
 export function belongsTo(record: CampaignRecord): (sighting: Sighting) => boolean {
-  const networks = new Set(record.members.map(([network]) => network))
-  const { id, program, salt, host } = record
+  const isOfMember = isMember(record)
+  const { id, program, host } = record
   return (sighting) =>
     sighting.campaign === id ||
     (sighting.requestKind === REQUEST_KIND.page &&
       sighting.program === program &&
       sighting.host === host &&
-      networks.has(networkHash(sighting.address, salt)))
+      isOfMember(sighting))
+}
+
+/** Whether the network of a request is a member of the campaign. */
+export function isMember({ members, salt }: CampaignRecord): (sighting: SeenClient) => boolean {
+  const networks = new Set(members.map(([network]) => network))
+  return (sighting) => networks.has(clientHash(sighting, salt))
 }

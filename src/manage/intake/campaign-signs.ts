@@ -3,7 +3,7 @@ import { REQUEST_KIND, type SeenRequest } from '../../classify/campaign/seen-req
 import { textHash } from '../../classify/campaign/text-hash.ts'
 import { type Sighting, SIGHTING_TEXT_MAX } from '../../plane/sighting.ts'
 import { type ProgramFacts, programFacts } from './campaign-record.ts'
-import { networkHash } from './sighting-intake.ts'
+import { clientHash } from './sighting-intake.ts'
 
 /** The names behind the hashes: browsers and sites. */
 export interface Names {
@@ -13,8 +13,8 @@ export interface Names {
 
 /** Fills `seen` from a Sighting, and tells the names if it is a page. */
 export function readSeen(sighting: Sighting, salt: number, seen: SeenRequest, names: Names): void {
-  const { address, host, program, headerOrder, requestKind, target, seenAtMs } = sighting
-  seen.network = networkHash(address, salt)
+  const { host, program, headerOrder, requestKind, target, seenAtMs } = sighting
+  seen.network = clientHash(sighting, salt)
   seen.host = host === null ? 0 : textHash(host)
   seen.program = program
   seen.order = headerOrder

@@ -1,6 +1,6 @@
-import { shownNetwork } from '../../wire/ip-address.ts'
+import { shownAddress } from '../../plane/privacy/address-form.ts'
 import type { Principal } from '../http/access/principal.ts'
-import { shownPath, shownUserAgent } from './shown-path.ts'
+import { shownPath, shownUserAgent } from '../../plane/privacy/shown-path.ts'
 
 /**
  * How much of the clients a principal sees in requests and events. `full`, with the scope `admin`: everything that is
@@ -34,7 +34,7 @@ function reduced(value: unknown): unknown {
 }
 
 const SHOWN: ReadonlyMap<string, (text: string) => string> = new Map([
-  ['address', (address) => shownNetwork(address) ?? ''],
+  ['address', shownAddress],
   ['path', shownPath],
   ['user_agent', shownUserAgent],
 ])

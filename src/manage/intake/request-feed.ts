@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { ALL_APPS, type AppScope } from '../../apps/app-scope.ts'
 import type { Sighting } from '../../plane/sighting.ts'
-import { readSighting } from '../../plane/sighting-document.ts'
-import type { NumberedSighting, SightingStore } from '../../store/traffic/sightings.ts'
+import type { SightingStore } from '../../store/traffic/sightings.ts'
 
 /** The requests since the last read, newest last. Only the newest ones are listed. */
 interface FreshRequests {
@@ -10,23 +10,50 @@ interface FreshRequests {
   readonly skipped: number
 }
 
+type SightingReads = Pick<SightingStore, 'lastNumber' | 'between'>
+
 /**
  * Requests as they arrive, read from the database, so that the requests that other processes stored are
- * included. It is read only while there are listeners, and equally often for any number of them.
+ * included. Each set of apps is read for itself, so that many requests to one app displace no others.
  */
 export class RequestFeed {
-  readonly #store: Pick<SightingStore, 'newest'>
-  readonly #everyMs: number
+  readonly #store: SightingReads
+  readonly #scopes = new Map<string, ScopeFeed>()
+
+  constructor(store: SightingReads) {
+    this.#store = store
+  }
+
+  /** Runs until `stop`. A listener that does not read in time misses requests. */
+  async *follow(apps: AppScope, stop: AbortSignal): AsyncGenerator<FreshRequests, void, undefined> {
+    const key = apps === ALL_APPS ? apps : [...apps].toSorted().join()
+    const feed = this.#scopes.get(key) ?? new ScopeFeed(this.#store, apps)
+    this.#scopes.set(key, feed)
+    try {
+      yield* feed.follow(stop)
+    } finally {
+      if (feed.isIdle && this.#scopes.get(key) === feed) this.#scopes.delete(key)
+    }
+  }
+}
+
+/** The database is read only while there are listeners, and equally often for any number of them. */
+class ScopeFeed {
+  readonly #store: SightingReads
+  readonly #apps: AppScope
   readonly #waiting = new Set<(fresh: FreshRequests) => void>()
   #listeners = 0
   #reading: Promise<void> | null = null
 
-  constructor(store: Pick<SightingStore, 'newest'>, everyMs = EVERY_MS) {
+  constructor(store: SightingReads, apps: AppScope) {
     this.#store = store
-    this.#everyMs = everyMs
+    this.#apps = apps
   }
 
-  /** Runs until `stop`. A listener that does not read in time misses requests. */
+  get isIdle(): boolean {
+    return this.#listeners === 0
+  }
+
   async *follow(stop: AbortSignal): AsyncGenerator<FreshRequests, void, undefined> {
     this.#listeners++
     this.#begin()
@@ -52,31 +79,21 @@ export class RequestFeed {
     let last: number | null = null
     while (this.#listeners > 0) {
       try {
-        const found: readonly NumberedSighting[] = await this.#store.newest(
-          null,
-          last === null ? 1 : READ_AT_ONCE,
-        )
-        const newest = found[0]?.number ?? 0
-        if (last !== null && newest > last)
-          this.#tell(
-            found.filter(({ number }) => number > last!),
-            newest - last,
-          )
+        const newest: number = await this.#store.lastNumber()
+        if (last !== null && newest > last) {
+          const { found, count } = await this.#store.between(last, newest, this.#apps, READ_AT_ONCE)
+          if (count > 0) this.#tell({ requests: found.toReversed(), skipped: count - found.length })
+        }
         last = newest
       } catch {
         // The database is unavailable. The error is reported elsewhere, and the next read tries again.
       }
-      await wait(this.#everyMs, undefined, { ref: false })
+      await wait(EVERY_MS, undefined, { ref: false })
     }
   }
 
-  #tell(fresh: readonly NumberedSighting[], count: number): void {
-    const requests = fresh.flatMap(({ document }) => {
-      const sighting = readSighting(document)
-      return typeof sighting === 'string' ? [] : [sighting]
-    })
-    const told = { requests: requests.reverse(), skipped: Math.max(0, count - fresh.length) }
-    for (const resolve of this.#waiting) resolve(told)
+  #tell(fresh: FreshRequests): void {
+    for (const resolve of this.#waiting) resolve(fresh)
   }
 
   #next(stop: AbortSignal): Promise<FreshRequests | null> {

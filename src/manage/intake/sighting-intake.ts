@@ -1,8 +1,9 @@
 import { readSighting } from '../../plane/sighting-document.ts'
+import { isHash, visitorIn } from '../../plane/privacy/address-form.ts'
 import { type Sighting, SIGHTING_TEXT_MAX } from '../../plane/sighting.ts'
 import { idPlace } from '../../store/catalogue/place-ranges.ts'
 import { Address } from '../../wire/address-ranges.ts'
-import { networkHashOf } from '../../wire/network-hash.ts'
+import { networkHashOf, saltedHash } from '../../wire/network-hash.ts'
 
 /**
  * Turns an untrusted value into a Sighting that can be counted and stored, or returns what is wrong with it.
@@ -49,9 +50,25 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
   }
 }
 
+/** What a Sighting has of its client. A stored one has no `visitor`. */
+export type SeenClient = Pick<Sighting, 'address'> & Partial<Pick<Sighting, 'visitor'>>
+
+/** A hash of the client, whatever is known of its address. */
+export function clientHash({ address, visitor = null }: SeenClient, salt = 0): number {
+  return visitor === null ? networkHash(address, salt) : saltedHash(visitor, salt)
+}
+
+/** `address`: in a form of privacy/address-form.ts. */
 export function networkHash(address: string, salt = 0): number {
+  if (isHash(address)) return saltedHash(visitorIn(address), salt)
   ADDRESS.read(address)
+  if (ADDRESS.family === 0) ADDRESS.read(firstAddress(address))
   return networkHashOf(ADDRESS, salt)
+}
+
+/** Of a network. */
+function firstAddress(network: string): string {
+  return network.slice(0, Math.max(network.indexOf('/'), 0))
 }
 
 /**
@@ -62,7 +79,7 @@ function fingerprint(value: string | null): string | null {
 }
 
 function plainList(texts: readonly string[]): readonly string[] {
-  return texts.slice(0, LIST_MAX).map((text) => plain(text, NAME_MAX))
+  return texts.length === 0 ? texts : texts.slice(0, LIST_MAX).map((text) => plain(text, NAME_MAX))
 }
 
 function plainOrNull(text: string | null, charactersMax: number): string | null {

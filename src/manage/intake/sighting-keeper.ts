@@ -3,7 +3,7 @@ import { LateCache } from '../../shared/late-cache.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { FingerprintKind, UnnamedFingerprint } from '../../store/catalogue/fingerprints-seen.ts'
-import type { RollupRetention } from '../../store/traffic/rollups.ts'
+import type { RollupRetention } from '../../store/traffic/rolled-up.ts'
 import type { Store } from '../../store/store.ts'
 import type { AfterCommit } from './ingest.ts'
 import type { IngestMetrics } from './ingest-metrics.ts'
@@ -12,6 +12,8 @@ export interface KeeperSettings {
   /** How long Sightings are kept as received, and how many. */
   readonly sightingsMs: number
   readonly sightingsMax: number
+  /** SQLite: the bytes of the file of the database. `null`: no limit. */
+  readonly bytesMax: number | null
   readonly rollups: RollupRetention
   readonly observed: ObservedSettings
 }
@@ -58,6 +60,7 @@ export class SightingKeeper {
     this.#beats = [
       this.#beat(RETENTION_BEAT_MS, () => this.#tidyUp()),
       this.#beat(OBSERVE_BEAT_MS, () => this.observe()),
+      this.#beat(FIT_BEAT_MS, () => this.fit()),
     ]
   }
 
@@ -100,11 +103,29 @@ export class SightingKeeper {
   /** Deletes rows that are too old or too many, in slices so that others can write in between. */
   async forget(nowMs: number): Promise<void> {
     const { sightingsMs, sightingsMax, rollups } = this.#context.settings
-    const { sightings, rollups: rolledUp, observed } = this.#context.store
+    const { sightings, rollups: rolledUp, appRollups, observed } = this.#context.store
+    await sightings.prepare(nowMs, sightingsMs)
     await this.#slices(() => sightings.forget(nowMs - sightingsMs, nowMs, sightingsMax))
+    await this.#slices(() => sightings.forgetProfiles(nowMs - sightingsMs))
+    const unused = sightings.forgetUnusedProfiles(sightingsMax)
+    await this.#slices(async () => !(await unused.next()).done)
     await this.#slices(() => sightings.forgetTaken(nowMs - TAKEN_MS))
     await this.#slices(() => rolledUp.forget(rollups, nowMs))
+    await this.#slices(() => appRollups.forget(rollups, nowMs))
     await observed.forgetNamed()
+  }
+
+  /** SQLite: keeps the file of the database within its limit, and gives back what it does not need. */
+  async fit(): Promise<void> {
+    const { store, settings } = this.#context
+    const { bytesMax } = settings
+    const { space, sightings } = store
+    if (space === null) return
+    if (bytesMax !== null) {
+      const oldest = sightings.forgetOldest(async () => (await space.used()) > bytesMax * USED_MAX)
+      await this.#slices(async () => !(await oldest.next()).done)
+    }
+    await this.#slices(() => space.shrinkSome())
   }
 
   async #tidyUp(): Promise<void> {
@@ -126,9 +147,13 @@ export class SightingKeeper {
   async #count(): Promise<void> {
     const { metrics, store } = this.#context
     const { rows } = metrics
-    const { sightings, rollups, fingerprintsSeen, agentsSeen, observed } = store
+    const { sightings, rollups, appRollups, fingerprintsSeen, agentsSeen, observed } = store
+    const waiting = await sightings.waiting()
+    if (waiting !== null) rows.set('traffic_outbox', waiting)
     rows.set('sightings', await sightings.rows())
+    rows.set('sighting_profiles', await sightings.profiles())
     rows.set('rollups', await rollups.rows())
+    rows.set('app_rollups', await appRollups.rows())
     rows.set('fingerprints_seen', await fingerprintsSeen.rows())
     rows.set('agents_seen', await agentsSeen.rows())
     rows.set('observed', await observed.rows())
@@ -155,6 +180,9 @@ export class SightingKeeper {
 /** A JA4S is our own answer: it says as much about this installation as about the client. */
 const OBSERVED: ReadonlySet<FingerprintKind> = new Set<FingerprintKind>(['ja4', 'ja4h', 'ja4x'])
 const RETENTION_BEAT_MS = 60_000
+/** Of the limit. The rest is for what comes until the next beat. */
+const USED_MAX = 0.9
+const FIT_BEAT_MS = 5_000
 /** About the time that it takes until a new signature appears. */
 const OBSERVE_BEAT_MS = 2_000
 const OBSERVED_AT_ONCE = 256

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
-import type { Sighting } from '../../plane/sighting.ts'
+import { type Buckets, OTHER, UNNAMED, UNPUBLISHED } from '../../plane/counts/buckets.ts'
+import type { RollupTally } from '../../plane/counts/rollup-tally.ts'
 import { storedJson } from '../../store/engine/stored.ts'
 import type { TrafficStore } from '../../store/traffic/traffic.ts'
 import type { TrafficSample } from './traffic.ts'
@@ -32,9 +33,9 @@ export class TrafficPulse {
     this.#begin()
   }
 
-  /** Call it with Sightings that were stored. */
-  add(batch: readonly Sighting[]): void {
-    if (this.#beat !== null) for (const sighting of batch) this.#counts.add(sighting)
+  /** Call it with requests whose counts were stored. */
+  add(tally: RollupTally): void {
+    if (this.#beat !== null) for (const { buckets } of tally.minutes()) this.#counts.add(buckets)
   }
 
   /** Runs until `stop`. A listener that does not read in time skips to a later second. */
@@ -127,13 +128,14 @@ class Counts {
     return this.#requests
   }
 
-  add({ verdict, done, category, purposes, agent }: Sighting): void {
-    this.#requests++
-    increase(this.#verdicts, verdict)
-    increase(this.#actions, done)
-    if (category !== null) increase(this.#categories, category)
-    for (const purpose of purposes) increase(this.#purposes, purpose)
-    if (agent !== null) increase(this.#agents, agent)
+  add({ total, verdict, action, category, purpose, agent }: Buckets): void {
+    for (const { requests } of total.values()) this.#requests += requests
+    increaseAll(this.#verdicts, verdict)
+    increaseAll(this.#actions, action)
+    increaseAll(this.#categories, category)
+    increaseAll(this.#purposes, purpose)
+    for (const [id, { requests }] of agent)
+      if (id !== UNNAMED && id !== OTHER) increase(this.#agents, id, requests)
   }
 
   addAll({ requests, by_verdict, by_action, by_category, by_purpose, agents }: TrafficSample): void {
@@ -156,6 +158,12 @@ class Counts {
       agents: most.map(([id, requests]) => ({ id, requests })),
     }
   }
+}
+
+/** Requests without a name are not listed. */
+function increaseAll(sums: Map<string, number>, bucket: Buckets['total']): void {
+  for (const [name, { requests }] of bucket)
+    if (name !== UNNAMED && name !== UNPUBLISHED) increase(sums, name, requests)
 }
 
 /** Limits the number of distinct names, which clients influence. */

@@ -26,14 +26,54 @@ export function emptySeconds(nowMs: number, places: number): Seconds {
   }
 }
 
-/** Appends a second and drops the oldest one. */
+/** Appends a second and drops the oldest one. Seconds without a report since the last one are unknown. */
 export function withSecond({ at, traffic }: Seconds, nowMs: number, second: TrafficSample): Seconds {
+  const places = at.length
   const last = at.at(-1) ?? 0
   // Two reports within one second get consecutive seconds.
+  const next = Math.max(last + 1, Math.floor(nowMs / 1_000))
+  const missed = next - last - 1
+  // A report may be late and then covers more than a second.
+  const unknown = missed <= LATE_S ? 0 : Math.min(missed, places)
+  const gap = Array.from({ length: unknown }, (_, place) => next - unknown + place)
   return {
-    at: [...at.slice(1), Math.max(last + 1, Math.floor(nowMs / 1_000))],
-    traffic: [...traffic.slice(1), second],
+    at: [...at, ...gap, next].slice(-places),
+    traffic: [...traffic, ...gap.map(() => null), second].slice(-places),
   }
+}
+
+/** The counts of a minute, or of the part of it that is over. */
+export interface MinuteOfTraffic extends Pick<TrafficSample, 'requests' | 'by_verdict' | 'by_action'> {
+  readonly atS: number
+  readonly endS: number
+}
+
+/** Fills unknown seconds with the average of their minute, less what is known of that minute. */
+export function withMinutes(seconds: Seconds, minutes: readonly MinuteOfTraffic[]): Seconds {
+  const traffic = [...seconds.traffic]
+  for (const { atS, endS, requests, by_verdict, by_action } of minutes) {
+    const places = seconds.at.flatMap((at, place) => (at >= atS && at < endS ? [place] : []))
+    const known = places.flatMap((place) => traffic[place] ?? [])
+    const unknown = endS - atS - known.length
+    if (unknown <= 0) continue
+    const rest = (counts: Readonly<Record<string, number>>, of: 'by_verdict' | 'by_action') => {
+      const less = added(known.map((second) => second[of]))
+      return Object.fromEntries(
+        Object.entries(counts).map(([name, count]) => [
+          name,
+          Math.max(0, count - (less[name] ?? 0)) / unknown,
+        ]),
+      )
+    }
+    const average: TrafficSample = {
+      requests: Math.max(0, requests - sum(known.map((second) => second.requests))) / unknown,
+      by_verdict: rest(by_verdict, 'by_verdict'),
+      by_action: rest(by_action, 'by_action'),
+      ...{ by_category: {}, by_purpose: {}, agents: [] },
+    }
+    for (const place of places) traffic[place] ??= average
+  }
+  return { at: seconds.at, traffic }
 }
 
 /** The sum of the last `length` seconds. */
@@ -43,7 +83,7 @@ export function sumOf({ traffic }: Seconds, length: number): TrafficSample {
   for (const { agents: some } of heard)
     for (const { id, requests } of some) agents.set(id, (agents.get(id) ?? 0) + requests)
   return {
-    requests: heard.reduce((sum, { requests }) => sum + requests, 0),
+    requests: sum(heard.map(({ requests }) => requests)),
     by_verdict: added(heard.map(({ by_verdict }) => by_verdict)),
     by_action: added(heard.map(({ by_action }) => by_action)),
     by_category: added(heard.map(({ by_category }) => by_category)),
@@ -54,9 +94,16 @@ export function sumOf({ traffic }: Seconds, length: number): TrafficSample {
   }
 }
 
-function added(counts: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
-  const sum = new Map<string, number>()
-  for (const some of counts)
-    for (const [name, count] of Object.entries(some)) sum.set(name, (sum.get(name) ?? 0) + count)
-  return Object.fromEntries(sum)
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
 }
+
+function added(counts: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
+  const sums = new Map<string, number>()
+  for (const some of counts)
+    for (const [name, count] of Object.entries(some)) sums.set(name, (sums.get(name) ?? 0) + count)
+  return Object.fromEntries(sums)
+}
+
+/** Beyond this, seconds without a report are unknown. */
+const LATE_S = 3

@@ -1,3 +1,4 @@
+import { appScopeOf } from '../../apps/app-scope.ts'
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../../shared/fault.ts'
@@ -124,15 +125,16 @@ export class TaskRunner<Context extends Pick<JobsContext, 'store' | 'log' | 'sna
   }
 }
 
-/** A caller with the scopes that the principal had to have to create the task. */
+/** A caller with the scopes that the principal had to have to create the task, and the apps that it had. */
 export function callerOf(
-  { id, principal }: Pick<TaskRecord, 'id' | 'principal'>,
+  { id, principal, apps }: Pick<TaskRecord, 'id' | 'principal' | 'apps'>,
   type: TaskType,
 ): ToolCaller {
   const asked: Principal = {
     id: principal,
     name: principal,
     scopes: new Set(type.tool.scopes),
+    apps: appScopeOf(apps),
     plan: 'standard',
     expiresAtMs: null,
   }

@@ -4,6 +4,7 @@ import type { HttpContext } from '../http/context.ts'
 import { validated } from '../http/validate.ts'
 import { insufficientScope, mayDoAll, type NamedNeeds, type Needs } from '../http/access/needed-scopes.ts'
 import type { Principal, Scope } from '../http/access/principal.ts'
+import { checkReach } from '../http/access/reach.ts'
 import { Refusal } from '../http/refusal.ts'
 
 /**
@@ -139,6 +140,7 @@ export async function ask<Context>(
   management: Context,
 ): Promise<unknown> {
   const { principal, requestId, address } = caller
+  checkReach(principal, operation)
   const named = operation.params.safeParse(given.params ?? {})
   const params: unknown = named.success ? named.data : null
   const subject: unknown = params === null ? null : await operation.find({ params, principal }, management)

@@ -1,3 +1,4 @@
+import { ALL_APPS, type AppScope } from '../../apps/app-scope.ts'
 import type { ProofMethod } from '../../classify/verdict/proof.ts'
 import { parseSoftware, type Software } from '../../classify/known/software.ts'
 import type { FingerprintCount, SoftwareFacts } from '../../store/catalogue/catalogue-facts.ts'
@@ -14,9 +15,12 @@ interface VerificationSource {
 export async function agentEvidence(
   ids: readonly string[],
   { store }: Pick<JudgingContext, 'store'>,
+  apps: AppScope,
 ): Promise<ReadonlyMap<string, Reason[]>> {
   const facts = await store.catalogueFacts.software(ids, ids.length === 1 ? ALONE_MAX : LISTED_MAX)
-  return new Map([...facts].map(([id, each]) => [id, reasonsFor(each)]))
+  return new Map(
+    [...facts].map(([id, each]) => [id, reasonsFor(apps === ALL_APPS ? each : { ...each, requests: 0 })]),
+  )
 }
 
 export function verificationSources({ verification }: Software): readonly VerificationSource[] {

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { Feedback } from '../../store/catalogue/feedback.ts'
@@ -49,7 +50,7 @@ export async function giveFeedback(
   }
   const outcome = outcomeOf(feedback)
   const detail = { verdict: told.verdict, agent_id: toldSoftwareId, outcome }
-  const change = { action: 'giveFeedback', subject: feedback.decisionId, detail }
+  const change = { action: 'giveFeedback', subject: feedback.decisionId, apps: ALL_APPS, detail } as const
   await changed(store, actor, change, feedback.atMs, async (queries: Queries) => {
     await store.feedback.put(feedback, queries)
     await store.feedback.forgetOldest(KEPT_MAX, queries)
@@ -72,7 +73,7 @@ async function judgedOf(
   const { detections, store } = management
   const detection = requestId === null ? null : await detections.find(requestId)
   if (detection !== null) return detection
-  const sighting = await store.sightings.byId(requestId ?? decisionId!)
+  const sighting = await store.sightings.byId(requestId ?? decisionId!, ALL_APPS)
   if (sighting === null) return requestId === null ? null : detections.findLater(requestId)
   const { verdict, agent, ja4, ja4s, ja4h, ja4x } = sighting
   return { verdict, agentId: agent, ja4, ja4s, ja4h, ja4x }

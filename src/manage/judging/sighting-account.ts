@@ -4,6 +4,7 @@ import type { Knowledge } from '../../classify/known/knowledge.ts'
 import { type Category, PURPOSES, type Purpose, type SoftwareKind } from '../../classify/known/software.ts'
 import type { Evidence, Verdict } from '../../classify/verdict/verdict.ts'
 import { proofIn } from '../../plane/sighting-document.ts'
+import { POLICY_LAYERS } from '../../policy/action.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { timeOf } from '../http/schemas.ts'
 import type { Detection } from './detection.ts'
@@ -67,6 +68,7 @@ export function outlineOf(sighting: Sighting) {
     confidence,
     name_confidence: nameConfidence,
     rule,
+    layer: POLICY_LAYERS.find((each) => each === sighting.layer) ?? null,
     action: done,
     dry_run: sighting.dryRun ? action : null,
   }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { ALL_APPS, type AppScope } from '../../apps/app-scope.ts'
 import { JA4_TYPES, type Ja4Type } from '../../classify/known/fingerprint-form.ts'
 import { SOFTWARE_KINDS } from '../../classify/known/software.ts'
 import type { KnownSignature } from '../../store/catalogue/known-signature.ts'
@@ -84,7 +85,30 @@ export function shownSignature(signature: KnownSignature) {
   }
 }
 
-export async function shownWithEvidence(signatures: readonly KnownSignature[], management: JudgingContext) {
-  const evidence = await signatureEvidence(signatures, management)
+/**
+ * The catalogue without what it knows from traffic, for principals that do not see the traffic of all apps: no
+ * fingerprints that were only observed, and no counts.
+ */
+export function knownToTeam<Known extends KnownSignature>(
+  signatures: readonly Known[],
+  apps: AppScope,
+): readonly Known[] {
+  if (apps === ALL_APPS) return signatures
+  return signatures.flatMap((each) =>
+    each.source === 'observed' ? [] : { ...each, lastSeenMs: null, requestsSeen: 0 },
+  )
+}
+
+export async function shownWithEvidence(
+  signatures: readonly KnownSignature[],
+  management: JudgingContext,
+  apps: AppScope,
+) {
+  const all = await signatureEvidence(signatures, management)
+  // Reports are about requests, and the requests may be those of other apps.
+  const evidence =
+    apps === ALL_APPS
+      ? all
+      : all.map((reasons) => reasons.filter(({ kind }) => !kind.startsWith('reported-')))
   return signatures.map((each, index) => ({ ...shownSignature(each), evidence: evidence[index]! }))
 }

@@ -1,8 +1,10 @@
+import { DEFAULT_APP } from '../../apps/app.ts'
+import { reaches } from '../../apps/app-scope.ts'
 import { JA4_TYPES } from '../../classify/known/fingerprint-form.ts'
 import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import type { ApiOperation } from '../api/operation.ts'
 import { V1 } from '../api/operations.ts'
-import { WINDOWS } from '../api/stats.ts'
+import { WINDOWS } from '../api/stats-answer.ts'
 import { mayDo } from '../http/access/principal.ts'
 import type { ApiContext } from '../api/context.ts'
 import { invalid, Refusal } from '../http/refusal.ts'
@@ -72,6 +74,12 @@ const fingerprints: Completer = async (value, filled, caller, management) => {
   )
 }
 
+const appIds: Completer = async (_value, _filled, { principal }, { apps }) => {
+  if (!mayDo(principal, operation('listApps').scopes)) return []
+  const ids = [DEFAULT_APP, ...(await apps.current()).map(({ id }) => id)]
+  return ids.filter((id) => reaches(principal.apps, id))
+}
+
 const buckets: Completer = (_value, filled) =>
   Object.entries(WINDOWS).find(([window]) => window === (filled['window'] ?? '24h'))?.[1].buckets ?? []
 
@@ -107,6 +115,8 @@ const COMPLETERS: ReadonlyMap<string, Completer> = new Map([
   ['window', choices(Object.keys(WINDOWS))],
   ['bucket', buckets],
   ['agent_id', agentIds],
+  ['app_id', appIds],
+  ['app', appIds],
   ['fingerprint', fingerprints],
 ])
 const LENGTH_MAX = 200

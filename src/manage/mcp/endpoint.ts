@@ -8,10 +8,12 @@ import { mayDo } from '../http/access/principal.ts'
 import { beginStream } from '../auth/stream-life.ts'
 import { sayEventStream } from '../events/event-stream.ts'
 import type { ApiContext } from '../api/context.ts'
+import type { PolicyTexts } from '../../plane/snapshot-policies.ts'
 import { Refusal } from '../http/refusal.ts'
 import { InFlight } from './in-flight.ts'
 import { checkPlace } from './place.ts'
 import { rpcIdIn, sayRpcError } from './rpc-error.ts'
+import { appPolicyUri, POLICY_URI } from './resources.ts'
 import { checkScopes, MAY } from './scope-needed.ts'
 import type { MakeServer } from './asker.ts'
 import type { McpServing } from './serving.ts'
@@ -32,8 +34,8 @@ export class McpEndpoint {
   readonly #settings: McpSettings
   readonly #inFlight = new InFlight()
   #serving: Promise<McpServing> | null = null
-  /** The policy in force, as JSON. */
-  #policy = ''
+  /** The policies in force, as JSON, by the URI of their resource. */
+  #policies: ReadonlyMap<string, string> = new Map()
   #isClosed = false
 
   constructor(settings: McpSettings) {
@@ -62,14 +64,18 @@ export class McpEndpoint {
     }
   }
 
-  /** Tells subscribers that agents and signatures changed, and the policy if it differs. */
-  async changed(policy: unknown): Promise<void> {
-    const text = JSON.stringify(policy)
-    const isOther = this.#policy !== text
-    this.#policy = text
+  /** Tells subscribers that agents and signatures changed, and each policy that differs. */
+  async changed({ policy, appPolicies = [] }: PolicyTexts): Promise<void> {
+    const before = this.#policies
+    const now = new Map([
+      [POLICY_URI, JSON.stringify(policy)],
+      ...appPolicies.map(({ app, document }) => [appPolicyUri(app), document] as const),
+    ])
+    this.#policies = now
+    const uris = new Set([...before.keys(), ...now.keys()])
     const serving = await this.#serving
     serving?.catalogueChanged()
-    if (isOther) serving?.policyChanged()
+    for (const uri of uris) if (before.get(uri) !== now.get(uri)) serving?.resourceChanged(uri)
   }
 
   /** From now on, a disconnect comes from us and does not mean that the client left. */

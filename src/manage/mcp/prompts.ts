@@ -131,8 +131,12 @@ const PROMPTS: readonly McpPrompt[] = [
         .max(100)
         .optional()
         .meta({ description: 'The published purpose of agents that the rule is about.' }),
+      app: words.max(63).optional().meta({
+        description:
+          'The app whose policy gets the rule, by its id. Without it, the policy of the organisation.',
+      }),
     }),
-    text: ({ goal, agent_id, category, purpose }) =>
+    text: ({ goal, agent_id, category, purpose, app }) =>
       [
         `Write a rule for the policy of Gatehouse. The goal: ${goal}`,
         ...(agent_id === undefined
@@ -147,7 +151,13 @@ const PROMPTS: readonly McpPrompt[] = [
         '',
         RULE_FORM,
         '',
-        '1. Read gatehouse://policy if you have the scope admin. The first rule that matches decides, so say where the new rule belongs.',
+        ...(app === undefined
+          ? []
+          : [
+              `It belongs into the policy of the app ${JSON.stringify(app)}: read gatehouse://apps/${encodeURIComponent(app)}/policy. Its rules are tried after the "first" rules of the organisation and before its "last" rules. For this app, /apps/{app_id}/policy stands for /policy below.`,
+              '',
+            ]),
+        '1. Read gatehouse://policy if you have the scope admin for all apps. The first rule that matches decides, so say where the new rule belongs.',
         '2. Call get_stats, and get_agent for each agent that the rule names, to say how many requests it would affect.',
         '3. Prefer `verified: true` with `listed: true`, and `confidence_min`, to conditions on what a client merely claims. Say which clients it would hurt if the verdict is wrong.',
         '4. Give the rule as YAML, with `dry_run: true` first. An administrator puts the policy in force (PUT /policy, or the file), not you. POST /policy/preview shows what it would have changed.',
@@ -162,6 +172,6 @@ export const PROMPT_ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map(
 /** A short form of config/README.md. */
 const RULE_FORM = [
   'A rule is `{name, when, action}`, optionally with `dry_run: true` and `expires: TIME`. All conditions under `when` must match. Each takes a value or a list, and `*` stands for any characters:',
-  '`verdict` (agent, automation, human, unknown), `agent`, `category`, `purpose` (search, assistant, agent, training, archive, monitor, preview, seo, security), `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `expression` (CEL), `not`.',
-  'Actions: `pass`, `tag`, `{block: {status: 403}}`, `{rate_limit: {per: agent, requests: 10, window: 1m}}`, `{tarpit: {delay: 10s}}`, `{redirect: {to: /docs}}`, `{route: {upstream: NAME}}`.',
+  '`verdict` (agent, automation, human, unknown), `agent`, `category`, `purpose` (search, assistant, agent, training, archive, monitor, preview, seo, security), `software`, `evidence`, `confidence_min`, `verified`, `listed`, `signer`, `card`, `forged`, `hello`, `ja4`, `stable`, `ja4h`, `http2`, `method`, `address`, `host`, `path`, `user_agent`, `header`, `mcp_method`, `mcp_tool`, `mcp_resource` (the call in the body, for apps that are MCP servers; name the `path` of the server beside them), `expression` (CEL), `not`.',
+  'Actions: `pass`, `tag`, `{block: {status: 403}}`, `{rate_limit: {per: agent, requests: 10, window: 1m}}`, `{tarpit: {delay: 10s}}`, `{redirect: {to: /docs}}`, `{route: {upstream: NAME}}`, `{charge: {price: "0.01", currency: USD, scheme: x402}}`.',
 ].join('\n')

@@ -1,9 +1,11 @@
+import { reaches } from '../../apps/app-scope.ts'
 import type { ApiContext } from '../api/context.ts'
 import type { ApiOperation } from '../api/operation.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { V1, V2 } from '../api/operations.ts'
 import type { ApiVersion } from '../http/version.ts'
 import { mayDo, type Principal, type Scope } from '../http/access/principal.ts'
+import { isInReach, type Reach } from '../http/access/reach.ts'
 import { Refusal } from '../http/refusal.ts'
 import { ask, type OperationArguments, type ToolCaller } from '../jobs/tools.ts'
 
@@ -18,6 +20,9 @@ interface McpResource {
   readonly template: string | null
   /** The caller needs one of these. */
   readonly scopes: readonly Scope[]
+  readonly reach: Reach
+  /** The app that it is about. Missing: none. */
+  readonly appAt?: (place: Place) => string
   readonly read: (place: Place, caller: ToolCaller, management: ApiContext) => Promise<unknown>
 }
 
@@ -34,14 +39,21 @@ export function resourceAt(uri: string): { readonly resource: McpResource; reado
     return null
   const segments = url.pathname === '' ? [] : url.pathname.slice(1).split('/').map(decoded)
   if (segments.some((segment) => segment === null || segment === '')) return null
-  const resource = RESOURCES.find(
-    ({ uri, template }) =>
-      url.hostname === firstName(uri ?? template!) && segments.length === depth(uri ?? template!),
-  )
+  const resource = RESOURCES.find(({ uri, template }) => {
+    const names = namesIn(uri ?? template!)
+    return isAt(names, [url.hostname, ...(segments as string[])])
+  })
   const query = [...url.searchParams]
   if (resource === undefined || new Set(query.map(([name]) => name)).size < query.length) return null
   if (query.length > 0 && !(resource.template ?? '').includes('{?')) return null
   return { resource, place: { segments: segments as string[], query: Object.fromEntries(query) } }
+}
+
+/** Throws a Refusal if the resource is about an app that the caller may not see: changes of it are nothing to the caller. */
+export function checkSubscription(uri: string, { apps }: Principal): void {
+  const found = resourceAt(uri)
+  const app = found?.resource.appAt?.(found.place)
+  if (app !== undefined && !reaches(apps, app)) throw notThere(uri)
 }
 
 /** Throws a Refusal if the resource does not exist, or the caller may not see it. */
@@ -80,7 +92,7 @@ export async function listResources(
   caller: ToolCaller,
   management: ApiContext,
 ): Promise<ResourcePart> {
-  const fixed = cursor === null ? RESOURCES.filter((each) => mayDo(caller.principal, each.scopes)) : []
+  const fixed = cursor === null ? RESOURCES.filter((each) => mayRead(caller.principal, each)) : []
   const listed = fixed.flatMap((each) => (each.uri === null ? [] : [shown(each, each.uri)]))
   if (!mayDo(caller.principal, LIST_AGENTS.scopes)) return { resources: listed, nextCursor: null }
   const query = cursor === null ? {} : { cursor }
@@ -90,10 +102,14 @@ export async function listResources(
 
 export function listTemplates({ principal }: { readonly principal: Principal }) {
   return RESOURCES.flatMap((each) => {
-    if (each.template === null || !mayDo(principal, each.scopes)) return []
+    if (each.template === null || !mayRead(principal, each)) return []
     const { uri: _, ...described } = shown(each, '')
     return [{ uriTemplate: each.template, ...described }]
   })
+}
+
+function mayRead(principal: Principal, { scopes, reach }: McpResource): boolean {
+  return mayDo(principal, scopes) && isInReach(principal, reach)
 }
 
 /** The variables of a template; empty if the template is unknown. */
@@ -131,25 +147,31 @@ function named({ operations }: ApiVersion<ApiContext>, id: string): ApiOperation
 /** A resource that an operation answers. */
 function asking(
   operation: ApiOperation,
-  described: Omit<McpResource, 'scopes' | 'read'>,
+  described: Omit<McpResource, 'scopes' | 'reach' | 'read'>,
   asked: (place: Place) => OperationArguments = ({ query }) => ({ query }),
 ): McpResource {
   const read: McpResource['read'] = (place, caller, management) =>
     ask(operation, asked(place), caller, management)
-  return { ...described, scopes: operation.scopes, read }
+  return { ...described, scopes: operation.scopes, reach: operation.reach, read }
 }
 
 function notThere(uri: string): Refusal {
   return new Refusal('not_found', `resource ${uri} not found`)
 }
 
-function firstName(uri: string): string {
-  return /^[a-z]+:\/\/([a-z]+)/.exec(uri)![1]!
+/** The names of a URI or template after its scheme: `agents`, `{agent_id}`. */
+function namesIn(uri: string): readonly string[] {
+  return uri
+    .replace(/\{\?.*$/, '')
+    .split('/')
+    .slice(2)
 }
 
-/** The number of segments after the first name. */
-function depth(uri: string): number {
-  return uri.replace(/\{\?.*$/, '').split('/').length - 3
+function isAt(names: readonly string[], segments: readonly string[]): boolean {
+  return (
+    names.length === segments.length &&
+    names.every((name, at) => name.startsWith('{') || name === segments[at])
+  )
 }
 
 function decoded(segment: string): string | null {
@@ -160,6 +182,11 @@ function decoded(segment: string): string | null {
   }
 }
 
+export function appPolicyUri(app: string): string {
+  return `gatehouse://apps/${app}/policy`
+}
+
+export const POLICY_URI = 'gatehouse://policy'
 const SCHEME = 'gatehouse:'
 const JSON_TYPE = 'application/json'
 // Uses the lists of the beta API, because they have cursors.
@@ -202,6 +229,7 @@ const RESOURCES: readonly McpResource[] = [
     uri: null,
     template: 'gatehouse://signatures/{type}/{fingerprint}',
     scopes: LOOK_UP.scopes,
+    reach: LOOK_UP.reach,
     read: async ({ segments: [type, fingerprint] }, caller, management) => {
       const found = await ask(LOOK_UP, { query: { [type!]: fingerprint! } }, caller, management)
       if (Array.isArray(found) && found.length === 0)
@@ -214,7 +242,7 @@ const RESOURCES: readonly McpResource[] = [
     title: 'Statistics',
     description: 'Counts of requests, agents and fingerprints. `window` is 1h, 24h, 7d or 30d.',
     uri: 'gatehouse://statistics',
-    template: 'gatehouse://statistics{?window,bucket}',
+    template: 'gatehouse://statistics{?window,bucket,app}',
   }),
   {
     name: 'openapi',
@@ -223,6 +251,7 @@ const RESOURCES: readonly McpResource[] = [
     uri: 'gatehouse://openapi',
     template: null,
     scopes: ['mcp'],
+    reach: 'shared',
     read: async (_place, _caller, management) => {
       const document = DOCUMENTS.get(management) ?? openApiDocument(V1, management.publicUrl)
       DOCUMENTS.set(management, document)
@@ -234,7 +263,27 @@ const RESOURCES: readonly McpResource[] = [
     title: 'The policy',
     description:
       'The rules in force, their origin, and since when they are in force. Only for administrators.',
-    uri: 'gatehouse://policy',
+    uri: POLICY_URI,
     template: null,
   }),
+  asking(named(V2, 'listApps'), {
+    name: 'apps',
+    title: 'Apps',
+    description: 'The apps behind the proxies, by id. `next_cursor` leads to the next page.',
+    uri: 'gatehouse://apps',
+    template: 'gatehouse://apps{?team,limit,cursor}',
+  }),
+  asking(
+    named(V1, 'getAppPolicy'),
+    {
+      name: 'app_policy',
+      title: 'The policy of an app',
+      description:
+        'The rules of an app, which are tried between the `first` and `last` rules of the policy. `default` is the app of requests that match no other. Only for administrators.',
+      uri: null,
+      template: appPolicyUri('{app_id}'),
+      appAt: ({ segments: [app_id] }) => app_id!,
+    },
+    ({ segments: [app_id] }) => ({ params: { app_id: app_id! } }),
+  ),
 ]

@@ -1,7 +1,8 @@
 import { insufficientScope, mayDoAll, type Needs } from '../http/access/needed-scopes.ts'
+import { checkReach } from '../http/access/reach.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { neededBy, type Tools } from '../jobs/tools.ts'
-import { resourceAt } from './resources.ts'
+import { checkSubscription, resourceAt } from './resources.ts'
 
 /**
  * Refuses a message that needs more scopes than the caller has, before the message runs. The challenge names
@@ -12,6 +13,8 @@ export function checkScopes(message: unknown, principal: Principal, tools: Tools
   const { what, needs: own } = neededFor(message, tools)
   const needs = [MAY, ...own]
   if (!mayDoAll(principal, needs)) throw insufficientScope({ what, needs }, principal, publicUrl, 'mcp')
+  for (const resource of resourcesAt(urisIn(message))) checkReach(principal, resource)
+  for (const uri of subscribedIn(message)) if (typeof uri === 'string') checkSubscription(uri, principal)
 }
 
 function neededFor(message: unknown, tools: Tools): { readonly what: string; readonly needs: Needs } {
@@ -21,19 +24,30 @@ function neededFor(message: unknown, tools: Tools): { readonly what: string; rea
       const tool = tools.find(String(params?.name))
       return tool === null ? MCP : neededBy(tool, params?.arguments)
     }
-    case 'resources/read':
-      return neededAt([params?.uri])
-    case 'subscriptions/listen': {
-      const uris = params?.notifications?.resourceSubscriptions
-      return Array.isArray(uris) ? neededAt(uris) : MCP
-    }
     default:
-      return MCP
+      return neededAt(urisIn(message))
   }
 }
 
+/** The resources that a message is about. */
+function urisIn(message: unknown): readonly unknown[] {
+  const { method, params } = Object(message) as { method?: unknown; params?: Params | null }
+  return method === 'resources/read' ? [params?.uri] : subscribedIn(message)
+}
+
+/** The resources whose changes the caller wants to hear of. */
+function subscribedIn(message: unknown): readonly unknown[] {
+  const { method, params } = Object(message) as { method?: unknown; params?: Params | null }
+  const uris = method === 'subscriptions/listen' ? params?.notifications?.resourceSubscriptions : []
+  return Array.isArray(uris) ? uris : []
+}
+
+function resourcesAt(uris: readonly unknown[]) {
+  return uris.flatMap((uri) => (typeof uri === 'string' ? (resourceAt(uri)?.resource ?? []) : []))
+}
+
 function neededAt(uris: readonly unknown[]) {
-  const resources = uris.flatMap((uri) => (typeof uri === 'string' ? (resourceAt(uri)?.resource ?? []) : []))
+  const resources = resourcesAt(uris)
   if (resources.length === 0) return MCP
   const names = [...new Set(resources.map(({ name }) => name))]
   return {

@@ -59,8 +59,8 @@ export class McpServing {
     for (const uri of CHANGING) notify.resourceUpdated(uri)
   }
 
-  policyChanged(): void {
-    this.#handler.notify.resourceUpdated('gatehouse://policy')
+  resourceChanged(uri: string): void {
+    this.#handler.notify.resourceUpdated(uri)
   }
 
   close(): Promise<void> {

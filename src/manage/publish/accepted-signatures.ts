@@ -28,6 +28,11 @@ export class AcceptedSignatures {
     return (await this.load()) !== ''
   }
 
+  /** The database is about to close. */
+  close(): void {
+    this.#store = null
+  }
+
   /** Whether the database differs: another process changed it unnoticed, or an earlier read failed. */
   async isBehind(): Promise<boolean> {
     return this.#store !== null && (await this.#store.catalogue.acceptedMark()) !== this.#mark
@@ -42,9 +47,10 @@ export class AcceptedSignatures {
       this.#lines = await this.#read(this.#store)
       this.#mark = mark
     } catch (error) {
-      this.#log.error('accepted signatures cannot be read; those read before stay in use', {
-        error: error as Error,
-      })
+      if (this.#store !== null)
+        this.#log.error('accepted signatures cannot be read; those read before stay in use', {
+          error: error as Error,
+        })
     }
     return this.#lines
   }

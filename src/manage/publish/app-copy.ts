@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { QUOTA_WINDOWS } from '../../apps/app.ts'
 import type { AppRecord } from '../../store/work/apps.ts'
 import { DiskCopy } from './disk-copy.ts'
 
@@ -23,6 +24,8 @@ const RECORD = z.object({
   hosts: z.array(z.string()),
   upstream: z.string().nullable(),
   labels: z.array(z.string()),
+  /** Earlier versions do not write it. */
+  quota: z.partialRecord(z.enum(QUOTA_WINDOWS), z.int()).nullable().default(null),
   createdAtMs: z.int(),
   updatedAtMs: z.int(),
 })

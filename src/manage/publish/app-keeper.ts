@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { type App, APPS_MAX, appIn, parseApps } from '../../apps/app.ts'
+import { ALL_HOSTS_MAX, type App, type AppQuota, APPS_MAX, appIn, parseApps } from '../../apps/app.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { Store } from '../../store/store.ts'
@@ -10,6 +10,9 @@ import { hostPatternKey } from '../../wire/host.ts'
 import { type Actor, addAudit } from '../http/audit.ts'
 import { Refusal } from '../http/refusal.ts'
 import type { AppCopy, KeptApps } from './app-copy.ts'
+import { noteChange } from './app-policies.ts'
+import { Spaced } from './spaced.ts'
+import { Outage } from './outage.ts'
 
 /** An app and where it comes from. Apps of the settings have no times. */
 export interface ShownApp extends App {
@@ -39,11 +42,11 @@ export class AppKeeper {
   #store: Store | null = null
   /** `null`: neither the copy nor the database was read. */
   #kept: KeptApps | null = null
+  #quotas: ReadonlyMap<string, AppQuota>
+  /** The first change is in force at once. Those that follow closely share a Snapshot. */
+  readonly #changes = new Spaced(() => void this.follow())
   #looking: Promise<void> = Promise.resolve()
-  #isUnreachable = false
-  #timer: NodeJS.Timeout | null = null
-  /** An app was changed while the timer runs. */
-  #isNudged = false
+  readonly #outage = new Outage()
 
   constructor(settings: AppKeeperSettings) {
     this.#settings = settings
@@ -52,6 +55,12 @@ export class AppKeeper {
     this.#configuredHosts = new Map(
       configured.flatMap((app) => app.hosts.map((host) => [hostPatternKey(host), app] as const)),
     )
+    this.#quotas = quotasOf(configured)
+  }
+
+  /** The quota in force of any id, even of an unknown app. */
+  quotaOf(id: string): AppQuota | null {
+    return this.#quotas.get(id) ?? null
   }
 
   /** Loads the apps of the last run, before anything is served. */
@@ -73,20 +82,15 @@ export class AppKeeper {
   /** Applies what another process has changed. Never rejects: the apps in force outlive an outage. */
   async follow(): Promise<void> {
     if (this.#store === null) return
-    try {
-      await this.#look()
-      this.#isUnreachable = false
-    } catch (error) {
-      if (!this.#isUnreachable)
-        this.#settings.log.warn('the database cannot be asked for apps', { error: error as Error })
-      this.#isUnreachable = true
-    }
+    await this.#outage.outlive(
+      () => this.#look(),
+      (error) => this.#settings.log.warn('the database cannot be asked for apps', { error }),
+    )
   }
 
   /** Resolves when the database and the copy are no longer in use. */
   async close(): Promise<void> {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+    this.#changes.close()
     await this.#looking
   }
 
@@ -105,6 +109,11 @@ export class AppKeeper {
     return record === null ? null : storedApp(record)
   }
 
+  /** Whether an app of this id is defined, in the settings or the database. */
+  async exists(id: string, queries: Queries): Promise<boolean> {
+    return this.#configured.has(id) || (await this.#store!.apps.byId(id, queries)) !== null
+  }
+
   /** Throws a Refusal if the id or a host is taken. */
   async create(app: App, actor: Actor, nowMs: number): Promise<ShownApp> {
     const record = { ...app, createdAtMs: nowMs, updatedAtMs: nowMs }
@@ -116,7 +125,7 @@ export class AppKeeper {
         throw new Refusal('conflict', `too many apps (at most ${APPS_MAX}): remove one first`)
       await this.#checkHosts(app, queries)
       await store.apps.put(record, queries)
-      return { action: 'createApp', subject: app.id, detail: { ...app } }
+      return { action: 'createApp', subject: app.id, apps: [app.id], detail: { ...app } }
     })
     return storedApp(record)
   }
@@ -135,7 +144,7 @@ export class AppKeeper {
       after = { ...app, createdAtMs: before.createdAtMs, updatedAtMs: nowMs }
       await this.#checkHosts(app, queries)
       await store.apps.put(after, queries)
-      return { action: 'updateApp', subject: id, detail: { before: appIn(before), after: app } }
+      return { action: 'updateApp', subject: id, apps: [id], detail: { before: appIn(before), after: app } }
     })
     return storedApp(after!)
   }
@@ -146,7 +155,10 @@ export class AppKeeper {
       const before = await this.#stored(id, queries)
       check(storedApp(before))
       await store.apps.remove(id, queries)
-      return { action: 'deleteApp', subject: id, detail: { ...appIn(before) } }
+      const policyVersions = await store.policies.of(id).remove(queries)
+      if (policyVersions > 0) await noteChange(store, nowMs, queries)
+      const detail = { ...appIn(before), policy_versions: policyVersions }
+      return { action: 'deleteApp', subject: id, apps: [id], detail }
     })
   }
 
@@ -163,19 +175,7 @@ export class AppKeeper {
       await store.settings.put(APPS_CHANGE, randomUUID(), null, nowMs, queries)
       await addAudit(store, actor, change, nowMs, queries)
     })
-    this.#nudge()
-  }
-
-  /** The first change is in force at once. Those that follow closely share a Snapshot. */
-  #nudge(): void {
-    this.#isNudged = true
-    if (this.#timer !== null) return
-    this.#isNudged = false
-    void this.follow()
-    this.#timer = setTimeout(() => {
-      this.#timer = null
-      if (this.#isNudged) this.#nudge()
-    }, NUDGED_WITHIN_MS).unref()
+    this.#changes.nudge()
   }
 
   async #stored(id: string, queries: Queries): Promise<AppRecord> {
@@ -191,6 +191,12 @@ export class AppKeeper {
   }
 
   async #checkHosts(app: App, queries: Queries): Promise<void> {
+    const others = this.#configuredHosts.size + (await this.#store!.apps.hostCount(app, queries))
+    if (others + app.hosts.length > ALL_HOSTS_MAX)
+      throw new Refusal(
+        'conflict',
+        `too many hosts of all apps (at most ${ALL_HOSTS_MAX}): remove some first`,
+      )
     const ofSettings = app.hosts.find((host) => this.#configuredHosts.has(hostPatternKey(host)))
     const taken =
       ofSettings === undefined
@@ -228,7 +234,9 @@ export class AppKeeper {
     this.#kept = kept
     if (isDeepStrictEqual(before, kept.records)) return
     this.#settings.log.info('the apps have changed', { apps: kept.records.length })
-    this.#settings.use([...this.#settings.configured, ...this.#besideConfigured(kept.records)])
+    const apps = [...this.#settings.configured, ...this.#besideConfigured(kept.records)]
+    this.#quotas = quotasOf(apps)
+    this.#settings.use(apps)
   }
 
   /** Leaves out the ids and hosts that the settings define. */
@@ -263,6 +271,10 @@ export class AppKeeper {
   }
 }
 
+function quotasOf(apps: readonly App[]): ReadonlyMap<string, AppQuota> {
+  return new Map(apps.flatMap(({ id, quota }) => (quota === null ? [] : [[id, quota] as const])))
+}
+
 function configuredApp(app: App): ShownApp {
   return { ...app, source: 'settings', createdAtMs: null, updatedAtMs: null }
 }
@@ -274,5 +286,3 @@ function storedApp(record: AppRecord): ShownApp {
 function fieldError(pointer: string) {
   return { errors: [{ pointer, detail: 'is taken' }] }
 }
-
-const NUDGED_WITHIN_MS = 250

@@ -18,6 +18,9 @@ interface FeedInUse {
   readonly pin: number | null
 }
 
+/** What was loaded of each feed, by name. */
+export type LoadedFeeds = ReadonlyMap<string, FeedInUse>
+
 /**
  * The accepted feeds, in a folder. Each file `NAME@VERSION.json` holds the signed envelope, for the last few
  * versions of each feed. The newest version is in use. If there is a `NAME@pin.json`, no version above the
@@ -32,7 +35,7 @@ export class FeedStore {
   readonly #log: Log
   /** The last error of each file, so that it is logged once. */
   readonly #said = new Map<string, string>()
-  readonly #inUse = new Map<string, FeedInUse>()
+  #inUse: LoadedFeeds = new Map()
 
   constructor(folder: string, feeds: readonly FeedTrust[], log: Log, opener = new FeedOpener()) {
     this.folder = folder
@@ -41,13 +44,19 @@ export class FeedStore {
     this.#log = log
   }
 
-  /** The version in use of each feed. Invalid files are logged and skipped. */
-  async load(): Promise<readonly FeedFacts[]> {
-    for (const trust of this.feeds) this.#inUse.set(trust.name, await this.#load(trust))
-    return this.feeds.flatMap(({ name }) => this.inUse(name).feed ?? [])
+  /** The version to use of each feed. Invalid files are logged and skipped. */
+  async load(): Promise<LoadedFeeds> {
+    const loaded = new Map<string, FeedInUse>()
+    for (const trust of this.feeds) loaded.set(trust.name, await this.#load(trust))
+    return loaded
   }
 
-  /** As of the last `load`. */
+  /** Call it when requests are judged with what was loaded. Compiling takes seconds on a busy machine. */
+  use(loaded: LoadedFeeds): void {
+    this.#inUse = loaded
+  }
+
+  /** As of the last `use`. */
   inUse(name: string): FeedInUse {
     return this.#inUse.get(name) ?? NOTHING
   }

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
 import type { Effective } from '../../config/reader.ts'
@@ -8,6 +9,7 @@ import type { Log } from '../../shared/log.ts'
 import { RESTORED, type StoredSetting } from '../../store/work/settings.ts'
 import type { Store } from '../../store/store.ts'
 import { type Actor, changed } from '../http/audit.ts'
+import { Outage } from './outage.ts'
 
 /**
  * The settings that can be changed at runtime, with their schemas. All others are read at the start and need
@@ -59,7 +61,7 @@ export class LiveSettings {
   #rows: ReadonlyMap<string, StoredSetting> = new Map()
   #values: ReadonlyMap<string, unknown>
   readonly #said = new Map<string, number>()
-  #isUnreachable = false
+  readonly #outage = new Outage()
 
   constructor(configured: readonly Effective[], log: Log) {
     this.#configured = configured.map((each) => ({ ...each, name: nameOf(each.pointer) }))
@@ -92,14 +94,11 @@ export class LiveSettings {
    */
   async follow(): Promise<void> {
     if (this.#store === null) return
-    try {
-      this.#use(await this.#store.settings.all())
-      this.#isUnreachable = false
-    } catch (error) {
-      if (!this.#isUnreachable)
-        this.#log.warn('the database cannot be asked for settings', { error: error as Error })
-      this.#isUnreachable = true
-    }
+    const { settings } = this.#store
+    await this.#outage.outlive(
+      async () => this.#use(await settings.all()),
+      (error) => this.#log.warn('the database cannot be asked for settings', { error }),
+    )
   }
 
   /** In the order of the configuration. */
@@ -140,7 +139,7 @@ export class LiveSettings {
     await changed(
       store,
       actor,
-      { action: 'updateSettings', subject: null, detail },
+      { action: 'updateSettings', subject: null, apps: ALL_APPS, detail },
       nowMs,
       async (queries) => {
         for (const [name, value] of wanted) await store.settings.put(name, value, null, nowMs, queries)

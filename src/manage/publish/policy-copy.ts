@@ -5,11 +5,11 @@ import { DiskCopy } from './disk-copy.ts'
 /** A copy of the last policy in force. Without it, a start admits all requests until a database answers. */
 export class PolicyCopy extends DiskCopy<PolicyRecord> {
   constructor(file: string) {
-    super(file, RECORD, 'policy')
+    super(file, POLICY_RECORD, 'policy')
   }
 }
 
-const RECORD = z.object({
+export const POLICY_RECORD = z.object({
   version: z.int().min(1),
   hash: z.string(),
   author: z.string(),

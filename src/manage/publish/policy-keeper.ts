@@ -1,12 +1,15 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { createHash } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import { type Policy, parseAcceptedPolicy } from '../../policy/policy.ts'
 import { problemText } from '../../shared/problem.ts'
-import type { PolicyRecord, PolicyVersion } from '../../store/work/policies.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { PolicyRecord, PolicyStore, PolicyVersion } from '../../store/work/policies.ts'
 import type { Store } from '../../store/store.ts'
 import { type Actor, changed } from '../http/audit.ts'
 import { requireMatch } from '../http/precondition.ts'
 import type { PolicyCopy } from './policy-copy.ts'
+import { Outage } from './outage.ts'
 
 /** The policy in force and its origin. */
 export interface PolicyInForce {
@@ -32,12 +35,17 @@ export interface PolicyFile {
 }
 
 export interface PolicyKeeperSettings {
+  /** The id of an app. Without it, the policy is the organisation's. */
+  readonly app?: string
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
-  readonly copy: PolicyCopy
+  /** `null`: the caller keeps a copy. */
+  readonly copy: PolicyCopy | null
   readonly log: Log
   /** Puts a policy in force in every worker. */
   use(document: unknown): void
+  /** Called in the transaction that adds a version. May throw a Refusal. */
+  adding?(queries: Queries, document: string, nowMs: number): Promise<void>
 }
 
 /**
@@ -51,6 +59,7 @@ export class PolicyKeeper {
   readonly #counts = { loaded: 0, failed: 0 }
   #store: Store | null = null
   #inForce: PolicyInForce = DEFAULT_POLICY
+  #record: PolicyRecord | null = null
   /** The newest version that was seen in the database. */
   #newest = 0
   /**
@@ -58,7 +67,7 @@ export class PolicyKeeper {
    */
   #tried: string | null = null
   #looking: Promise<void> = Promise.resolve()
-  #isUnreachable = false
+  readonly #outage = new Outage()
 
   constructor(settings: PolicyKeeperSettings) {
     this.#settings = settings
@@ -68,16 +77,31 @@ export class PolicyKeeper {
     return this.#inForce
   }
 
+  /** What is in force, as stored; `null`: nothing that was set through the API. */
+  get record(): PolicyRecord | null {
+    return this.#record
+  }
+
+  /** Puts in force what was in force in the last run. The problems of the policy; `null`: it is in force now. */
+  recall(record: PolicyRecord): readonly string[] | null {
+    return this.#use(record)
+  }
+
+  /** Takes this database from now on, without reading it. */
+  attach(store: Store): void {
+    this.#store = store
+  }
+
   /**
    * Loads the policy of the last run, before anything is served. `false`: unknown until the database is read.
    */
   async start(): Promise<boolean> {
     const { copy, log } = this.#settings
-    const record = await copy.read().catch((error: Error) => {
+    const record = await copy?.read().catch((error: Error) => {
       log.error('the copy of the policy cannot be read', { error })
       return null
     })
-    if (record === null) return false
+    if (record === null || record === undefined) return false
     const problems = this.#use(record)
     if (problems === null) return true
     log.error('the copy of the policy cannot be used', { version: record.version, problems })
@@ -93,14 +117,17 @@ export class PolicyKeeper {
   /** Applies a policy that another process has set. Never rejects: the policy in force outlives an outage. */
   async follow(): Promise<void> {
     if (this.#store === null) return
-    try {
-      await this.#look()
-      this.#isUnreachable = false
-    } catch (error) {
-      if (!this.#isUnreachable)
-        this.#settings.log.warn('the database cannot be asked for a newer policy', { error: error as Error })
-      this.#isUnreachable = true
-    }
+    await this.#outage.outlive(
+      () => this.#look(),
+      (error) => this.#settings.log.warn('the database cannot be asked for a newer policy', { error }),
+    )
+  }
+
+  /** Reads the database if it has another newest version than was seen last. Rejects with a Fault. */
+  async see(newest: Pick<PolicyVersion, 'version' | 'hash'> | null): Promise<void> {
+    const isSeen =
+      newest === null ? this.#inForce.version === null && this.#newest === 0 : triedAs(newest) === this.#tried
+    if (!isSeen) await this.#look()
   }
 
   /** Reads the database first. Rejects with a Fault if it is unavailable. */
@@ -152,14 +179,17 @@ export class PolicyKeeper {
       document: text,
     }
     const store = this.#store!
-    const change = {
-      action: restoredVersion === null ? 'putPolicy' : 'restorePolicy',
-      subject: `policy ${version}`,
-    }
+    const { app, adding } = this.#settings
+    const done = restoredVersion === null ? 'put' : 'restore'
+    const change =
+      app === undefined
+        ? ({ action: `${done}Policy`, subject: `policy ${version}`, apps: ALL_APPS } as const)
+        : { action: `${done}AppPolicy`, subject: app, apps: [app] }
     const detail = { version, before, restored_version: restoredVersion, hash }
     try {
       await changed(store, actor, { ...change, detail }, nowMs, async (queries) => {
-        if (!(await store.policies.add(record, VERSIONS_MAX, queries))) throw new Overtaken()
+        await adding?.(queries, text, nowMs)
+        if (!(await this.#policies.add(record, VERSIONS_MAX, queries))) throw new Overtaken()
       })
       return true
     } catch (error) {
@@ -188,13 +218,21 @@ export class PolicyKeeper {
     return looking
   }
 
-  async #lookOnce(): Promise<void> {
+  get #policies(): PolicyStore {
     const { policies } = this.#store!
+    const { app } = this.#settings
+    return app === undefined ? policies : policies.of(app)
+  }
+
+  async #lookOnce(): Promise<void> {
+    const policies = this.#policies
     const found = await policies.newest()
     const newest = found?.version ?? 0
     // A restored database may have another policy under the same number.
-    const tried = `${newest} ${found?.hash}`
+    const tried = triedAs(found)
+    const { app } = this.#settings
     if (tried === this.#tried || (newest === 0 && this.#inForce.version === null)) return
+    if (newest === 0 && app !== undefined) return this.#end()
     const record = newest === 0 ? null : await policies.byVersion(newest)
     this.#newest = newest
     this.#tried = tried
@@ -204,10 +242,25 @@ export class PolicyKeeper {
     const problems = record === null ? [MISSING] : this.#use(record)
     if (problems !== null) return this.#refuse(newest, problems)
     const { log, copy } = this.#settings
-    log.info('the policy has changed', { version: newest, author: record!.author })
-    await copy.write(record!).catch((error: Error) => {
+    log.info('the policy has changed', { ...this.#whose, version: newest, author: record!.author })
+    await copy?.write(record!).catch((error: Error) => {
       log.error('the copy of the policy cannot be written', { error })
     })
+  }
+
+  /** The app has been deleted, and its policy with it. */
+  #end(): void {
+    this.#newest = 0
+    this.#tried = null
+    this.#record = null
+    this.#inForce = { ...DEFAULT_POLICY, sinceMs: Date.now() }
+    this.#settings.use(this.#inForce.document)
+  }
+
+  /** For the log. */
+  get #whose(): { readonly app?: string } {
+    const { app } = this.#settings
+    return app === undefined ? {} : { app }
   }
 
   /** If no policy is in force yet, an older version may still be valid. */
@@ -216,7 +269,7 @@ export class PolicyKeeper {
     if (this.#inForce.source === 'default') await this.#useAnyBefore(newest)
     this.#say(problems)
     const inForce = this.#inForce.version?.version ?? null
-    const fields = { version: newest, inForce, problems }
+    const fields = { ...this.#whose, version: newest, inForce, problems }
     this.#settings.log.error('the newest policy cannot be used: one before it is in force', fields)
   }
 
@@ -227,18 +280,18 @@ export class PolicyKeeper {
   /** The problems of the policy; `null`: it is in force now. */
   #use(record: PolicyRecord): readonly string[] | null {
     const { document, ...version } = record
-    const { upstreams, log } = this.#settings
+    const { app, upstreams, log } = this.#settings
     let value: unknown
     let policy: Policy
     try {
       value = JSON.parse(document)
-      policy = parseAcceptedPolicy(value, upstreams)
+      policy = parseAcceptedPolicy(value, { of: app === undefined ? 'organisation' : 'app', upstreams })
     } catch (error) {
       return (error as Error).message.split('\n').slice(0, PROBLEMS_SAID_MAX)
     }
     if (policy.unknownWords.length > 0) {
       const warnings = policy.unknownWords.slice(0, PROBLEMS_SAID_MAX).map(problemText)
-      const fields = { version: record.version, warnings }
+      const fields = { ...this.#whose, version: record.version, warnings }
       log.warn('the policy in force has unknown words, which never match: correct it', fields)
     }
     const sinceMs = Date.now()
@@ -251,6 +304,7 @@ export class PolicyKeeper {
       sinceMs,
       problems: [],
     }
+    this.#record = record
     this.#counts.loaded++
     this.#settings.use(value)
     return null
@@ -258,10 +312,14 @@ export class PolicyKeeper {
 
   async #useAnyBefore(newest: number): Promise<void> {
     for (let version = newest - 1; version > 0 && version > newest - VERSIONS_MAX; version--) {
-      const record = await this.#store!.policies.byVersion(version)
+      const record = await this.#policies.byVersion(version)
       if (record !== null && this.#use(record) === null) return
     }
   }
+}
+
+function triedAs(newest: Pick<PolicyVersion, 'version' | 'hash'> | null): string {
+  return `${newest?.version ?? 0} ${newest?.hash}`
 }
 
 export function hashOf(text: string): string {

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Replay, type ReplayReport } from '../../plane/replay.ts'
+import { type PolicyFor, Replay, type ReplayReport } from '../../plane/replay.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { readSighting } from '../../plane/sighting-document.ts'
-import type { Policy } from '../../policy/policy.ts'
 
 /** Reads some Sightings, newest first. `next` continues the list; `null`: at its end. */
 export type ReadSightings = (
@@ -21,10 +20,12 @@ export interface PolicyPreview {
   readonly leftOut: number
 }
 
-/** Compares a policy with another one, or with the actions that were taken. */
+/** Compares policies with others, or with the actions that were taken. */
 interface WhatIf {
-  readonly after: Policy
-  readonly before: Policy | null
+  readonly after: PolicyFor
+  readonly before: PolicyFor | null
+  /** The only app of the Sightings; `null`: any apps. */
+  readonly app?: string | null
   /** Only Sightings from this time on count. */
   readonly sinceMs: number
   readonly nowMs: number
@@ -36,10 +37,10 @@ interface WhatIf {
  */
 export async function tryPolicy(
   read: ReadSightings,
-  { after, before, sinceMs, nowMs }: WhatIf,
+  { after, before, app = null, sinceMs, nowMs }: WhatIf,
   { sightingsMax = SIGHTINGS_MAX, timeMs = TIME_MS } = {},
 ): Promise<PolicyPreview> {
-  const replay = new Replay(after, before, nowMs)
+  const replay = new Replay(after, before, nowMs, app)
   const seen = { oldestMs: null as number | null, newestMs: null as number | null, leftOut: 0 }
   const deadlineMs = performance.now() + timeMs
   let left = sightingsMax

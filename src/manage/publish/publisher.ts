@@ -2,6 +2,7 @@ import type { App } from '../../apps/app.ts'
 import type { CampaignList } from '../../classify/campaign/members.ts'
 import type { SignatureSet } from '../../plane/signature-set.ts'
 import { makeSnapshot, type SnapshotDocument } from '../../plane/snapshot.ts'
+import type { AppPolicyText } from '../../plane/snapshot-policies.ts'
 
 interface PublisherLinks {
   /** Sends a Snapshot to everything that judges requests. */
@@ -9,9 +10,11 @@ interface PublisherLinks {
   /** Rebuilds the signatures and calls `useSignatures` if that succeeds; never rejects. */
   remake(): Promise<void>
   nowMs(): number
+  /** Whether the receiver of Sightings takes counts too. */
+  readonly takesCounts: boolean
 }
 
-/** Makes a Snapshot of the policy, the signatures, the running campaigns and the apps whenever one of them changes. */
+/** Makes a Snapshot of the policies, the signatures, the running campaigns and the apps whenever one of them changes. */
 export class Publisher {
   readonly #links: PublisherLinks
   #number = 0
@@ -19,6 +22,7 @@ export class Publisher {
   #signatures: SignatureSet | null = null
   #campaigns: CampaignList | null = null
   #apps: readonly App[] = []
+  #appPolicies: readonly AppPolicyText[] = []
   #state: 'waiting' | 'started' | 'closed' = 'waiting'
   /** A nudge is pending. */
   #isNudged = false
@@ -30,9 +34,8 @@ export class Publisher {
   }
 
   /** Publishes the first Snapshot. */
-  start(policy: unknown, signatures: SignatureSet | null): void {
+  start(policy: unknown): void {
     this.#policy = policy
-    this.#signatures = signatures
     this.#state = 'started'
     this.#publish()
     if (this.#isNudged) this.#wait()
@@ -55,6 +58,11 @@ export class Publisher {
 
   useApps(apps: readonly App[]): void {
     this.#apps = apps
+    this.#publish()
+  }
+
+  useAppPolicies(policies: readonly AppPolicyText[]): void {
+    this.#appPolicies = policies
     this.#publish()
   }
 
@@ -90,7 +98,13 @@ export class Publisher {
     // Proxies that outlive this process reject a Snapshot whose number is not above their own.
     this.#number = Math.max(this.#number + 1, this.#links.nowMs())
     const madeAtMs = this.#links.nowMs()
-    const parts = { campaigns: this.#campaigns, apps: this.#apps }
+    const { takesCounts } = this.#links
+    const parts = {
+      campaigns: this.#campaigns,
+      apps: this.#apps,
+      appPolicies: this.#appPolicies,
+      takesCounts,
+    }
     this.#links.publish(makeSnapshot(this.#number, this.#policy, madeAtMs, this.#signatures, parts))
   }
 }

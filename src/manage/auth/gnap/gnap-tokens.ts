@@ -1,3 +1,4 @@
+import { ALL_APPS, type AppScope, NO_APPS } from '../../../apps/app-scope.ts'
 import { LateCache } from '../../../shared/late-cache.ts'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type { GnapTokenRecord, GnapTokenStore } from '../../../store/people/gnap-tokens.ts'
@@ -40,7 +41,8 @@ export class GnapTokens {
   async worthOf(approved: Decided | null): Promise<Worth> {
     if (approved === null || !approved.by.startsWith(PERSON_PREFIX)) return 'all'
     const person = (await this.#people?.find(approved.by)) ?? null
-    return person !== null && isSignedIn(approved.atMs, person) ? scopesWithin([...person.scopes]) : 'none'
+    if (person === null || !isSignedIn(approved.atMs, person)) return 'none'
+    return { scopes: scopesWithin([...person.scopes]), apps: person.apps }
   }
 
   async find(token: string): Promise<KnownToken | null> {
@@ -73,11 +75,11 @@ export class GnapTokens {
   }
 }
 
-/** The access that an approval still gives: everything, nothing, or these scopes. */
-type Worth = 'all' | 'none' | readonly Scope[]
+/** The access that an approval still gives: everything, nothing, or that of the person who approved. */
+type Worth = 'all' | 'none' | { readonly scopes: readonly Scope[]; readonly apps: AppScope }
 
 export function isWorth(worth: Worth, action: string): boolean {
-  return worth === 'all' || (worth !== 'none' && worth.includes(action as Scope))
+  return worth === 'all' || (worth !== 'none' && worth.scopes.includes(action as Scope))
 }
 
 /** Whether a trusted key has this scope. */
@@ -125,10 +127,16 @@ function knownToken(
       id: instanceIdOf(thumbprint),
       name: trusted?.name ?? record.name,
       scopes: new Set(knownScopes(record.scopes).filter(isStillGood)),
+      apps: isApproved ? appsOf(worth) : (trusted?.apps ?? NO_APPS),
       plan: trusted?.plan ?? 'standard',
       expiresAtMs,
     },
   }
+}
+
+function appsOf(worth: Worth): AppScope {
+  if (worth === 'all') return ALL_APPS
+  return worth === 'none' ? NO_APPS : worth.apps
 }
 
 const ALGS: Readonly<Record<SignatureKey['algorithm'], string>> = {

@@ -1,3 +1,4 @@
+import type { AppList } from '../../../apps/app-scope.ts'
 import { readSignatureKey, type SignatureKey } from '../../../identity/signature/signature-key.ts'
 import type {
   GnapGrantRecord,
@@ -105,6 +106,8 @@ interface GrantDecision {
   readonly decision: 'approve' | 'deny'
   /** A subset of the requested scopes. */
   readonly scopes: readonly Scope[]
+  /** Those of the approver, and so of the tokens. */
+  readonly apps: AppList
   /** Since when the approver has been authenticated. */
   readonly atMs: number
 }
@@ -113,11 +116,11 @@ interface GrantDecision {
 export async function decideGrant(
   store: Store,
   { id, thumbprint }: GnapGrantRecord,
-  { decision, scopes, atMs }: GrantDecision,
+  { decision, scopes, apps, atMs }: GrantDecision,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'decideGrant', subject: id, detail: { decision, scopes, thumbprint } }
+  const change = { action: 'decideGrant', subject: id, apps, detail: { decision, scopes, thumbprint } }
   try {
     await changed(store, actor, change, nowMs, async (queries) => {
       const state = decision === 'approve' ? 'approved' : 'denied'

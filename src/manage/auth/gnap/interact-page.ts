@@ -1,3 +1,4 @@
+import { appListOf } from '../../../apps/app-scope.ts'
 import type { GnapGrantRecord } from '../../../store/people/gnap-grants.ts'
 import type { RequestContext } from '../../http/router.ts'
 import { type Html, html, PAGE_HEADERS } from '../../http/front/html.ts'
@@ -56,10 +57,10 @@ export async function decidePage(
   if (grant?.state !== 'waiting' || people === null) return lead(ctx, interactUrl)
   const decide =
     (decision: 'approve' | 'deny') =>
-    async ({ id }: Person, atMs: number, scopes: readonly Scope[] = []) => {
+    async ({ id, apps }: Person, atMs: number, scopes: readonly Scope[] = []) => {
       const actor = { id, address: ctx.state.address, requestId: ctx.state.requestId }
       // If another decision came first, it stands and this one is ignored.
-      await decideGrant(store, grant, { decision, scopes, atMs }, actor, nowMs())
+      await decideGrant(store, grant, { decision, scopes, apps: appListOf(apps), atMs }, actor, nowMs())
       lead(ctx, interactUrl)
     }
   await people.decide(ctx, await sessionOf(ctx, await oauth.provider()), {

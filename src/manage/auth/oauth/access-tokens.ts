@@ -1,10 +1,11 @@
+import { appScopeOf, sharedScope } from '../../../apps/app-scope.ts'
 import jwt from 'jsonwebtoken'
 import type { KeyObject } from 'node:crypto'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import { PLANS, type Plan, type Principal, SCOPES, type Scope } from '../../http/access/principal.ts'
 import { type ClientDocuments, isDocumentUrl, standingClient } from './client-documents.ts'
 import type { KnownClients } from './known-clients.ts'
-import { scopesOf, scopesWithin, scopesWithPeople } from './clients.ts'
+import { appsWithPeople, scopesOf, scopesWithin, scopesWithPeople } from './clients.ts'
 import type { Denials } from './denials.ts'
 import type { People, Person } from './people.ts'
 import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
@@ -232,6 +233,10 @@ function principalOf(claims: Claims, client: OAuthClient, person: Person | null)
     id: claims.sub,
     name: person?.name ?? client.name,
     scopes: new Set(SCOPES.filter(has)),
+    apps:
+      person === null
+        ? appScopeOf(client.apps)
+        : sharedScope(appScopeOf(appsWithPeople(client)), person.apps),
     plan: person?.plan ?? planOf(client),
     expiresAtMs: claims.exp * 1000,
   }

@@ -1,3 +1,4 @@
+import type { AppList } from '../../../apps/app-scope.ts'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import { Refusal } from '../../http/refusal.ts'
 import type { Plan, Scope } from '../../http/access/principal.ts'
@@ -29,6 +30,7 @@ export interface ClientDocument {
 export interface Standing {
   readonly name: string | null
   readonly scopes: readonly Scope[]
+  readonly apps: AppList
   readonly plan: Plan
 }
 
@@ -71,6 +73,7 @@ export function standingClient(url: string, name: string | null, standing: Stand
     redirectUris: [],
     jwks: null,
     scopes: standing?.scopes ?? [],
+    apps: standing?.apps ?? [],
     plan: standing?.plan ?? 'standard',
     origin: 'document',
     createdAtMs: 0,

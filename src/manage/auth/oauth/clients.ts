@@ -1,3 +1,4 @@
+import { ALL_APPS, type AppList } from '../../../apps/app-scope.ts'
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { ClientMetadata } from 'oidc-provider'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
@@ -15,6 +16,7 @@ export interface WantedClient {
   readonly grantTypes: readonly GrantType[]
   readonly redirectUris: readonly string[]
   readonly scopes: readonly Scope[]
+  readonly apps: AppList
   readonly authMethod: AuthMethod
   /** A JWK Set. */
   readonly jwks: Readonly<Record<string, unknown>> | null
@@ -48,9 +50,9 @@ export async function makeClient(
     secretHash: secret === null ? null : hashOfKey(secret),
     createdAtMs: nowMs,
   }
-  const { id: subject, name, scopes, plan, grantTypes, authMethod, redirectUris, origin } = client
-  const detail = { name, scopes, plan, grantTypes, authMethod, redirectUris, origin }
-  await changed(store, actor, { action: 'createClient', subject, detail }, nowMs, async (queries) => {
+  const { id: subject, name, scopes, apps, plan, grantTypes, authMethod, redirectUris, origin } = client
+  const detail = { name, scopes, apps, plan, grantTypes, authMethod, redirectUris, origin }
+  await changed(store, actor, { action: 'createClient', subject, apps, detail }, nowMs, async (queries) => {
     await checkLimit(queries)
     await store.oauthClients.add(client, queries)
   })
@@ -61,11 +63,11 @@ export async function makeClient(
 export async function deleteClient(
   store: Store,
   denials: Pick<Denials, 'addTo' | 'learn'>,
-  { id, name }: OAuthClient,
+  { id, name, apps }: OAuthClient,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'deleteClient', subject: id, detail: { name } }
+  const change = { action: 'deleteClient', subject: id, apps, detail: { name } }
   try {
     await changed(store, actor, change, nowMs, async (queries) => {
       if (!(await store.oauthClients.remove(id, queries))) throw NOT_THERE
@@ -92,13 +94,18 @@ export function scopesWithPeople(client: Pick<OAuthClient, 'scopes' | 'origin'>)
   return client.origin === 'document' ? SCOPES.filter((scope) => scope !== 'admin') : scopesOf(client)
 }
 
+/** The apps that a client may see for a person. One that is known only by its document sees those of the person. */
+export function appsWithPeople({ apps, origin }: Pick<OAuthClient, 'apps' | 'origin'>): AppList {
+  return origin === 'document' ? ALL_APPS : apps
+}
+
 /** The scopes a client may request: `admin` includes all. */
 export function scopesWithin(scopes: readonly Scope[]): readonly Scope[] {
   return scopes.includes('admin') ? SCOPES : scopes
 }
 
-/** The client for oidc-provider. `client_secret` is the hash: see `compareClientSecret` in provider.ts. */
-export function metadataOf(client: OAuthClient): ClientMetadata {
+/** The client for oidc-provider. `more`: grant types of all clients that have a credential. `client_secret` is the hash: see `compareClientSecret` in provider.ts. */
+export function metadataOf(client: OAuthClient, more: readonly string[] = []): ClientMetadata {
   const { id, name, secretHash, authMethod, grantTypes, redirectUris, jwks, origin } = client
   const hasCode = grantTypes.includes('authorization_code')
   return {
@@ -107,7 +114,10 @@ export function metadataOf(client: OAuthClient): ClientMetadata {
     ...(secretHash === null ? {} : { client_secret: secretHash }),
     token_endpoint_auth_method: authMethod as AuthMethod,
     // The code exchange decides whether to issue a refresh token: `offline_access` also requests one.
-    grant_types: hasCode ? [...new Set([...grantTypes, 'refresh_token'])] : [...grantTypes],
+    grant_types: [
+      ...(hasCode ? new Set([...grantTypes, 'refresh_token']) : grantTypes),
+      ...(authMethod === 'none' ? [] : more),
+    ],
     response_types: hasCode ? ['code'] : [],
     redirect_uris: [...redirectUris],
     // A native client may use any port of a loopback address (RFC 8252 §7.3).

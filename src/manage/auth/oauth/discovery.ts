@@ -3,13 +3,14 @@ import { publicDocuments } from '../../http/front/public-document.ts'
 import { SCOPES } from '../../http/access/principal.ts'
 import { AUTH_METHODS } from './clients.ts'
 import { REGISTRATION_PATH } from './registration.ts'
-import { ROUTES, SIGNATURES } from './routes.ts'
+import { ID_JAG, JWT_BEARER, ROUTES, SIGNATURES } from './routes.ts'
 import { type Resource, resourceUrl, wellKnownUrl } from '../../http/access/resources.ts'
 
 /** The optional features that are on. */
 interface OfferedFeatures {
   readonly hasPeople: boolean
   readonly hasRegistration: boolean
+  readonly hasAssertions: boolean
 }
 
 /**
@@ -35,7 +36,7 @@ export function oauthDocuments(
 }
 
 /** RFC 8414. */
-function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: OfferedFeatures) {
+function serverMetadata(publicUrl: string, { hasPeople, hasRegistration, hasAssertions }: OfferedFeatures) {
   const methods = [...AUTH_METHODS]
   const algorithms = [...SIGNATURES]
   return {
@@ -57,7 +58,9 @@ function serverMetadata(publicUrl: string, { hasPeople, hasRegistration }: Offer
     grant_types_supported: [
       'client_credentials',
       ...(hasPeople ? ['authorization_code', 'refresh_token'] : []),
+      ...(hasAssertions ? [JWT_BEARER] : []),
     ],
+    ...(hasAssertions && { authorization_grant_profiles_supported: [ID_JAG] }),
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: methods,
     token_endpoint_auth_signing_alg_values_supported: algorithms,

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../../apps/app-scope.ts'
 import type { OAuthClient, OAuthClientStore } from '../../../store/people/oauth-clients.ts'
 import { DASHBOARD_PATH } from '../../http/dashboard-path.ts'
 import { SCOPES } from '../../http/access/principal.ts'
@@ -21,6 +22,7 @@ export function withDashboard(clients: KnownClients, publicUrl: string): KnownCl
     grantTypes: ['authorization_code', 'refresh_token'],
     redirectUris: [publicUrl + DASHBOARD_PATH],
     scopes: SCOPES,
+    apps: ALL_APPS,
   }
   return { byId: async (id) => (id === DASHBOARD_CLIENT ? dashboard : clients.byId(id)) }
 }

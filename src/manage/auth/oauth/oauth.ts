@@ -3,6 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Sealer } from '../sealer.ts'
 import { AccessTokens } from './access-tokens.ts'
+import type { Assertions } from './assertions.ts'
 import { Beginnings } from './beginnings.ts'
 import { Revocations } from './revocations.ts'
 import type { ClientDocuments } from './client-documents.ts'
@@ -31,6 +32,8 @@ interface OAuthParts {
   readonly documents: ClientDocuments
   readonly settings: OAuthSettings
   readonly hasDashboard: boolean
+  /** `null`: identity assertions are not accepted. */
+  readonly assertions: Assertions | null
   nowMs(): number
 }
 
@@ -82,14 +85,17 @@ export class OAuth {
   async provider(): Promise<Provider> {
     const { signer } = await this.keys.current()
     if (this.#provider?.kid === signer.kid) return this.#provider.provider
-    const { publicUrl, store, sealer, people, documents, settings, nowMs } = this.#parts
+    const { publicUrl, store, sealer, people, documents, settings, assertions, nowMs } = this.#parts
     const { accessTokenTtlS } = settings
     const { denials, clients } = this
     const nonceSecret = (await this.nonces?.secret()) ?? null
     // Imported on first use, because it is large.
     const { makeProvider } = await import('./provider.ts')
     const provider = makeProvider(
-      { publicUrl, store, sealer, denials, clients, people, documents, accessTokenTtlS, nonceSecret, nowMs },
+      {
+        ...{ publicUrl, store, sealer, denials, clients, people, documents, assertions },
+        ...{ accessTokenTtlS, nonceSecret, nowMs },
+      },
       signer,
     )
     this.#provider = { kid: signer.kid, provider }

@@ -1,4 +1,6 @@
+import type { AppScope } from '../../../apps/app-scope.ts'
 import type Koa from 'koa'
+import type { UserRecord } from '../../../store/people/users.ts'
 import type { Plan, Scope } from '../../http/access/principal.ts'
 
 /** A request for a page. */
@@ -15,6 +17,8 @@ export interface Person {
   readonly name: string
   /** The upper limit for the scopes of any client that acts for them. */
   readonly scopes: ReadonlySet<Scope>
+  /** The same for apps. */
+  readonly apps: AppScope
   readonly plan: Plan
   /** Sign-ins before this time are no longer valid. */
   readonly signedInSinceMs: number
@@ -81,7 +85,7 @@ export function signedInFrom(atMs: number, { signedInSinceMs }: Pick<Person, 'si
 export interface GivenAccess {
   of(personId: string): Promise<readonly ProgramAccess[]>
   /** `false`: this person has given no access to this id. */
-  takeBack(person: Pick<Person, 'id'>, id: string, from: From): Promise<boolean>
+  takeBack(person: Pick<UserRecord, 'id' | 'apps'>, id: string, from: From): Promise<boolean>
 }
 
 /** A program that acts for a person. */

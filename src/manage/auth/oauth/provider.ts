@@ -10,6 +10,8 @@ import {
 } from 'oidc-provider'
 import type { OAuthClient } from '../../../store/people/oauth-clients.ts'
 import type { Scope } from '../../http/access/principal.ts'
+import { addAssertionGrant } from './assertion-grant.ts'
+import type { Assertions } from './assertions.ts'
 import { type ClientDocuments, clientOfDocument, isDocumentUrl } from './client-documents.ts'
 import { AUTH_METHODS, metadataOf, OWN, type OwnMetadata, ownMetadata, scopesWithin } from './clients.ts'
 import type { KnownClients } from './known-clients.ts'
@@ -17,7 +19,7 @@ import { messagePage, sendPage } from '../people/page.ts'
 import { type BrowserContext, isSignedIn, type People, type Person } from './people.ts'
 import { grantDigest, type RecordKeeping, Records } from './records.ts'
 import { RESOURCES, resourceUrl } from '../../http/access/resources.ts'
-import { INTERACTION_PATH, ROUTES, SESSION_S, SIGNATURES, sessionCookie } from './routes.ts'
+import { INTERACTION_PATH, JWT_BEARER, ROUTES, SESSION_S, SIGNATURES, sessionCookie } from './routes.ts'
 import type { KeySet } from './signing-keys.ts'
 
 /** The parts of the authorization server. */
@@ -30,6 +32,8 @@ export interface ProviderParts extends RecordKeeping {
   readonly people: People | null
   readonly clients: KnownClients
   readonly documents: ClientDocuments
+  /** `null`: identity assertions are not accepted. */
+  readonly assertions: Assertions | null
 }
 
 /** Configures oidc-provider. A new one is made when the signing key changes; it holds no lasting state. */
@@ -42,6 +46,8 @@ export function makeProvider(parts: ProviderParts, signer: KeySet['signer']): Pr
     return known.length === hash.length && timingSafeEqual(hash, known)
   }
   speakAs(provider, parts.publicUrl)
+  const { assertions, people } = parts
+  if (assertions !== null && people !== null) addAssertionGrant(provider, { ...parts, assertions, people })
   return provider
 }
 
@@ -205,14 +211,15 @@ function claimsOf(token: AccessToken | ClientCredentials): Record<string, string
 }
 
 /** Read-only: clients.ts creates and deletes clients. */
-function clientsIn({ clients, documents }: Pick<ProviderParts, 'clients' | 'documents'>) {
+function clientsIn({ clients, documents, assertions, people }: ProviderParts) {
+  const more = assertions !== null && people !== null ? [JWT_BEARER] : []
   const refuse = async () => {
     throw new TypeError('clients cannot be changed through the authorization server')
   }
   return {
     find: async (id: string) => {
       const client = isDocumentUrl(id) ? await documentClient(id, documents) : await clients.byId(id)
-      return client === null ? undefined : metadataOf(client)
+      return client === null ? undefined : metadataOf(client, more)
     },
     upsert: refuse,
     findByUid: refuse,

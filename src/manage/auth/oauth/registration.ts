@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../../apps/app-scope.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import type { Queries } from '../../../store/engine/database.ts'
@@ -36,6 +37,8 @@ export async function register(
     grantTypes: grant_types,
     redirectUris: redirect_uris,
     scopes: scopesIn(scope),
+    // The person who consents limits it.
+    apps: ALL_APPS,
     authMethod: token_endpoint_auth_method,
     jwks: jwks ?? null,
     plan: 'standard',

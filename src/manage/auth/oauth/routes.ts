@@ -21,3 +21,6 @@ export const ROUTES = {
 } as const
 /** The signature algorithms that clients may use. */
 export const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const
+/** The grant of identity assertions (RFC 7523), and its profile (ID-JAG). */
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+export const ID_JAG = 'urn:ietf:params:oauth:grant-profile:id-jag'

@@ -1,3 +1,4 @@
+import { type AppList, joinedApps } from '../../../apps/app-scope.ts'
 import type { Queries } from '../../../store/engine/database.ts'
 import type { PasskeyRecord } from '../../../store/people/passkeys.ts'
 import type { Store } from '../../../store/store.ts'
@@ -19,6 +20,7 @@ export interface WantedUser {
   /** Valid for `passwordProblem`. `null`: the person cannot sign in before a password is set. */
   readonly password: string | null
   readonly scopes: readonly Scope[]
+  readonly apps: AppList
 }
 
 /** Normalizes an email address. `null`: invalid. */
@@ -31,13 +33,13 @@ export function emailIn(text: string): string | null {
 export async function makeUser(
   store: Store,
   hasher: PasswordHasher,
-  { email, password, scopes }: WantedUser,
+  { email, password, scopes, apps }: WantedUser,
   actor: Actor,
   nowMs: number,
 ): Promise<UserRecord | null> {
   const hash = password === null ? null : await hasher.hash(password)
-  const user = { id: newId('usr'), email, scopes, createdAtMs: nowMs }
-  const change = { action: 'createUser', subject: user.id, detail: { email, scopes } }
+  const user = { id: newId('usr'), email, scopes, apps, createdAtMs: nowMs }
+  const change = { action: 'createUser', subject: user.id, apps, detail: { email, scopes, apps } }
   const isMade = await done(store, actor, change, nowMs, (queries) =>
     store.users.add({ ...user, password: hash }, queries),
   )
@@ -53,11 +55,17 @@ export async function makeUser(
 
 /** Also signs the person out everywhere. `false`: the account no longer exists. */
 export function deleteUser(store: Store, user: UserRecord, actor: Actor, nowMs: number): Promise<boolean> {
-  const { id: subject, email } = user
-  return done(store, actor, { action: 'deleteUser', subject, detail: { email } }, nowMs, async (queries) => {
-    await signOutEverywhere(store, subject, nowMs, queries)
-    return store.users.remove(subject, queries)
-  })
+  const { id: subject, email, apps } = user
+  return done(
+    store,
+    actor,
+    { action: 'deleteUser', subject, apps, detail: { email } },
+    nowMs,
+    async (queries) => {
+      await signOutEverywhere(store, subject, nowMs, queries)
+      return store.users.remove(subject, queries)
+    },
+  )
 }
 
 interface PasswordStore {
@@ -68,7 +76,7 @@ interface PasswordStore {
 /** Also signs the person out everywhere. `false`: the account no longer exists. */
 export async function setPassword(
   { store, hasher }: PasswordStore,
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   password: string,
   actor: Actor,
   nowMs: number,
@@ -77,7 +85,7 @@ export async function setPassword(
   return done(
     store,
     actor,
-    { action: 'changePassword', subject, detail: { email } },
+    { action: 'changePassword', subject, apps, detail: { email } },
     nowMs,
     async (queries) => {
       await signOutEverywhere(store, subject, nowMs, queries)
@@ -89,12 +97,15 @@ export async function setPassword(
 /** An administrator's changes. Missing members stay as they are. */
 export interface UserChanges {
   readonly scopes?: readonly Scope[]
+  readonly apps?: AppList
   /** Valid for `passwordProblem`. Signs the person out everywhere. */
   readonly password?: string
   /** Turns off one-time codes; only the person can turn them on again. */
   readonly withoutCodes?: boolean
   /** Removes all passkeys. */
   readonly withoutPasskeys?: boolean
+  /** Removes the password. Signs the person out everywhere. */
+  readonly withoutPassword?: boolean
   /** Disabling signs the person out everywhere. */
   readonly isDisabled?: boolean
 }
@@ -105,28 +116,34 @@ export interface UserChanges {
  */
 export async function changeUser(
   { store, hasher }: PasswordStore,
-  { id: subject, email }: UserRecord,
-  { scopes, password, withoutCodes, withoutPasskeys, isDisabled }: UserChanges,
+  { id: subject, email, apps: before }: UserRecord,
+  { scopes, apps, password, isDisabled, ...without }: UserChanges,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
+  const { withoutCodes, withoutPasskeys, withoutPassword = false } = without
   const hash = password === undefined ? null : await hasher.hash(password)
   const detail = {
     email,
     ...(scopes !== undefined && { scopes }),
+    ...(apps !== undefined && { apps }),
     ...(hash !== null && { password: 'set' }),
+    ...(withoutPassword && { password: 'removed' }),
     ...(withoutCodes === true && { one_time_codes: false }),
     ...(withoutPasskeys === true && { passkeys: false }),
     ...(isDisabled !== undefined && { disabled: isDisabled }),
   }
-  return done(store, actor, { action: 'updateUser', subject, detail }, nowMs, async (queries) => {
+  const change = { action: 'updateUser', subject, apps: joinedApps(before, apps ?? []), detail }
+  return done(store, actor, change, nowMs, async (queries) => {
     const { users } = store
-    const isOut = hash !== null || isDisabled === true
+    const isNew = hash !== null || withoutPassword
+    const isOut = isNew || isDisabled === true
     if (isOut) await signOutEverywhere(store, subject, nowMs, queries)
     const steps = [
       ...(isOut ? [() => users.signOut(subject, nowMs, queries)] : []),
       ...(scopes === undefined ? [] : [() => users.setScopes(subject, scopes, queries)]),
-      ...(hash === null ? [] : [() => users.setPassword(subject, hash, nowMs, queries)]),
+      ...(apps === undefined ? [] : [() => users.setApps(subject, apps, queries)]),
+      ...(isNew ? [() => users.setPassword(subject, hash, nowMs, queries)] : []),
       ...(withoutCodes === true ? [() => users.setCodes(subject, null, [], queries)] : []),
       ...(isDisabled === undefined
         ? []
@@ -141,11 +158,11 @@ export async function changeUser(
 /** Ends all sessions and all access given to programs. `false`: the account no longer exists. */
 export function endSessions(
   store: Store,
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'signOutEverywhere', subject, detail: { email } }
+  const change = { action: 'signOutEverywhere', subject, apps, detail: { email } }
   return done(store, actor, change, nowMs, async (queries) => {
     await signOutEverywhere(store, subject, nowMs, queries)
     return store.users.signOut(subject, nowMs, queries)
@@ -168,7 +185,7 @@ interface ChosenCodes {
 /** `null`: the account no longer exists. */
 export async function startCodes(
   { store, sealer }: { readonly store: Store; readonly sealer: Sealer },
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   actor: Actor,
   nowMs: number,
   { secret, usedStep }: ChosenCodes = { secret: newCodeSecret(), usedStep: null },
@@ -176,7 +193,7 @@ export async function startCodes(
   const codes = { secret, recoveryCodes: newRecoveryCodes() }
   const sealed = await sealer.seal(codes.secret, sealedAs(subject))
   const hashes = codes.recoveryCodes.map((code) => hashOfRecoveryCode(code)!)
-  const change = { action: 'startOneTimeCodes', subject, detail: { email } }
+  const change = { action: 'startOneTimeCodes', subject, apps, detail: { email } }
   const isDone = await done(store, actor, change, nowMs, (queries) =>
     store.users.setCodes(subject, sealed, hashes, queries, usedStep),
   )
@@ -186,11 +203,11 @@ export async function startCodes(
 /** `false`: the account no longer exists. */
 export function stopCodes(
   store: Store,
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'stopOneTimeCodes', subject, detail: { email } }
+  const change = { action: 'stopOneTimeCodes', subject, apps, detail: { email } }
   return done(store, actor, change, nowMs, (queries) => store.users.setCodes(subject, null, [], queries))
 }
 
@@ -200,12 +217,12 @@ export function stopCodes(
  */
 export function setOpenid(
   store: Store,
-  { id: subject, email, openid: before }: UserRecord,
+  { id: subject, email, apps, openid: before }: UserRecord,
   openid: OpenidAccount,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'setOpenid', subject, detail: { email, ...openid } }
+  const change = { action: 'setOpenid', subject, apps, detail: { email, ...openid } }
   return done(store, actor, change, nowMs, async (queries) => {
     if (before !== null) {
       await signOutEverywhere(store, subject, nowMs, queries)
@@ -218,14 +235,14 @@ export function setOpenid(
 /** Also signs the person out everywhere. `false`: the account no longer exists. */
 export function forgetOpenid(
   store: Store,
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
   return done(
     store,
     actor,
-    { action: 'forgetOpenid', subject, detail: { email } },
+    { action: 'forgetOpenid', subject, apps, detail: { email } },
     nowMs,
     async (queries) => {
       await signOutEverywhere(store, subject, nowMs, queries)
@@ -240,13 +257,13 @@ export function forgetOpenid(
  */
 export async function addPasskey(
   store: Store,
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   passkey: Pick<PasskeyRecord, 'id' | 'publicKey' | 'counter' | 'name'>,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
   const { id, name } = passkey
-  const change = { action: 'addPasskey', subject, detail: { email, passkey: id, name } }
+  const change = { action: 'addPasskey', subject, apps, detail: { email, passkey: id, name } }
   return done(store, actor, change, nowMs, async (queries) => {
     if ((await store.passkeys.ofUser(subject, queries)).length >= PASSKEYS_MAX)
       throw new Refusal('conflict', `you already have ${PASSKEYS_MAX} passkeys, the maximum`)
@@ -257,12 +274,12 @@ export async function addPasskey(
 /** `false`: this person has no passkey with this id. */
 export function removePasskey(
   store: Store,
-  { id: subject, email }: UserRecord,
+  { id: subject, email, apps }: UserRecord,
   id: string,
   actor: Actor,
   nowMs: number,
 ): Promise<boolean> {
-  const change = { action: 'removePasskey', subject, detail: { email, passkey: id } }
+  const change = { action: 'removePasskey', subject, apps, detail: { email, passkey: id } }
   return done(store, actor, change, nowMs, (queries) => store.passkeys.remove(subject, id, queries))
 }
 

@@ -1,4 +1,5 @@
 import type { Configuration, IDToken, ServerMetadata } from 'openid-client'
+import type { JSONWebKeySet } from 'jose'
 import * as z from 'zod'
 import { Fault } from '../../../shared/fault.ts'
 import { Documents, DocumentUnusable } from '../../../identity/fetch/document-fetch.ts'
@@ -7,6 +8,8 @@ import { type GuardedFetch, guardedFetch } from '../../../identity/fetch/guarded
 import { FetchFault } from '../../../identity/fetch/guarded-get.ts'
 import type { Secret } from '../../../shared/secret.ts'
 import { emailIn, OPENID_SUBJECT } from './make-user.ts'
+import { type AssertionSettings, parseKeys } from '../oauth/assertions.ts'
+import { accessFor, type RoleAccess, type RoleSettings } from './outside-roles.ts'
 
 export interface OpenidSettings {
   readonly issuer: string
@@ -18,6 +21,10 @@ export interface OpenidSettings {
   /** Trusted instead of the system's CAs; PEM. */
   readonly ca: string | null
   readonly allowPrivate: boolean
+  /** `null`: administrators decide the access of each user. */
+  readonly roles: RoleSettings | null
+  /** `null` or absent: identity assertions of this provider are not accepted. */
+  readonly assertions?: AssertionSettings | null
 }
 
 /** One sign-in at the provider that has begun. */
@@ -39,6 +46,8 @@ export interface OpenidPerson {
    * OpenidFault.
    */
   verifiedEmail(): Promise<string | null>
+  /** The access that the roles give. `null`: none of them does. Throws an OpenidFault. */
+  access(roles: RoleSettings): Promise<RoleAccess | null>
 }
 
 /**
@@ -65,8 +74,10 @@ export class OpenidProvider {
   readonly name: string
   /** Spelled as in the setting. */
   readonly issuer: string
+  readonly roles: RoleSettings | null
   readonly #settings: OpenidSettings
   readonly #metadata: Documents<ServerMetadata>
+  readonly #keys: Documents<JSONWebKeySet>
   readonly #fetch: GuardedFetch
   readonly #nowMs: () => number
   readonly #stop = new AbortController()
@@ -77,11 +88,14 @@ export class OpenidProvider {
     const { issuer, name, allowPrivate, ca } = settings
     this.name = name
     this.issuer = issuer
+    this.roles = settings.roles
     this.#settings = settings
     this.#nowMs = nowMs
     const parse = (value: unknown) => readMetadata(value, issuer)
     const kind = { name: 'openid', accept: 'application/json', parse } as const
-    this.#metadata = new Documents(kind, { allowPrivate, nowMs, metrics, ...(ca !== null && { ca }) })
+    const fetching = { allowPrivate, nowMs, metrics, ...(ca !== null && { ca }) }
+    this.#metadata = new Documents(kind, fetching)
+    this.#keys = new Documents(KEYS, fetching)
     const guards = { ca, allowPrivate, timeoutMs: TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX }
     this.#fetch = guardedFetch(guards, this.#stop.signal)
   }
@@ -92,7 +106,7 @@ export class OpenidProvider {
       const challenge = await openid.calculatePKCECodeChallenge(verifier)
       return openid.buildAuthorizationUrl(configuration, {
         redirect_uri: redirectUri,
-        scope: 'openid email',
+        scope: this.roles?.scope == null ? 'openid email' : `openid email ${this.roles.scope}`,
         state,
         nonce,
         code_challenge: challenge,
@@ -116,20 +130,48 @@ export class OpenidProvider {
       const claims: IDToken = tokens.claims()!
       const { sub: subject } = claims
       if (!OPENID_SUBJECT.test(subject)) throw new OpenidFault('wrong', 'its ID token has an invalid subject')
-      const verifiedEmail = async () => {
-        if (claims['email_verified'] !== undefined) return verifiedEmailIn(claims)
-        if (configuration.serverMetadata().userinfo_endpoint === undefined) return null
-        return this.#asked(async () =>
-          verifiedEmailIn(await openid.fetchUserInfo(configuration, tokens.access_token, subject)),
-        )
+      let userInfo: Promise<Readonly<Record<string, unknown>>> | null = null
+      /** The claims with this one: those of the ID token if it has it, otherwise those of the UserInfo endpoint. */
+      const claimsWith = async (name: string): Promise<Readonly<Record<string, unknown>>> => {
+        if (claims[name] !== undefined) return claims
+        if (configuration.serverMetadata().userinfo_endpoint === undefined) return {}
+        userInfo ??= this.#asked(() => openid.fetchUserInfo(configuration, tokens.access_token, subject))
+        return userInfo
       }
-      return { issuer: this.issuer, subject, verifiedEmail }
+      return {
+        issuer: this.issuer,
+        subject,
+        verifiedEmail: async () => verifiedEmailIn(await claimsWith('email_verified')),
+        access: async (roles) => {
+          const found = await claimsWith(roles.claim)
+          const value = found[roles.claim]
+          if (value === undefined && (isElsewhere(roles.claim, claims) || isElsewhere(roles.claim, found)))
+            throw new OpenidFault(
+              'wrong',
+              `it does not send the claim "${roles.claim}" itself: ${SEND_FEWER}`,
+            )
+          return accessFor(valuesOf(roles.claim, value), roles)
+        },
+      }
     })
+  }
+
+  /** The keys that identity assertions are signed with. `ageMaxMs`: as in Documents. Throws a DocumentUnusable. */
+  async keys(ageMaxMs?: number): Promise<JSONWebKeySet> {
+    const url = this.#metadataUrl
+    const { jwks_uri } = await this.#metadata.get(url)
+    if (jwks_uri === undefined) throw new DocumentUnusable('wrong', url, 'it names no keys (jwks_uri)')
+    return this.#keys.get(jwks_uri, ageMaxMs)
+  }
+
+  get #metadataUrl(): string {
+    return `${this.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   }
 
   /** Aborts requests in progress. */
   close(): void {
     this.#stop.abort()
+    this.#keys.close()
     this.#metadata.close()
   }
 
@@ -152,7 +194,7 @@ export class OpenidProvider {
   /** openid-client caches the provider's keys for five minutes, and fetches them again if one is missing. */
   async #configuration(openid: Library): Promise<Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings
-    const metadata = await this.#metadata.get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
+    const metadata = await this.#metadata.get(this.#metadataUrl)
     if (this.#made?.metadata === metadata) return this.#made.configuration
     const secret = clientSecret?.reveal()
     const methods = metadata.token_endpoint_auth_methods_supported
@@ -175,6 +217,8 @@ export class OpenidProvider {
 
 type Library = typeof import('openid-client')
 
+const KEYS = { name: 'keys', accept: 'application/jwk-set+json, application/json', parse: parseKeys } as const
+
 /** Throws a Fault. */
 function readMetadata(value: unknown, issuer: string): ServerMetadata {
   const read = metadataSchema.safeParse(value)
@@ -191,6 +235,19 @@ function readMetadata(value: unknown, issuer: string): ServerMetadata {
 function verifiedEmailIn(claims: Readonly<Record<string, unknown>>): string | null {
   const { email, email_verified } = claims
   return email_verified === true && typeof email === 'string' ? emailIn(email) : null
+}
+
+/** Whether a claim is at another place (OpenID Connect Core 1.0 §5.6.2), like groups of Microsoft Entra ID if there are many. */
+function isElsewhere(name: string, { _claim_names: names }: Readonly<Record<string, unknown>>): boolean {
+  return typeof names === 'object' && names !== null && Object.hasOwn(names, name)
+}
+
+/** The values of a claim: a text or a list of texts. Anything else has none. Throws an OpenidFault. */
+function valuesOf(name: string, claim: unknown): readonly string[] {
+  const values: readonly unknown[] = Array.isArray(claim) ? claim : [claim]
+  if (values.length > VALUES_MAX)
+    throw new OpenidFault('wrong', `its claim "${name}" has ${values.length} values: ${SEND_FEWER}`)
+  return values.filter((each) => typeof each === 'string')
 }
 
 /** Responses of the provider can contain any text, so messages name only the kind of error. */
@@ -237,9 +294,12 @@ const metadataSchema = z.looseObject({
   authorization_response_iss_parameter_supported: z.boolean().optional(),
 })
 const WORD = /^\w{1,64}$/
+/** Without all values, a person could have the role of another entry. */
+const VALUES_MAX = 10_000
+const SEND_FEWER = 'set it to send only the values of auth.openid.roles'
 const TIMEOUT_MS = 5_000
-/** Room for keys with their certificates. */
-const ANSWER_BYTES_MAX = 262_144
+/** Room for keys with their certificates, and for two tokens with thousands of groups. */
+const ANSWER_BYTES_MAX = 1_048_576
 /** Each takes a few seconds at most. */
 const ASKING_MAX = 64
 /** Makes providers send `auth_time`; this server checks how long ago it may be. */

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
+import { ALL_APPS, appScopeOf, isWithin } from '../../../apps/app-scope.ts'
 import { Fault } from '../../../shared/fault.ts'
 import type { Log } from '../../../shared/log.ts'
 import { digestOf } from '../../../store/engine/sealed.ts'
@@ -10,9 +12,11 @@ import type { Sealer } from '../sealer.ts'
 import { type BrowserContext, type HowSignedIn, signedInFrom } from '../oauth/people.ts'
 import { OPENID_CALLBACK } from '../oauth/routes.ts'
 import { isFromHere } from './form.ts'
-import { setOpenid } from './make-user.ts'
+import { changeUser, makeUser, setOpenid } from './make-user.ts'
 import { OpenidFault, type OpenidFlow, type OpenidPerson, type OpenidProvider } from './openid-provider.ts'
+import type { RoleAccess } from './outside-roles.ts'
 import { leadTo } from './page.ts'
+import type { PasswordHasher } from './password-hash.ts'
 import { SignInThrottle } from './sign-in-throttle.ts'
 
 interface OutsideParts {
@@ -20,6 +24,7 @@ interface OutsideParts {
   readonly store: Store
   readonly sealer: Sealer
   readonly log: Log
+  readonly passwords: PasswordHasher
   nowMs(): number
 }
 
@@ -129,7 +134,8 @@ export class OutsideSignIn {
     await this.#tell(ctx, 'signIn', found.user, { issuer })
     await this.#throttle.succeededOutside(address)
     // The session ends with the browser, no matter how long the provider's session lasts.
-    await asked.signedIn(found.user.id, { atMs: signedInFrom(atMs, found.user), stays: false })
+    const fromMs = found.sinceMs ?? signedInFrom(atMs, found.user)
+    await asked.signedIn(found.user.id, { atMs: fromMs, stays: false })
   }
 
   async #find(ctx: BrowserContext, query: URLSearchParams, begun: BegunSignIn): Promise<FoundPerson> {
@@ -139,8 +145,12 @@ export class OutsideSignIn {
       const person = await this.#provider.personOf(cameBack, flowOf(begun))
       const { issuer, subject } = person
       const known = await this.#parts.store.users.byOpenid(person)
-      const found = known === null ? await this.#byEmail(ctx, person) : known.isDisabled ? 'disabled' : known
-      if (typeof found !== 'string') return { user: found }
+      const { roles } = this.#provider
+      const access = roles === null ? 'unchanged' : await person.access(roles)
+      const bound =
+        known === null ? await this.#byEmail(ctx, person, access) : known.isDisabled ? 'disabled' : known
+      const found = typeof bound === 'string' ? bound : await this.#withAccess(ctx, bound, access)
+      if (typeof found !== 'string') return found
       return { refused: found, shown: 'unknown', detail: { issuer, subject } }
     } catch (error) {
       if (!(error instanceof OpenidFault)) throw error
@@ -153,17 +163,54 @@ export class OutsideSignIn {
    * Binds the account with this verified address permanently, even if either address changes later. Otherwise
    * returns the reason.
    */
-  async #byEmail(ctx: BrowserContext, person: OpenidPerson): Promise<UserRecord | WhyNobody> {
+  async #byEmail(
+    ctx: BrowserContext,
+    person: OpenidPerson,
+    access: AccessByRole,
+  ): Promise<UserRecord | WhyNobody> {
+    if (access === null) return 'no-role'
     const { store, nowMs } = this.#parts
     const email = await person.verifiedEmail()
     if (email === null) return 'unverified'
-    const user = await store.users.byEmail(email)
+    const known = await store.users.byEmail(email)
+    const user = known ?? (await this.#made(ctx, email, access))
     if (user === null) return 'unknown'
     if (user.isDisabled) return 'disabled'
     if (user.openid !== null) return 'another'
     const { issuer, subject } = person
     const actor = actorOf(ctx, user.id)
     return (await setOpenid(store, user, { issuer, subject }, actor, nowMs())) ? user : 'another'
+  }
+
+  /** Creates an account for a person with a role. `null`: no account. */
+  async #made(ctx: BrowserContext, email: string, access: AccessByRole): Promise<UserRecord | null> {
+    if (access === 'unchanged' || access === null) return null
+    const { store, passwords, nowMs } = this.#parts
+    const wanted = { email, password: null, ...access }
+    return makeUser(store, passwords, wanted, actorOf(ctx, OURSELVES), nowMs())
+  }
+
+  /**
+   * Gives the account what the provider's roles give the person now. Without a role: nothing. An administrator of some
+   * apps may have set the password of an account that gets access to more, so it can then be used only through the
+   * provider.
+   */
+  async #withAccess(
+    ctx: BrowserContext,
+    user: UserRecord,
+    access: AccessByRole,
+  ): Promise<SignedInPerson | WhyNobody> {
+    if (access === 'unchanged' || isSame(user, access)) return { user, sinceMs: null }
+    const given = access ?? NO_ACCESS
+    const { store, passwords, nowMs } = this.#parts
+    const isMore = access !== null && !isWithin(given.apps, appScopeOf(user.apps))
+    const without = { withoutPassword: true, withoutCodes: true, withoutPasskeys: true }
+    const changes = isMore ? { ...given, ...without } : given
+    const atMs = nowMs()
+    if (!(await changeUser({ store, hasher: passwords }, user, changes, actorOf(ctx, OURSELVES), atMs)))
+      return 'unknown'
+    if (access === null) return 'no-role'
+    return { user, sinceMs: isMore ? signedInFrom(atMs, { signedInSinceMs: atMs }) : null }
   }
 
   /** The sign-in that this browser began on this page with this state, if it has not expired. */
@@ -224,22 +271,33 @@ export class OutsideSignIn {
     detail: Readonly<Record<string, unknown>>,
   ): Promise<void> {
     const { store, nowMs } = this.#parts
-    const change = { action, subject: user?.id ?? null, detail }
+    const change = { action, subject: user?.id ?? null, apps: user?.apps ?? ALL_APPS, detail }
     await changed(store, actorOf(ctx, user?.id ?? 'anonymous'), change, nowMs(), async () => undefined)
   }
 }
 
 type BegunSignIn = Omit<z.infer<typeof begunSchema>, 'stateDigest'> & { readonly state: string }
+/** `sinceMs`: when the session starts, if all earlier ones were ended just now. */
+interface SignedInPerson {
+  readonly user: UserRecord
+  readonly sinceMs: number | null
+}
 type FoundPerson =
-  | { readonly user: UserRecord }
+  | SignedInPerson
   | {
       readonly refused: string
       readonly shown: Problem
       readonly detail: Readonly<Record<string, string>>
     }
 /** `another`: the account with this address is bound to another person at the provider. */
-type WhyNobody = 'unverified' | 'unknown' | 'disabled' | 'another'
+type WhyNobody = 'unverified' | 'unknown' | 'disabled' | 'another' | 'no-role'
+/** By the provider's roles. `null`: none. `unchanged`: administrators decide it here. */
+type AccessByRole = RoleAccess | null | 'unchanged'
 type Problem = 'denied' | 'away' | 'wrong' | 'over' | 'unknown' | 'throttled'
+
+function isSame({ scopes, apps }: UserRecord, access: RoleAccess | null): boolean {
+  return access !== null && isDeepStrictEqual({ scopes, apps }, { ...access })
+}
 
 function flowOf({ state, nonce, verifier, beganAtMs, isAnew }: BegunSignIn): OpenidFlow {
   return { state, nonce, verifier, freshSinceMs: isAnew ? beganAtMs : null }
@@ -277,6 +335,9 @@ const begunSchema = z.object({
   beganAtMs: z.number(),
   isAnew: z.boolean(),
 })
+/** The author of changes that no person made, in the audit log. */
+const OURSELVES = 'gatehouse'
+const NO_ACCESS: RoleAccess = { scopes: [], apps: [] }
 const STEP = 'sign-in'
 const BEGIN = 'elsewhere'
 const STATE = 'page of an outside sign-in'

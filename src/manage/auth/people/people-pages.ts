@@ -1,3 +1,4 @@
+import { appListOf, appScopeOf } from '../../../apps/app-scope.ts'
 import { changed } from '../../http/audit.ts'
 import { scopesWithin } from '../oauth/clients.ts'
 import type {
@@ -57,7 +58,8 @@ export class PeoplePages implements People {
     if (user === null || user.isDisabled) return null
     const scopes = scopesOf(user)
     const { email: name, signedInSinceMs } = user
-    return { id, name, scopes: new Set(scopes), plan: planFor(scopes), signedInSinceMs }
+    const access = { scopes: new Set(scopes), apps: appScopeOf(user.apps), plan: planFor(scopes) }
+    return { id, name, ...access, signedInSinceMs }
   }
 
   isAnybody(): Promise<boolean> {
@@ -146,12 +148,17 @@ export class PeoplePages implements People {
   /** Writes the consent to the audit log. */
   async #tell(
     ctx: BrowserContext,
-    { id }: Person,
+    { id, apps }: Person,
     { client, isOffline }: Interaction,
     scopes: readonly Scope[],
   ): Promise<void> {
     const { store, nowMs } = this.#parts
-    const change = { action: 'allowClient', subject: client.id, detail: { scopes, isOffline } }
+    const change = {
+      action: 'allowClient',
+      subject: client.id,
+      apps: appListOf(apps),
+      detail: { scopes, isOffline },
+    }
     await changed(store, { id, ...fromOf(ctx) }, change, nowMs(), async () => undefined)
   }
 }

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../../apps/app-scope.ts'
 import { Fault } from '../../../shared/fault.ts'
 import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
@@ -128,7 +129,7 @@ export async function tellOfSignIn(
 ): Promise<void> {
   const isIn = action === 'signIn'
   const actor: Actor = { id: isIn ? user!.id : 'anonymous', address, requestId }
-  const change = { action, subject: user?.id ?? null, detail }
+  const change = { action, subject: user?.id ?? null, apps: user?.apps ?? ALL_APPS, detail }
   await changed(store, actor, change, nowMs(), async () => undefined)
 }
 

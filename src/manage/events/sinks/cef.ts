@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net'
+import { DEFAULT_APP } from '../../../apps/app.ts'
 import type { EventRecord } from '../../../store/events/events.ts'
 import { storedObject } from '../../../store/engine/stored.ts'
 
@@ -12,7 +13,7 @@ export function cefOf(event: EventRecord, version: string): string {
 
 type Field = readonly [key: string, value: string | null]
 
-function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRecord): readonly Field[] {
+function fieldsOf({ id, atMs, agent, category, confidence, app, data: text }: EventRecord): readonly Field[] {
   const data = storedObject(text)
   const request = objectAt(data, 'request') ?? objectAt(data, 'sighting') ?? {}
   const detection = objectAt(data, 'detection') ?? data
@@ -24,6 +25,7 @@ function fieldsOf({ id, atMs, agent, category, confidence, data: text }: EventRe
     ['requestMethod', textAt(request, 'method')],
     ['dhost', hostOf(textAt(request, 'host'))],
     ['request', textAt(request, 'path')],
+    ['destinationServiceName', app === null || app === DEFAULT_APP ? null : fieldText(app)],
     ['requestClientApplication', textAt(request, 'user_agent')],
     ['act', textAt(data, 'action') ?? textAt(request, 'action')],
     ['reason', textAt(data, 'reason')],

@@ -1,13 +1,17 @@
 import type { Metrics } from '../../../shared/metrics.ts'
 
-export type SinkKind = 'file' | 'syslog'
+/** The first two receive events, the others requests. */
+export type SinkKind = 'file' | 'syslog' | 'parquet' | 'nats' | 'otlp'
 
 /** The state of one sink. */
 export interface SinkCounts {
   sent: number
   failures: number
-  /** The time of the oldest event that the sink has not received; `null`: it has received all. */
+  /** The time of the oldest record that the sink has not received; `null`: it has received all. */
   oldestAtMs: number | null
+  /** Of requests: how many wait, and how many were deleted before the sink has received them. */
+  waiting: number
+  lost: number
 }
 
 /** Metrics of the sinks. It exists before the database is open. */
@@ -16,7 +20,7 @@ export class SinkMetrics {
 
   /** `kinds`: the configured sinks. */
   constructor(kinds: readonly SinkKind[]) {
-    this.#counts = new Map(kinds.map((kind) => [kind, { sent: 0, failures: 0, oldestAtMs: null }]))
+    this.#counts = new Map(kinds.map((kind) => [kind, newCounts()]))
   }
 
   of(kind: SinkKind): SinkCounts {
@@ -25,21 +29,53 @@ export class SinkMetrics {
 
   addTo(metrics: Metrics): void {
     if (this.#counts.size === 0) return
-    const samples = (value: (counts: SinkCounts) => number) => () =>
-      [...this.#counts].map(([sink, counts]) => ({ labels: { sink }, value: value(counts) }))
-    metrics.counter(
-      'sink_events_total',
-      'Events delivered to a sink, some of them twice.',
-      samples(({ sent }) => sent),
-    )
+    const samples = (value: (counts: SinkCounts) => number, of: (kind: SinkKind) => boolean) => () =>
+      [...this.#counts]
+        .filter(([sink]) => of(sink))
+        .map(([sink, counts]) => ({ labels: { sink }, value: value(counts) }))
+    const all = () => true
+    const [ofEvents, ofRequests] = [isOfEvents, (kind: SinkKind) => !isOfEvents(kind)]
+    const kinds = [...this.#counts.keys()]
+    if (kinds.some(ofEvents))
+      metrics.counter(
+        'sink_events_total',
+        'Events delivered to a sink, some of them twice.',
+        samples(({ sent }) => sent, ofEvents),
+      )
     metrics.counter(
       'sink_failures_total',
       'Failed deliveries to a sink.',
-      samples(({ failures }) => failures),
+      samples(({ failures }) => failures, all),
     )
-    const lag = 'The age of the oldest event that waits for a sink; 0: none waits.'
-    metrics.gauge('sink_lag_seconds', lag, 'max', samples(lagOf))
+    const lag = 'The age of the oldest event or request that waits for a sink; 0: none waits.'
+    metrics.gauge('sink_lag_seconds', lag, 'max', samples(lagOf, all))
+    if (!kinds.some(ofRequests)) return
+    metrics.counter(
+      'sink_requests_total',
+      'Requests delivered to a sink, some of them twice.',
+      samples(({ sent }) => sent, ofRequests),
+    )
+    metrics.counter(
+      'sink_requests_lost_total',
+      'Requests that the database deleted before a sink has received them.',
+      samples(({ lost }) => lost, ofRequests),
+    )
+    const waiting = 'Requests that wait for a sink.'
+    metrics.gauge(
+      'sink_requests_waiting',
+      waiting,
+      'max',
+      samples(({ waiting }) => waiting, ofRequests),
+    )
   }
+}
+
+export function newCounts(): SinkCounts {
+  return { sent: 0, failures: 0, oldestAtMs: null, waiting: 0, lost: 0 }
+}
+
+function isOfEvents(kind: SinkKind): boolean {
+  return kind === 'file' || kind === 'syslog'
 }
 
 function lagOf({ oldestAtMs }: SinkCounts): number {

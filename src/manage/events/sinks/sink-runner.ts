@@ -3,8 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { PositionHolder } from '../../../store/events/event-positions.ts'
 import type { Store } from '../../../store/store.ts'
 import { Doze } from '../../http/doze.ts'
-import type { EventLog } from '../event-log.ts'
-import type { Sink } from './sink.ts'
+import type { Sink, SinkSource } from './sink.ts'
 import type { SinkCounts } from './sink-metrics.ts'
 
 export interface RunnerSettings extends PositionHolder {
@@ -15,21 +14,23 @@ export interface RunnerSettings extends PositionHolder {
   readonly retryBaseMs?: number
   /** How long this process holds its turn without renewing it. */
   readonly turnMs?: number
+  /** Items of one write. */
+  readonly atOnce?: number
 }
 
 interface RunnerLinks {
-  readonly store: Pick<Store, 'events' | 'eventPositions'>
-  readonly events: Pick<EventLog, 'onAdded'>
+  readonly store: Pick<Store, 'eventPositions'>
   readonly log: Log
   nowMs(): number
 }
 
 /**
- * Sends all events to a sink, in order and at least once. The position is stored after the time in which a
- * loss can still show. A failing sink delays nothing else, and at most `AT_ONCE` events are held in memory.
+ * Sends events, or requests, to a sink, in order and at least once. The position is stored after the time in which a
+ * loss can still show. A failing sink delays nothing else, and at most `atOnce` items are held in memory.
  */
-export class SinkRunner {
-  readonly #sink: Sink
+export class SinkRunner<Item> {
+  readonly #sink: Sink<Item>
+  readonly #source: SinkSource<Item>
   readonly #settings: RunnerSettings
   readonly #links: RunnerLinks
   readonly #counts: SinkCounts
@@ -39,19 +40,25 @@ export class SinkRunner {
   #loop: Promise<void> = Promise.resolve()
   /** 0: another process has the turn, or it is unknown which one has it. */
   #turnUntilMs = 0
-  /** The stored position, and the position up to which events were written to the sink. */
+  /** The stored position, and the position up to which items were written to the sink. */
   #confirmed = 0
   #position = 0
   #unconfirmed: readonly Written[] = []
   #failuresInARow = 0
 
-  constructor(sink: Sink, settings: RunnerSettings, links: RunnerLinks, counts: SinkCounts) {
+  constructor(
+    { sink, source }: { readonly sink: Sink<Item>; readonly source: SinkSource<Item> },
+    settings: RunnerSettings,
+    links: RunnerLinks,
+    counts: SinkCounts,
+  ) {
     this.#sink = sink
+    this.#source = source
     this.#settings = settings
     this.#links = links
     this.#counts = counts
     this.#doze = new Doze(settings.pollMs ?? POLL_MS, this.#closing.signal)
-    this.#ignoreAdded = links.events.onAdded(() => this.#doze.wake())
+    this.#ignoreAdded = source.onAdded(() => this.#doze.wake())
   }
 
   /** Resolves when the starting position is known, also on the very first start. */
@@ -83,7 +90,7 @@ export class SinkRunner {
       try {
         const step = (await this.#hasTurn()) ? await this.#step() : 'nothing'
         if (step === 'nothing') await this.#doze.pause(woken)
-        // When events arrive one by one, they are grouped into a few writes per second.
+        // When items arrive one by one, they are grouped into a few writes per second.
         if (step === 'some') await this.#pause(STEP_MS)
       } catch (error) {
         if (this.#closing.signal.aborted) return
@@ -98,7 +105,7 @@ export class SinkRunner {
     const { store, nowMs, log } = this.#links
     const atMs = nowMs()
     if (atMs < this.#turnUntilMs - turnMs / 2) return true
-    const { last, forgotten } = await store.events.kept()
+    const { last, forgotten } = await this.#source.kept()
     const untilMs = isShared ? atMs + turnMs : Number.MAX_SAFE_INTEGER
     const position = await store.eventPositions.claim(this.#settings, { nowMs: atMs, untilMs }, last)
     if (position === null) {
@@ -110,7 +117,9 @@ export class SinkRunner {
       // A backup may have been restored.
       this.#goBackTo(Math.min(position, last))
       if (position < forgotten)
-        log.warn('events were forgotten before a sink has got them', { sink: this.#settings.name })
+        log.warn(`${this.#source.what} were forgotten before a sink has got them`, {
+          sink: this.#settings.name,
+        })
     }
     this.#turnUntilMs = untilMs
     return true
@@ -119,19 +128,42 @@ export class SinkRunner {
   async #step(): Promise<'nothing' | 'some' | 'more'> {
     const broken = this.#sink.broken()
     if (broken !== null && this.#unconfirmed.length > 0) throw broken
-    const events = await this.#links.store.events.after(this.#position, AT_ONCE)
-    this.#counts.oldestAtMs = events[0]?.atMs ?? null
-    if (events.length > 0) {
-      await this.#sink.write(events)
-      this.#position = events.at(-1)!.number
+    const source = this.#source
+    const { atOnce = AT_ONCE } = this.#settings
+    const items = await source.after(this.#position, atOnce)
+    const [oldest] = items
+    this.#counts.oldestAtMs = oldest === undefined ? null : source.atMsOf(oldest)
+    if (items.length > 0) {
+      const wanted = items.filter((item) => source.isWanted(item))
+      if (wanted.length > 0) await this.#keepingTurn(this.#sink.write(wanted))
+      this.#position = source.numberOf(items.at(-1)!)
       this.#unconfirmed = [...this.#unconfirmed, { number: this.#position, atMs: performance.now() }]
-      this.#counts.sent += events.length
+      this.#counts.sent += wanted.reduce((sum, item) => sum + source.sizeOf(item), 0)
       this.#counts.oldestAtMs = null
       this.#succeeded()
     }
     await this.#confirm()
-    if (events.length === 0) return 'nothing'
-    return events.length === AT_ONCE ? 'more' : 'some'
+    if (items.length === 0) return 'nothing'
+    return items.length === atOnce ? 'more' : 'some'
+  }
+
+  /** A write may take longer than a turn. */
+  async #keepingTurn(work: Promise<void>): Promise<void> {
+    const { isShared, turnMs = TURN_MS } = this.#settings
+    const renew = async () => {
+      const untilMs = this.#links.nowMs() + turnMs
+      const turn = { nowMs: 0, untilMs }
+      const position = await this.#links.store.eventPositions.claim(this.#settings, turn, 0)
+      if (position !== null) this.#turnUntilMs = untilMs
+    }
+    const beat = isShared
+      ? setInterval(() => void renew().catch(() => undefined), turnMs / RENEWED_IN_TURN).unref()
+      : undefined
+    try {
+      await work
+    } finally {
+      clearInterval(beat)
+    }
   }
 
   async #confirm(): Promise<void> {
@@ -152,7 +184,8 @@ export class SinkRunner {
 
   #succeeded(): void {
     const { log } = this.#links
-    if (this.#failuresInARow > 0) log.info('a sink takes events again', { sink: this.#settings.name })
+    if (this.#failuresInARow > 0)
+      log.info(`a sink takes ${this.#source.what} again`, { sink: this.#settings.name })
     this.#failuresInARow = 0
   }
 
@@ -161,7 +194,7 @@ export class SinkRunner {
     this.#counts.failures++
     if (this.#failuresInARow++ > 0) return
     const { log } = this.#links
-    log.warn('a sink takes no events; it is tried again', { sink: this.#settings.name, error })
+    log.warn(`a sink takes no ${this.#source.what}; it is tried again`, { sink: this.#settings.name, error })
   }
 
   /** Grows exponentially, with jitter so that sinks do not retry in step. */
@@ -176,7 +209,7 @@ export class SinkRunner {
   }
 }
 
-/** A write to the sink, up to this event number. */
+/** A write to the sink, up to this number. */
 interface Written {
   readonly number: number
   readonly atMs: number
@@ -187,5 +220,6 @@ const POLL_MS = 1_000
 const STEP_MS = 200
 const RETRY_BASE_MS = 500
 const RETRY_MS_MAX = 30_000
+const RENEWED_IN_TURN = 4
 /** How long it takes until another process replaces one that was killed. */
 const TURN_MS = 20_000

@@ -3,18 +3,21 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import type { Log } from '../../../shared/log.ts'
 import type { Store } from '../../../store/store.ts'
+import { isAmong } from '../event-filter.ts'
 import type { EventLog } from '../event-log.ts'
 import { shownEvent } from '../shown-event.ts'
 import { cefOf } from './cef.ts'
 import { FileSink } from './file-sink.ts'
-import type { LineOf, Sink } from './sink.ts'
-import { type SinkKind, SinkMetrics } from './sink-metrics.ts'
+import type { EventRecord } from '../../../store/events/events.ts'
+import type { LineOf, Sink, SinkSource } from './sink.ts'
+import type { SinkKind, SinkMetrics } from './sink-metrics.ts'
 import { type RunnerSettings, SinkRunner } from './sink-runner.ts'
 import { SyslogStreamSink } from './stream-sink.ts'
 import { syslogPlace } from './syslog-place.ts'
 import { UdpSink } from './udp-sink.ts'
 
-type SinkPace = Pick<RunnerSettings, 'pollMs' | 'retryBaseMs'>
+/** Overrides the timing in tests. */
+export type SinkPace = Pick<RunnerSettings, 'pollMs' | 'retryBaseMs'>
 type SinkFormat = 'json' | 'cef'
 
 /** The destinations of events; `null`: not configured. */
@@ -26,6 +29,8 @@ export interface SinkSettings {
     /** PEM certificates that are trusted instead of the system's. */
     readonly ca: string | null
   } | null
+  /** Only events about these apps. Empty or missing: all events. */
+  readonly apps?: readonly string[]
 }
 
 interface SinkLinks {
@@ -38,29 +43,29 @@ interface SinkLinks {
 
 /** All configured sinks. Each process writes to its own file; only one process at a time sends to syslog. */
 export class Sinks {
-  readonly metrics: SinkMetrics
   readonly #settings: SinkSettings
+  readonly #metrics: SinkMetrics
   readonly #pace: SinkPace
-  #runners: readonly SinkRunner[] = []
+  #runners: readonly SinkRunner<EventRecord>[] = []
 
-  /** `pace` overrides the timing in tests. */
-  constructor(settings: SinkSettings, pace: SinkPace = {}) {
+  constructor(settings: SinkSettings, metrics: SinkMetrics, pace: SinkPace = {}) {
     this.#settings = settings
+    this.#metrics = metrics
     this.#pace = pace
-    const kinds: readonly SinkKind[] = ['file', 'syslog']
-    this.metrics = new SinkMetrics(kinds.filter((kind) => settings[kind] !== null))
   }
 
   /** Resolves when each sink's starting position is known. */
   async start(links: SinkLinks): Promise<void> {
-    const { file, syslog } = this.#settings
+    const { file, syslog, apps = [] } = this.#settings
     // Only one process opens a SQLite file.
     const isAlone = links.store.kind === 'sqlite'
+    const source = eventSource(links, apps)
     const runner = (kind: SinkKind, sink: Sink, name: string, isShared: boolean) => {
       const holder = isShared ? randomUUID() : 'own'
-      return new SinkRunner(sink, { ...this.#pace, name, holder, isShared }, links, this.metrics.of(kind))
+      const settings = { ...this.#pace, name, holder, isShared }
+      return new SinkRunner({ sink, source }, settings, links, this.#metrics.of(kind))
     }
-    const runners: SinkRunner[] = []
+    const runners: SinkRunner<EventRecord>[] = []
     if (file !== null) {
       const sink = new FileSink(file.file, lineOf(file.format, links.version))
       const where = isAlone ? '' : `${hostname()} `
@@ -91,4 +96,20 @@ export function lineOf(format: SinkFormat, version: string): LineOf {
   return format === 'cef'
     ? (event) => cefOf(event, version)
     : (event) => JSON.stringify(shownEvent(event, 'full'))
+}
+
+export function eventSource(
+  { store, events }: Pick<SinkLinks, 'store' | 'events'>,
+  apps: readonly string[],
+): SinkSource<EventRecord> {
+  return {
+    what: 'events',
+    kept: () => store.events.kept(),
+    after: (number, limit) => store.events.after(number, limit),
+    numberOf: ({ number }) => number,
+    atMsOf: ({ atMs }) => atMs,
+    isWanted: ({ app }) => isAmong(app, apps),
+    sizeOf: () => 1,
+    onAdded: (listener) => events.onAdded(listener),
+  }
 }

@@ -9,10 +9,12 @@ import { exampleOf, type Threat } from './threat-tally.ts'
 /** A campaign as a threat: reported when it is found, and counted as long as it goes on. */
 export class CampaignThreat implements Threat {
   readonly reason = 'crawl_campaign'
+  readonly topic = this.reason
   readonly address = null
   readonly agent = null
   readonly category: Category | null = null
   readonly confidence = null
+  readonly app = null
   readonly key: string
   readonly count: number
   readonly sinceMs: number
@@ -68,6 +70,7 @@ export class CampaignThreat implements Threat {
       ...countOf(this),
     }
     const subject = `campaign ${id}`
-    return { type: 'threat_detected', subject, agent: null, category: null, severity, confidence: null, data }
+    const about = { agent: null, category: null, confidence: null, app: null }
+    return { type: 'threat_detected', subject, severity, ...about, data }
   }
 }

@@ -71,10 +71,12 @@ export function since(threat: Threat, toldUntilMs: number): Threat | null {
 
 class AgentThreat implements Threat {
   readonly reason = 'rate_anomaly'
+  readonly topic = this.reason
   readonly address = null
   readonly fingerprint = null
   readonly category: Category | null = null
   readonly confidence = null
+  readonly app = null
   readonly agent: string
   readonly sinceMs: number
   readonly untilMs: number
@@ -132,6 +134,7 @@ class AgentThreat implements Threat {
       category,
       severity,
       confidence: null,
+      app: null,
       data,
     }
   }

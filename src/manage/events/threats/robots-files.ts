@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Knowledge } from '../../../classify/known/knowledge.ts'
 import type { Log } from '../../../shared/log.ts'
-import { RobotsTxt } from './robots-txt.ts'
+import { productToken, RobotsTxt } from '../../../terms/robots-txt.ts'
 import { canAsk, type RobotsUpstream, robotsFrom } from './robots-upstream.ts'
 import type { RobotsRules } from './rule.ts'
 import { readBoundedText } from '../../../shared/bounded-file.ts'
@@ -72,7 +72,7 @@ export class RobotsFiles implements RobotsRules {
       read.nextAtMs = file === null ? nowMs + UPSTREAM_MS : nowMs
       if (text === read.text) return
       read.text = text
-      read.robots = RobotsTxt.parse(text)
+      read.robots = RobotsTxt.forPaths(text)
       this.#answers.clear()
     } catch (error) {
       read.nextAtMs = nowMs + RETRY_MS
@@ -99,7 +99,7 @@ export class RobotsFiles implements RobotsRules {
       const named = knowledge.list.filter(({ robotsToken }) => robotsToken !== null)
       this.#tokens = {
         of: knowledge,
-        byAgent: new Map(named.map(({ id, robotsToken }) => [id, robotsToken!])),
+        byAgent: new Map(named.map(({ id, robotsToken }) => [id, productToken(robotsToken!)])),
       }
       this.#answers.clear()
     }

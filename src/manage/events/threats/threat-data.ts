@@ -17,7 +17,7 @@ export function threatDraft(
 ): EventDraft {
   const { reason } = rule
   const severity = SEVERITY_OF[reason]
-  const { agent, category, confidence } = sighting
+  const { agent, category, confidence, app } = sighting
   const data = {
     reason,
     severity,
@@ -28,7 +28,7 @@ export function threatDraft(
     ...countOf(counted),
   }
   const subject = subjectOf(sighting, reason)
-  return { type: 'threat_detected', subject, agent, category, severity, confidence, data }
+  return { type: 'threat_detected', subject, agent, category, severity, confidence, app, data }
 }
 
 /** The same draft with the count of more requests. */

@@ -11,7 +11,7 @@ import type { ThreatReason } from './threat.ts'
 export interface ThreatLogSettings {
   /** For how long a reported threat is only counted and not reported again. */
   readonly windowMs: number
-  /** The maximum number of separate events per reason and minute. */
+  /** The maximum number of separate events per reason, app and minute. */
   readonly eventsPerMinute: number
 }
 
@@ -99,17 +99,17 @@ export class ThreatLog {
 
   async #tell(fresh: readonly Threat[], nowMs: number, queries: Queries) {
     const { windowMs, eventsPerMinute } = this.#settings
-    const topics = fresh.map(({ reason }) => reason)
+    const topics = fresh.map(({ topic }) => topic)
     const storms = await Storms.open(this.#store.eventStorms, topics, eventsPerMinute, nowMs, queries)
     const admitted = new Set<Threat>()
     const firsts: Threat[] = []
     for (const threat of fresh) {
-      if (storms.admit(threat.reason)) admitted.add(threat)
-      else if (storms.add(threat.reason, threat)) firsts.push(threat)
+      if (storms.admit(threat.topic)) admitted.add(threat)
+      else if (storms.add(threat.topic, threat)) firsts.push(threat)
     }
     const ids = new Set([...admitted, ...firsts].flatMap(({ software }) => software))
     const names = await this.#store.agentsSeen.names([...ids], queries)
-    for (const first of firsts) storms.describe(first.reason, first.describe(names))
+    for (const first of firsts) storms.describe(first.topic, first.describe(names))
     const drafts = [...admitted].map((threat) => ({ threat, draft: threat.describe(names) }))
     await this.#store.threatWindows.put(
       drafts.map(({ threat, draft }) => opened(threat, draft, nowMs, windowMs)),
@@ -130,14 +130,14 @@ function counting(window: ThreatWindow, { count, sinceMs, untilMs }: Threat): Th
 }
 
 function opened(
-  { key, reason, untilMs }: Threat,
+  { key, topic, untilMs }: Threat,
   draft: EventDraft,
   nowMs: number,
   windowMs: number,
 ): ThreatWindow {
   return {
     key,
-    topic: reason,
+    topic,
     endsAtMs: nowMs + windowMs,
     count: 0,
     sinceMs: nowMs,
@@ -147,7 +147,8 @@ function opened(
 }
 
 /** The count of a window that becomes part of a summary event. */
-function occurrenceIn({ agent, category, confidence, data }: EventDraft, window: ThreatWindow): Occurrence {
+function occurrenceIn(draft: EventDraft, window: ThreatWindow): Occurrence {
+  const { agent, category, confidence, app, data } = draft
   const { request, detection } = data as {
     readonly request: { readonly address: string | null }
     readonly detection: { readonly fingerprints: { readonly ja4: string } }
@@ -155,7 +156,7 @@ function occurrenceIn({ agent, category, confidence, data }: EventDraft, window:
   const { count, sinceMs, untilMs } = window
   const fingerprint = detection.fingerprints.ja4 || null
   const { address } = request
-  const occurrence = { count, sinceMs, untilMs, address, fingerprint, agent, category, confidence }
+  const occurrence = { count, sinceMs, untilMs, address, fingerprint, agent, category, confidence, app }
   return { ...occurrence, example: exampleOf(occurrence) }
 }
 

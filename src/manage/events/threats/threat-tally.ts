@@ -1,3 +1,4 @@
+import { DEFAULT_APP } from '../../../apps/app.ts'
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { SoftwareById } from '../../judging/sighting-account.ts'
 import type { EventDraft } from '../event-draft.ts'
@@ -7,9 +8,11 @@ import type { ThreatReason } from './threat.ts'
 
 /** One threat, which any number of requests may show. */
 export interface Threat extends Occurrence {
-  /** Reason, fingerprint and address. Each key is reported once per window. */
+  /** Reason, app, fingerprint and address. Each key is reported once per window. */
   readonly key: string
   readonly reason: ThreatReason
+  /** Threats of one topic share the limit of separate events. */
+  readonly topic: string
   /** The ids of software whose names `describe` needs. */
   readonly software: readonly string[]
   describe(names: SoftwareById): EventDraft
@@ -69,6 +72,10 @@ class SeenThreat implements Threat {
     return this.#rule.reason
   }
 
+  get topic(): string {
+    return topicOf(this.reason, this.#first)
+  }
+
   get sinceMs(): number {
     return this.#first.seenAtMs
   }
@@ -93,6 +100,10 @@ class SeenThreat implements Threat {
     return this.#first.confidence
   }
 
+  get app(): string {
+    return this.#first.app
+  }
+
   get example(): StormExample {
     return exampleOf(this)
   }
@@ -115,6 +126,12 @@ export function exampleOf({ address, fingerprint, agent, count }: Omit<Occurrenc
 /**
  * `stable` is the form of the JA4 that survives session resumption. Rules of the policy count by it as well.
  */
-function keyOf(reason: ThreatReason, { stable, ja4, address }: Sighting): string {
-  return `${reason} ${stable ?? ja4 ?? '-'} ${address}`
+function keyOf(reason: ThreatReason, sighting: Sighting): string {
+  const { stable, ja4, address } = sighting
+  return `${topicOf(reason, sighting)} ${stable ?? ja4 ?? '-'} ${address}`
+}
+
+/** Of each app its own, so that threats to one app hide none to another. */
+function topicOf(reason: ThreatReason, { app }: Pick<Sighting, 'app'>): string {
+  return app === DEFAULT_APP ? reason : `${reason} ${app}`
 }

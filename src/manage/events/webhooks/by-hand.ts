@@ -18,7 +18,7 @@ export async function sendTest(
   queries: Queries,
 ): Promise<string> {
   const [atMs, id] = [nowMs(), newId('dlv')]
-  const about = { agent: null, category: null, severity: null, confidence: null }
+  const about = { agent: null, category: null, severity: null, confidence: null, app: null }
   const data = JSON.stringify({ webhook_id: webhookId, message: 'This is a test. Nothing has happened.' })
   const event = { id: newId('evt'), type: 'test' as const, atMs, subject: webhookId, ...about, data }
   const [{ number }] = (await store.events.add([event], queries)) as [EventRecord]
@@ -52,7 +52,7 @@ interface FoundEvents {
 
 /** The events to replay, oldest first. */
 export async function findReplayed(
-  { id: webhookId, filters }: WebhookRecord,
+  { id: webhookId, filters, apps }: WebhookRecord,
   wanted: WantedEvents,
   { store, snapshot }: Pick<EventsContext, 'store' | 'snapshot'>,
 ): Promise<FoundEvents> {
@@ -62,7 +62,7 @@ export async function findReplayed(
     const asked = { webhookId, ...wanted, after }
     const events: readonly EventRecord[] = await store.deliveryLog.replayed(asked, SLICE_EVENTS)
     for (const event of events) {
-      if (!wants({ events: wanted.types, filters }, event, names)) continue
+      if (!wants({ events: wanted.types, filters, apps }, event, names)) continue
       if (found.length === REPLAYED_MAX) return { events: found, nextSinceMs: event.atMs }
       found.push({ number: event.number, subject: event.subject })
     }

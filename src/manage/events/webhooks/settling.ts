@@ -54,7 +54,8 @@ async function settleOne(
   await store.webhookHealth.put(webhook.id, { ...health, ...why }, queries)
   await store.webhooks.update(webhook.id, { isEnabled: false }, atMs, queries)
   const detail = { host: new URL(webhook.url).host, reason: disabled }
-  await addAudit(store, ITSELF, { action: 'disableWebhook', subject: webhook.id, detail }, atMs, queries)
+  const { id: subject, apps } = webhook
+  await addAudit(store, ITSELF, { action: 'disableWebhook', subject, apps, detail }, atMs, queries)
   return disabled
 }
 

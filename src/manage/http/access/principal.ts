@@ -1,9 +1,13 @@
+import type { AppScope } from '../../../apps/app-scope.ts'
+
 /** The authenticated caller, whatever the credential was. */
 export interface Principal {
   /** The id of the key, the client or the user; `local` on the command line. */
   readonly id: string
   readonly name: string
   readonly scopes: ReadonlySet<Scope>
+  /** Limits every object that the principal may see and change, in addition to its scopes. */
+  readonly apps: AppScope
   readonly plan: Plan
   /** `null`: never expires. */
   readonly expiresAtMs: number | null
@@ -12,6 +16,7 @@ export interface Principal {
 export type Scope = (typeof SCOPES)[number]
 export type Plan = (typeof PLANS)[number]
 export type Access = keyof typeof ACCESS
+export type Role = keyof typeof ROLES
 
 export const SCOPES = ['read', 'detect', 'write', 'admin', 'mcp'] as const
 export const PLANS = ['free', 'standard', 'unlimited'] as const
@@ -21,6 +26,13 @@ export const ACCESS = {
   read: ['read', 'detect'],
   write: ['read', 'detect', 'write', 'mcp'],
   admin: ['admin'],
+} as const satisfies Record<string, readonly Scope[]>
+
+/** The scopes of each role. A role belongs to some apps or to all. */
+export const ROLES = {
+  viewer: ACCESS.read,
+  editor: ACCESS.write,
+  admin: ACCESS.admin,
 } as const satisfies Record<string, readonly Scope[]>
 
 /** Drops scopes that this version does not know: they grant nothing. */

@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../../apps/app-scope.ts'
 import { createHash } from 'node:crypto'
 import { parseSoftware } from '../../../classify/known/software.ts'
 import type { Queries } from '../../../store/engine/database.ts'
@@ -7,7 +8,7 @@ import type {
   SubmissionRecord,
 } from '../../../store/catalogue/submissions.ts'
 import type { Trial, VerdictCount } from '../../../store/catalogue/trials.ts'
-import { type Actor, changed } from '../../http/audit.ts'
+import { type Actor, type Change, changed } from '../../http/audit.ts'
 import type { JudgingContext } from '../context.ts'
 import { invalid, Refusal } from '../../http/refusal.ts'
 import { analyse } from './analyse.ts'
@@ -235,9 +236,9 @@ function changeOf(
   decision: Review['decision'],
   { id, type, value }: SubmissionRecord,
   agentId: string | null,
-) {
+): Change {
   const detail = { decision, type, fingerprint: value, agent_id: agentId }
-  return { action: 'reviewSubmission', subject: id, detail }
+  return { action: 'reviewSubmission', subject: id, apps: ALL_APPS, detail }
 }
 
 function notIn(state: SubmissionRecord['status'], { status, rolledBackAtMs }: SubmissionRecord): Refusal {

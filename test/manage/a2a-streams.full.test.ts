@@ -52,7 +52,7 @@ test('the database is asked once for all that are watched, and not while none is
   t.teardown(() => clearInterval(alive))
   for (const id of ['tsk_a', 'tsk_b'])
     await store.tasks.add({
-      ...{ id, principal: 'key_1', type: 'slow', atMs: 1 },
+      ...{ id, apps: '*', principal: 'key_1', type: 'slow', atMs: 1 },
       chunks: [{ number: 0, from: 0, items: [1] }],
     })
   let asked: (readonly string[])[] = []

@@ -1,0 +1,245 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import * as z from 'zod'
+import { ALL_APPS, appListOf } from '../../apps/app-scope.ts'
+import { priceOf } from '../../payment/money.ts'
+import { PAYMENT_SCHEMES } from '../../policy/charging/charge.ts'
+import { csv, type CsvCell } from '../../shared/csv.ts'
+import type { Position } from '../../store/engine/page.ts'
+import { PAYMENT_STATES, type PaymentFilter, type PaymentRecord } from '../../store/work/payments.ts'
+import { addAudit } from '../http/audit.ts'
+import { actorOf, type Addressed } from '../http/operation.ts'
+import { Refusal } from '../http/refusal.ts'
+import { sightOf, shownTo } from '../intake/personal-data.ts'
+import { integerInQuery, textInQuery, time, timeInQuery, timeOf } from '../http/schemas.ts'
+import type { ApiContext } from './context.ts'
+import { type ApiOffered, listing, operation } from './operation.ts'
+
+const payment = z
+  .strictObject({
+    id: z.string().meta({ example: 'pay_x7c1Jq0aT5b2Lw9k' }),
+    state: z.enum(PAYMENT_STATES).meta({
+      description:
+        '`open`: not settled, as far as is known. `paid`: settled. `owed`: on account, to be billed. `refused`: nothing was paid. `refunded`: marked as paid back.',
+    }),
+    scheme: z.enum(PAYMENT_SCHEMES),
+    app: z.string(),
+    rule: z.string(),
+    agent_id: z.string().nullable().meta({ description: 'The proven agent. `null`: none.' }),
+    key: z.string().nullable().meta({ description: 'The thumbprint of the key that signed the request.' }),
+    payer: z.string().nullable().meta({ description: 'The address that paid. `null`: on account.' }),
+    host: z.string(),
+    path: z.string(),
+    price: z.string().meta({ example: '0.01' }),
+    currency: z.string().meta({ example: 'USD' }),
+    network: z.string().nullable(),
+    asset: z.string().nullable(),
+    transaction: z.string().nullable().meta({
+      description:
+        'The transfer, as the facilitator named it. `null`: none, or its name was lost when a process ended.',
+    }),
+    why: z.string().nullable().meta({ description: 'Why it was refused.' }),
+    purpose: z.array(z.string()),
+    license: z.string().nullable(),
+    decision_id: z.string().meta({ description: 'Of the request that first brought it.' }),
+    created_at: time,
+    settled_at: time.nullable(),
+    served_at: time
+      .nullable()
+      .meta({ description: '`null`: it can still be used, until its offer expires.' }),
+    pass_until: time.nullable().meta({ description: '`null`: it paid for one request.' }),
+    refunded_at: time.nullable(),
+    refund_note: z.string().nullable(),
+  })
+  .meta({ id: 'Payment' })
+type ShownPayment = z.output<typeof payment>
+
+const filters = {
+  app: textInQuery('Only payments for this app.').optional(),
+  agent_id: textInQuery('Only payments of this proven agent.').optional(),
+  state: z.enum(PAYMENT_STATES).optional().meta({ description: 'Only payments in this state.' }),
+  scheme: z.enum(PAYMENT_SCHEMES).optional().meta({ description: 'Only payments of this kind.' }),
+  since: timeInQuery('Only payments from this time on.'),
+  until: timeInQuery('Only payments before this time.'),
+}
+type PaymentFilters = {
+  readonly [Name in keyof typeof filters]?: z.output<(typeof filters)[Name]> | undefined
+}
+
+const listPayments = listing({
+  id: 'listPayments',
+  path: '/payments',
+  tag: 'Payments',
+  summary: 'List payments',
+  description:
+    'The ledger of rules with the action `charge`, newest first. Callers that are limited to some apps see the payments for these. Payments older than `payments.retention` are deleted.',
+  scopes: ['read'],
+  reach: 'filtered',
+  name: 'payments',
+  isPartFirst: true,
+  filters,
+  part: (wanted, part, { store }, { principal }) =>
+    store.payments.list(part, filterOf(wanted, principal.apps)),
+  items: {
+    schema: payment,
+    show: (records, _, principal) => shownTo(sightOf(principal), records.map(shown)),
+  },
+})
+
+const refundPayment = operation({
+  id: 'refundPayment',
+  method: 'POST',
+  path: '/payments/{id}/refund',
+  tag: 'Payments',
+  summary: 'Mark a payment as refunded',
+  description:
+    'Marks it in the ledger, and ends its pass. It moves no money: send the money back yourself, before or after.',
+  scopes: ['admin'],
+  reach: 'filtered',
+  params: z.strictObject({ id: z.string().max(100) }),
+  find: async ({ params, principal: { apps } }: Addressed<{ id: string }>, { store }: ApiContext) => {
+    const found = await store.payments.byId(params.id)
+    return found !== null && (apps === ALL_APPS || apps.has(found.app)) ? found : null
+  },
+  body: z
+    .strictObject({
+      note: z.string().max(500, 'is longer than 500 characters').optional().meta({
+        description: 'Why, or the transfer that sent it back.',
+      }),
+    })
+    .meta({ id: 'PaymentRefund' }),
+  answer: payment,
+  problems: ['conflict'],
+  examples: { body: { note: 'The page was empty' } },
+  run: async (call, management) => {
+    const { subject, body } = call
+    const { store } = management
+    const nowMs = management.nowMs()
+    const note = body.note ?? null
+    const detail = { note, price: priceOf(subject.amount), currency: subject.currency }
+    const change = { action: 'refundPayment', subject: subject.id, apps: [subject.app], detail }
+    await store.transaction(async (queries) => {
+      if (!(await store.payments.refund(subject.id, note, nowMs, queries)))
+        throw new Refusal(
+          'conflict',
+          `payment "${subject.id}" is ${subject.state}; only paid and owed ones can be refunded`,
+        )
+      await addAudit(store, actorOf(call), change, nowMs, queries)
+    })
+    return { body: shown((await store.payments.byId(subject.id)) ?? subject) }
+  },
+})
+
+const COLUMNS: readonly (readonly [name: string, cell: (payment: ShownPayment) => CsvCell])[] = [
+  ...(
+    [
+      ...['id', 'created_at', 'state', 'scheme', 'app', 'rule', 'agent_id', 'key', 'payer', 'host', 'path'],
+      ...['price', 'currency', 'network', 'asset', 'transaction', 'why'],
+    ] as (keyof ShownPayment)[]
+  ).map((name) => [name, (each: ShownPayment) => each[name] as CsvCell] as const),
+  ['purpose', ({ purpose }) => purpose.join(' ')],
+  ...(
+    [
+      ...['license', 'decision_id', 'settled_at', 'served_at', 'pass_until'],
+      ...['refunded_at', 'refund_note'],
+    ] as (keyof ShownPayment)[]
+  ).map((name) => [name, (each: ShownPayment) => each[name] as CsvCell] as const),
+]
+const FORMATS = {
+  ndjson: {
+    type: 'application/x-ndjson',
+    head: '',
+    rows: (payments: readonly ShownPayment[]) => payments.map((each) => `${JSON.stringify(each)}\n`).join(''),
+  },
+  csv: {
+    type: 'text/csv',
+    head: csv([COLUMNS.map(([name]) => name)]),
+    rows: (payments: readonly ShownPayment[]) =>
+      csv(payments.map((each) => COLUMNS.map(([, cell]) => cell(each)))),
+  },
+}
+
+const exportPayments = operation({
+  id: 'exportPayments',
+  method: 'GET',
+  path: '/payments/export',
+  tag: 'Payments',
+  summary: 'Export payments as a file',
+  description:
+    'The payments that fit the filters, newest first, as a file that is sent while it is read. The columns of CSV are the members of a payment. An export shows what the list shows, and is noted in the audit log.',
+  scopes: ['read'],
+  reach: 'filtered',
+  query: z.strictObject({
+    ...filters,
+    format: z
+      .enum(Object.keys(FORMATS) as (keyof typeof FORMATS)[])
+      .default('ndjson')
+      .meta({ description: '`ndjson`: a JSON object on each line.', override: { default: 'ndjson' } }),
+    limit: integerInQuery(1, 1_000_000, 100_000, 'The most payments.'),
+  }),
+  files: {
+    [FORMATS.ndjson.type]: {
+      description: 'On each line, an object as in the list of payments.',
+      example: '{"id":"pay_x7c1Jq0aT5b2Lw9k","state":"paid","price":"0.01","currency":"USD"}\n',
+    },
+    [FORMATS.csv.type]: {
+      description: 'RFC 4180, in UTF-8, with a head.',
+      example: 'id,created_at,state\r\npay_x7c1Jq0aT5b2Lw9k,2026-11-21T09:30:00.000Z,paid\r\n',
+    },
+  },
+  run: async (call, { store, nowMs }) => {
+    const { format, limit, ...wanted } = call.query
+    const { principal } = call
+    const { type, head, rows } = FORMATS[format]
+    const filter = filterOf(wanted, principal.apps)
+    const detail = { format, limit, ...wanted }
+    const change = { action: 'exportPayments', subject: null, apps: appListOf(principal.apps), detail }
+    const parts = async function* (over: AbortSignal) {
+      await store.transaction((queries) => addAudit(store, actorOf(call), change, nowMs(), queries))
+      if (head !== '') yield head
+      let after: Position | null = null
+      let left = limit
+      do {
+        const page: { items: readonly PaymentRecord[]; next: Position | null } = await store.payments.list(
+          { after, limit: Math.min(left, PAGE) },
+          filter,
+        )
+        // Not a bug: the time is over, or the caller lost its access.
+        if (over.aborted) throw Object.assign(new Error('the export has ended early'), { code: 'ECANCELED' })
+        const text = rows(shownTo(sightOf(principal), page.items.map(shown)))
+        if (text !== '') yield text
+        left -= page.items.length
+        after = page.next
+        await nextTurn()
+      } while (after !== null && left > 0)
+    }
+    return { body: { name: `payments.${format}`, type, parts } }
+  },
+})
+
+export const PAYMENT_OPERATIONS: readonly ApiOffered[] = [listPayments, exportPayments, refundPayment]
+
+function filterOf(wanted: PaymentFilters, scope: PaymentFilter['scope']): PaymentFilter {
+  const { app = null, agent_id: agent = null, state = null, scheme = null, since, until } = wanted
+  const [sinceMs, untilMs] = [since, until].map((at) => (at === undefined ? null : Date.parse(at)))
+  return { scope, app, agent, state, scheme, sinceMs: sinceMs!, untilMs: untilMs! }
+}
+
+function shown(record: PaymentRecord): ShownPayment {
+  const { id, state, app, rule, agent, key, payer, host, path, currency, network, asset } = record
+  const { transaction, why, purposes, license } = record
+  return {
+    ...{ id, state, app, rule, agent_id: agent, key, payer, host, path },
+    scheme: record.scheme as ShownPayment['scheme'],
+    price: priceOf(record.amount),
+    ...{ currency, network, asset, transaction, why, purpose: [...purposes], license },
+    decision_id: record.decisionId,
+    created_at: timeOf(record.createdAtMs),
+    settled_at: timeOf(record.settledAtMs),
+    served_at: timeOf(record.servedAtMs),
+    pass_until: timeOf(record.passUntilMs === 0 ? null : record.passUntilMs),
+    refunded_at: timeOf(record.refundedAtMs),
+    refund_note: record.refundNote,
+  }
+}
+
+const PAGE = 500

@@ -1,0 +1,118 @@
+import * as z from 'zod'
+import { time } from '../http/schemas.ts'
+
+const RULE = {
+  type: 'object' as const,
+  properties: {
+    name: { type: 'string' as const, minLength: 1, maxLength: 64 },
+    when: { type: ['object', 'string'] as ['object', 'string'] },
+    action: { type: ['string', 'object'] as ['string', 'object'] },
+    dry_run: { type: 'boolean' as const },
+    expires: { type: 'string' as const, description: 'A time (RFC 3339).' },
+  },
+  required: ['name', 'when', 'action'],
+  additionalProperties: false,
+}
+const RULES = { type: 'array' as const, maxItems: 1000, items: RULE }
+/** This schema only documents the policy. `parsePolicy` checks it, as it checks a file. */
+const UNKNOWN_SIGNER = {
+  anyOf: [
+    { type: 'string' as const, enum: ['pass'] },
+    {
+      type: 'object' as const,
+      properties: { wait: { type: 'string' as const } },
+      required: ['wait'],
+      additionalProperties: false,
+    },
+  ],
+}
+const ACTION = { type: ['string', 'object'] as ['string', 'object'] }
+const EXAMPLE = { rules: [{ name: 'no-crawlers', when: { category: 'crawler' }, action: 'block' }] }
+/** The same for the policy of an app. */
+export const appPolicyDocument = z.unknown().meta({
+  id: 'AppPolicy',
+  description:
+    'Its rules are tried after the `first` rules of the organisation and before its `last` ones. `otherwise` and `unknown_signer` replace those of the organisation.',
+  override: {
+    type: 'object',
+    properties: { rules: RULES, otherwise: ACTION, unknown_signer: UNKNOWN_SIGNER },
+    additionalProperties: false,
+    example: EXAMPLE,
+  },
+})
+export const policyDocument = z.unknown().meta({
+  id: 'Policy',
+  description:
+    'The same as a policy file, see config/README.md. The first rule that matches decides: of `first`, of the policy of the app, then of `last`. `rules` is the same as `last`, and stands alone.',
+  override: {
+    type: 'object',
+    properties: {
+      rules: RULES,
+      first: RULES,
+      last: RULES,
+      otherwise: ACTION,
+      unknown_signer: UNKNOWN_SIGNER,
+    },
+    additionalProperties: false,
+    example: EXAMPLE,
+  },
+})
+const WARNING = 'rule "no-crawlers": unknown agent "gptbto" (did you mean "gptbot"?)'
+export const versionFields = {
+  version: z.int().min(1),
+  hash: z.string().meta({ description: 'SHA-256 of the policy, in hexadecimal.' }),
+  author: z.string().meta({ description: 'The id of a principal.' }),
+  created_at: time,
+  restored_version: z.int().nullable().meta({ description: 'The version that this one restores.' }),
+}
+export const policyVersion = z
+  .strictObject({ ...versionFields, in_force: z.boolean() })
+  .meta({ id: 'PolicyVersion' })
+/** Warnings about a valid policy. */
+export const warnings = z
+  .array(
+    z
+      .strictObject({
+        pointer: z.string().meta({ description: 'A JSON Pointer (RFC 6901) into the policy.' }),
+        detail: z.string(),
+      })
+      .meta({ id: 'PolicyWarning', example: { pointer: '/rules/0/when/agent', detail: WARNING } }),
+  )
+  .meta({
+    description:
+      'Possible mistakes: unknown agents and software, ambiguous names, unknown categories and kinds of evidence in a policy that an earlier version stored, and expressions that may exceed the step limit of a request.',
+  })
+const inForceFields = {
+  source: z.enum(['file', 'api', 'default']).meta({
+    description:
+      '`file`: set by `policy.file`, and changed only in that file. `default`: everything is tagged.',
+  }),
+  file: z.string().nullable(),
+  hash: versionFields.hash,
+  version: versionFields.version.nullable(),
+  author: z.string().nullable(),
+  created_at: time.nullable(),
+  restored_version: versionFields.restored_version,
+  in_force_since: time.meta({ description: 'Since when this process has used it.' }),
+  warnings,
+  problems: z
+    .array(z.string())
+    .meta({ description: 'Why a newer policy is not in force. Empty if the newest policy is in force.' }),
+}
+export const policyInForce = z
+  .strictObject({ policy: policyDocument, ...inForceFields })
+  .meta({ id: 'PolicyInForce' })
+export const appPolicyInForce = z
+  .strictObject({ policy: appPolicyDocument, ...inForceFields })
+  .meta({ id: 'AppPolicyInForce' })
+
+const ANSWERED =
+  'A policy as in an answer. All other members are read-only and ignored, so an answer can be edited and sent back. To replace a specific version, send `If-Match`.'
+const answeredFields = { ...policyInForce.partial().shape, in_force: z.boolean().optional() }
+/** An answer of `GET /policy` or `GET /policy/versions/{version}`, sent back. Only its policy counts. */
+export const policyAnswered = z
+  .strictObject({ ...answeredFields, policy: policyDocument })
+  .meta({ id: 'PolicyAnswered', description: ANSWERED })
+export const appPolicyAnswered = z
+  .strictObject({ ...answeredFields, policy: appPolicyDocument })
+  .meta({ id: 'AppPolicyAnswered', description: ANSWERED })
