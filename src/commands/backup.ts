@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../apps/app-scope.ts'
 import { randomUUID } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { Fault } from '../shared/fault.ts'
@@ -59,7 +60,7 @@ async function runRestore(given: Arguments, io: Io): Promise<ExitCode> {
   const { putAside } = await restoreSqlite(from, file)
   const store = await Store.open(`sqlite:${file}`)
   try {
-    const change = { action: 'restoreBackup', subject: null, detail: {} }
+    const change = { action: 'restoreBackup', subject: null, apps: ALL_APPS, detail: {} } as const
     await changed(store, COMMAND_LINE, change, Date.now(), async (queries) => {
       // Running gateways see this and refresh their caches.
       await store.settings.put(RESTORED, randomUUID(), null, Date.now(), queries)

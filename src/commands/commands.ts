@@ -38,6 +38,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./check/check.ts')).check,
   },
   {
+    name: 'publish',
+    summary: 'Print the policy in the forms that crawlers read: robots.txt, Content-Usage, RSL',
+    load: async () => (await import('./publish/publish.ts')).publish,
+  },
+  {
     name: 'doctor',
     summary: 'Check everything that a gateway needs, and say what to do',
     load: async () => (await import('./doctor/doctor.ts')).doctor,

@@ -24,8 +24,8 @@ type Saved = Omit<Evaluation, 'verdicts'> & {
 }
 
 /**
- * The verdicts of another release: what its `evaluate --json` printed, or its package, whose code, signatures
- * and weights then judge the same files. `ours`: the same connections as this release has them.
+ * The verdicts of another release: what its `evaluate --json` printed, or a folder with its package, whose code,
+ * signatures and weights then judge the same files. `ours`: the same connections as this release has them.
  */
 export async function otherRelease(
   path: string,
@@ -103,7 +103,10 @@ function parsed(path: string, text: string): Saved {
   } catch {
     // The same fault as for other JSON.
   }
-  throw new Fault('NO_EVALUATION', `${path}: is not what evaluate --json prints`)
+  throw new Fault(
+    'NO_EVALUATION',
+    `${path}: is not what evaluate --json prints; if it is a package, install it with npm install --prefix FOLDER ${path}, and name FOLDER`,
+  )
 }
 
 export function comparisonReport(

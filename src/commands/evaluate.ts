@@ -30,7 +30,7 @@ export const evaluate: CommandAction = {
     'Reads a corpus (JSON lines, as `gatehouse record` writes them) and classifies each connection, up to its last request, with the code that classifies traffic. For each label it counts the verdicts (agent, automation, human, unknown), the connections that were named correctly, and those found to be spoofed browsers. Connections without a request are counted separately.',
     '"says" counts connections that name their client: a header other than Host, Origin, Referer and cookies contains a name of the client, as the recording or the signatures have it, without words such as SDK, client and Python at its ends. "so named" counts those of them that were named correctly. An automated browser leaves a mark if it differs from every recorded person with the same browser and version: the word headless, another TLS hello or HTTP/2 opening, a missing header, another header order, another placeholder in sec-ch-ua. Both counts are independent of the verdict.',
     '"Brier" and "expected calibration error" measure how well the confidence of verdicts matches their accuracy; 0 is best. The table below them compares, for each verdict, the confidence that was said with how often it was right.',
-    '--compare names another release: a file with what its `evaluate --json` printed, its package, a folder that it is installed in (`npm install --prefix FOLDER PACKAGE`), or a checkout. A package judges the same files with its own code, signatures and weights (and --folds, if given); --signatures and --weights are of this release. The report then shows, for each label, how many connections were right before and are right now, and lists every connection whose verdict or name changed. The exit code is 1 if one that was right is wrong now.',
+    '--compare names another release: a file with what its `evaluate --json` printed, a folder in which its package is installed (`npm install --prefix FOLDER PACKAGE`), or a checkout. That release judges the same files with its own code, signatures and weights (and --folds, if given); --signatures and --weights are of this release. The report then shows, for each label, how many connections were right before and are right now, and lists every connection whose verdict or name changed. The exit code is 1 if one that was right is wrong now.',
     '--folds cross-validates: it splits the clients into N groups and classifies each group with weights fitted to the others, without what was measured on its own clients (fingerprints, and words and headers that are not published). --fit writes weights fitted to all rows, for the setting weights.file.',
   ],
   operands: [{ name: 'FILE', description: 'A corpus in JSON lines', many: true }],
@@ -50,7 +50,7 @@ export const evaluate: CommandAction = {
     {
       name: 'compare',
       value: 'RELEASE',
-      description: 'Show what changed since another release: its package, or what its --json printed',
+      description: 'Show what changed since another release: its folder, or what its --json printed',
     },
     { name: 'fit', value: 'FILE', description: 'Fit weights to the corpus, and write them to FILE' },
   ],

@@ -53,11 +53,11 @@ test('against what was done', async (t) => {
   assert.deepEqual(report.agents[0], { name: 'gptbot', count: 2, from: 'tag', to: 'block' })
   assert.deepEqual(report.paths[0], { name: '/api/a', count: 2, from: 'tag', to: 'block' })
   assert.deepEqual(report.rules, [
-    { rule: 'keyed', before: null, after: 0, on_trial: 0 },
-    { rule: 'crawlers', before: 1, after: 3, on_trial: 0 },
-    { rule: 'trial', before: null, after: 0, on_trial: 1 },
-    { rule: 'curl', before: null, after: 1, on_trial: 0 },
-    { rule: 'otherwise', before: 5, after: 2, on_trial: 0 },
+    { rule: 'keyed', layer: 'last', app: null, before: null, after: 0, on_trial: 0 },
+    { rule: 'crawlers', layer: 'last', app: null, before: 1, after: 3, on_trial: 0 },
+    { rule: 'trial', layer: 'last', app: null, before: null, after: 0, on_trial: 1 },
+    { rule: 'curl', layer: 'last', app: null, before: null, after: 1, on_trial: 0 },
+    { rule: 'otherwise', layer: 'last', app: null, before: 5, after: 2, on_trial: 0 },
   ])
   assert.deepEqual(
     report.open.map((each: { rule: string; sightings: number }) => [each.rule, each.sightings]),
@@ -86,9 +86,9 @@ test('against another policy, in words', async (t) => {
     /^tag +rate_limit 5 in 60000ms +1$/m,
     /^gptbot +block 403 +block 429 +1$/m,
     /^\/api\/\\u\{1b\}\[31m +block 403 +block 429 +1$/m,
-    /^crawlers +1 +1$/m,
-    /^keyed +- +0$/m,
-    /^new +keyed +header x-key +1$/m,
+    /^crawlers +last +1 +1$/m,
+    /^keyed +last +- +0$/m,
+    /^new +keyed +last +header x-key +1$/m,
     /^Whether a client would go over a limit is not replayed\.$/m,
   ])
     assert.match(out, pattern)

@@ -15,7 +15,7 @@ import { completion } from '../../src/commands/completion.ts'
 import { wantsColour } from '../../src/terminal/io.ts'
 import { Fault } from '../../src/shared/fault.ts'
 import { memoryIo } from './memory-io.ts'
-import { skipped } from '../e2e/programs.ts'
+import { GATEHOUSE, skipped } from '../e2e/programs.ts'
 
 /** Says on stdout what it was given. */
 const scan: CommandAction = {
@@ -82,7 +82,7 @@ const entries: CommandEntry[] = [
   },
 ]
 
-const PROGRAM = 'src/bin.js'
+const PROGRAM = GATEHOUSE
 /** For `env`: tap gives every child a NODE_OPTIONS of its own, which among other things listens for signals. */
 const NODE = ['-u', 'NODE_OPTIONS', '-u', 'FORCE_COLOR', process.execPath]
 
@@ -274,7 +274,7 @@ test('started as a program', async (t) => {
     ['SIGTERM', 143],
   ] as const) {
     t.test(`${signal} ends it with exit code ${exitCode}`, async () => {
-      const busy = `await import('./${PROGRAM}'); setInterval(() => {}, 1000)`
+      const busy = `await import('${PROGRAM}'); setInterval(() => {}, 1000)`
       const child = spawn('env', [...NODE, '--input-type=module', '-e', busy, 'gatehouse', '--version'])
       await once(child.stdout, 'data')
       child.kill(signal)
@@ -284,7 +284,7 @@ test('started as a program', async (t) => {
   }
 
   t.test('on a Node that is too old it says what to do', async () => {
-    const old = `Object.defineProperty(process.versions, 'node', { value: '20.19.5' }); import('./${PROGRAM}')`
+    const old = `Object.defineProperty(process.versions, 'node', { value: '20.19.5' }); import('${PROGRAM}')`
     const { status, stderr, stdout } = spawnSync('env', [...NODE, '-e', old], { encoding: 'utf8' })
     assert.deepEqual([status, stdout], [2, ''])
     assert.match(stderr, /needs Node\.js 24 or newer and was started by Node\.js 20\.19\.5.*npx gatehouse/s)

@@ -46,4 +46,10 @@ test('what the gate says is told in words', async () => {
     seenText(seenIn({ ...headers, ...more, 'x-agent-verified': 'ip-range' })),
     'agent GPTBot (crawler), 97 % sure, proven by ip-range',
   )
+  const rounded = { 'x-agent-verdict': 'agent', 'x-agent-confidence': '1.00' }
+  assert.equal(seenText(seenIn(rounded)), 'agent, over 99 % sure')
+  assert.equal(
+    seenText(seenIn({ ...rounded, 'x-agent-verified': 'ip-range' })),
+    'agent, 100 % sure, proven by ip-range',
+  )
 })

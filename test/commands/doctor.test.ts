@@ -162,15 +162,19 @@ test('a proxy of a fleet is told what it starts with while NATS is unreachable',
   const findings = (env: Record<string, string> = {}) =>
     doctor(argv, 1, { GATEHOUSE_BUS_URL: 'nats://127.0.0.1:1', ...env })
   const about = 'first Snapshot'
-  assert.match(said(await findings(), about), /the proxy opens its ports for clients when NATS brings one/)
-  const serving = await findings({ GATEHOUSE_BUS_FIRST_SNAPSHOT: 'serve' })
-  assert.match(said(serving, about), /the policy of the fleet is not enforced/)
-  writeFileSync(at('bad.snapshot'), 'damaged')
-  const bad = await findings({ GATEHOUSE_BUS_BOOTSTRAP_FILE: at('bad.snapshot') })
-  assert.match(said(bad, 'bus.bootstrap_file'), /bad\.snapshot is not a Snapshot file/)
   const document = makeSnapshot(7, { rules: [] }, 1_790_000_000_000)
+  writeFileSync(at('bad.snapshot'), 'damaged')
   writeFileSync(at('good.snapshot'), await packSnapshotFile(document))
-  const good = await findings({ GATEHOUSE_BUS_BOOTSTRAP_FILE: at('good.snapshot') })
+  // Each takes five seconds to give NATS up.
+  const [waiting, serving, bad, good] = await Promise.all([
+    findings(),
+    findings({ GATEHOUSE_BUS_FIRST_SNAPSHOT: 'serve' }),
+    findings({ GATEHOUSE_BUS_BOOTSTRAP_FILE: at('bad.snapshot') }),
+    findings({ GATEHOUSE_BUS_BOOTSTRAP_FILE: at('good.snapshot') }),
+  ])
+  assert.match(said(waiting, about), /the proxy opens its ports for clients when NATS brings one/)
+  assert.match(said(serving, about), /the policy of the fleet is not enforced/)
+  assert.match(said(bad, 'bus.bootstrap_file'), /bad\.snapshot is not a Snapshot file/)
   assert.match(said(good, 'bus.bootstrap_file'), /good\.snapshot has Snapshot 7 of 2026-09-21/)
   assert.match(said(good, about), /comes from bus\.bootstrap_file/)
   mkdirSync(at('fleet'))

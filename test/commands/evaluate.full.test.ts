@@ -191,7 +191,7 @@ test('a path without a release is named', async (t) => {
   for (const [path, expected] of [
     [join(folder(t), 'none'), /no such file|does not exist|ENOENT/i],
     [folder(t), /contains no release of Gatehouse/],
-    [text, /is not what evaluate --json prints/],
+    [text, /is not what evaluate --json prints; if it is a package, install it with npm install/],
     [failing, /exit code 2: too old/],
   ] as const) {
     const { code, out, err } = await run(['evaluate', recorded, '--compare', path])

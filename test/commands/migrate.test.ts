@@ -19,7 +19,7 @@ for (const kind of KINDS)
     const url = await urlWithoutTables(kind, t)
     assert.deepEqual(await migrated(url), {
       ...{ code: 0, err: '' },
-      out: `The tables are brought from an empty database to ${LAST}, in one step.\n`,
+      out: `The tables are brought from an empty database to ${LAST}, in ${MIGRATIONS.size} steps.\n`,
     })
     assert.equal((await migrated(url)).out, `The tables are up to date: ${LAST}.\n`)
     assert.deepEqual(JSON.parse((await migrated(url, '--json')).out), { before: LAST, added: [] })

@@ -5,6 +5,9 @@ import { type Test, test } from 'tap'
 import { runCli } from '../../src/commands/cli.ts'
 import { COMMANDS } from '../../src/commands/commands.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
+import { parseApps } from '../../src/apps/app.ts'
+import { Store } from '../../src/store/store.ts'
+import { TestManagement } from '../manage/management.ts'
 import { memoryIo } from './memory-io.ts'
 
 const POLICY = 'rules:\n  - {name: closed, when: {path: /closed}, action: block}\n'
@@ -23,7 +26,10 @@ test('a Snapshot made from files has the policy of the file, number 1, and is fo
   assert.deepEqual([shown.number, shown.digest, shown.policy.rules.length], [1, digest, 1])
   assert.ok(shown.software > 1_000)
   const text = await run(['show', at('out.snapshot')])
-  assert.match(text.out, /^Snapshot +1\n.*\nPolicy +1 rules\nSignatures +of \d+ agents/)
+  assert.match(
+    text.out,
+    /^Snapshot +1\n.*\nPolicy +1 rules\nApps +0 defined, 0 with a policy\nSignatures +of \d+ agents/,
+  )
 })
 
 test('a policy that is invalid is not exported', async (t) => {
@@ -34,6 +40,42 @@ test('a policy that is invalid is not exported', async (t) => {
   assert.equal(code, 1)
   assert.match(err, /policy\.yaml:2:\d+/)
   assert.throws(() => statSync(at('out.snapshot')), { code: 'ENOENT' })
+})
+
+test('a Snapshot from the database has its apps and their policies', async (t) => {
+  const { at, run } = bench(t)
+  const apps = parseApps([{ id: 'fixed', hosts: ['fixed.test'] }])
+  const manage = await TestManagement.start(t, { apps })
+  await manage.ask('POST', '/v1/apps', { id: 'shop', hosts: ['shop.test'] })
+  const policy = { rules: [{ name: 'a', when: { path: '/a' }, action: 'block' }] }
+  for (const id of ['shop', 'fixed', 'default'])
+    assert.equal((await manage.ask('PUT', `/v1/apps/${id}/policy`, policy, { 'if-match': '*' })).status, 200)
+  const settings = `store: {url: ${JSON.stringify(manage.storeUrl)}}\ndata: {dir: ${at('data')}}\n`
+  // The settings have taken a host meanwhile.
+  writeFileSync(at('g.yaml'), `${settings}apps: [{id: fixed, hosts: [fixed.test, shop.test]}]\n`)
+  const argv = ['export', '--from', 'store', '--config', at('g.yaml'), '--output', at('out.snapshot')]
+  const exported = await run(argv)
+  assert.equal(exported.code, 0, exported.err)
+  const shown = JSON.parse((await run(['show', at('out.snapshot'), '--json'])).out)
+  assert.deepEqual(
+    shown.apps.map(({ id, hosts }: { id: string; hosts: string[] }) => [id, hosts]),
+    [
+      ['fixed', ['fixed.test', 'shop.test']],
+      ['shop', []],
+    ],
+  )
+  assert.deepEqual(
+    shown.app_policies,
+    ['default', 'fixed', 'shop'].map((app) => ({ app, policy })),
+  )
+  assert.match((await run(['show', at('out.snapshot')])).out, /^Apps +2 defined, 3 with a policy$/m)
+  const store = await Store.open(manage.storeUrl)
+  t.teardown(() => store.close())
+  const record = { version: 2, hash: 'x', author: 'p', restoredVersion: null, createdAtMs: 0, document: '[]' }
+  await store.transaction((queries) => store.policies.of('shop').add(record, 50, queries))
+  const refused = await run(argv)
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /the policy of the app "shop"/)
 })
 
 test('a Snapshot file that is damaged is shown as such, with exit code 1', async (t) => {

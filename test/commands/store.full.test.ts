@@ -33,6 +33,10 @@ for (const kind of KINDS)
     assert.deepEqual([second.scopes, second.plan], [['mcp', 'admin'], 'unlimited'])
     const lifeMs = Date.parse(second.expires_at) - Date.parse(second.created_at)
     assert.equal(lifeMs, 2 * 86_400_000)
+    assert.equal(second.apps, '*')
+    const team = await run('keys', 'create', '--name', 'team', '--access', 'read', '--app', 'default')
+    assert.match(team.err, /: read, detect; apps default; plan standard/)
+    await run('keys', 'revoke', /^key_[^:]+/.exec(team.err)![0])
     const listed = JSON.parse((await run('keys', 'list', '--json')).out)
     assert.deepEqual(listed.map((key: { id: string }) => key.id).sort(), [id, second.id].sort())
     const table = await run('keys', 'list')
@@ -48,6 +52,8 @@ for (const kind of KINDS)
     assert.deepEqual(items.map(({ action, principal }) => `${principal} ${action}`).sort(), [
       'command-line createKey',
       'command-line createKey',
+      'command-line createKey',
+      'command-line revokeKey',
       'command-line revokeKey',
     ])
     assert.ok(!JSON.stringify(items).includes(second.key))
@@ -90,7 +96,7 @@ for (const kind of KINDS)
       [id, second.client_id].sort(),
     )
     const table = await run('list')
-    assert.match(table.out, /^ID +NAME +SCOPES +GRANTS/)
+    assert.match(table.out, /^ID +NAME +SCOPES +APPS +GRANTS/)
     assert.ok(!table.out.includes('ghs_'))
     assert.equal((await run('delete', id)).code, 0)
     const again = await run('delete', id)

@@ -53,7 +53,9 @@ test('up in front of an app: clients that trust the development CA get through, 
   const metrics = await gateway.metrics()
   assert.equal(metrics['gatehouse_workers_listening'], 2)
   assert.equal(
-    metrics['gatehouse_requests_total{verdict="automation",category="none",action="tag",status="2xx"}'],
+    metrics[
+      'gatehouse_requests_total{verdict="automation",category="none",action="tag",status="2xx",app="default"}'
+    ],
     2,
   )
   assert.equal(statSync(join(gateway.folder, 'data', 'dev-ca')).mode & 0o777, 0o700)

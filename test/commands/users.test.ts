@@ -63,10 +63,17 @@ for (const kind of KINDS)
     const again = await run(PASSWORD, 'create', 'anna@EXAMPLE.com', '--access', 'read')
     assert.deepEqual([again.code, again.out], [1, ''])
     assert.match(again.err, /there is a user anna@example\.com already/)
+    const unknown = await run(PASSWORD, 'create', 'eve@x', '--access', 'read', '--app', 'defualt')
+    assert.equal(unknown.code, 2)
+    assert.match(unknown.err, /--app: unknown app "defualt" \(did you mean "default"\?\)/)
+    const limited = await run('', 'change', id, '--app', 'default')
+    assert.equal(limited.err, `${id}: anna@example.com: apps default\n`)
+    assert.deepEqual((await store.users.byId(id))?.apps, ['default'])
+    await run('', 'change', id, '--app', '*')
     const json = ['--scopes', 'mcp,admin', '--without-password', '--json']
     const ben = JSON.parse((await run('', 'create', 'ben@x', ...json)).out)
     assert.deepEqual([ben.scopes, ben.has_password], [['admin', 'mcp'], false])
-    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +PASSWORD +CODES +STATE +CREATED\n/)
+    assert.match((await run('', 'list')).out, /^ID +EMAIL +SCOPES +APPS +PASSWORD +CODES +STATE +CREATED\n/)
     const listed = JSON.parse((await run('', 'list', '--json')).out)
     assert.deepEqual(listed.map((user: { id: string }) => user.id).sort(), [id, ben.id].sort())
 
@@ -118,6 +125,8 @@ for (const kind of KINDS)
       'deleteUser',
       'startOneTimeCodes',
       'stopOneTimeCodes',
+      'updateUser',
+      'updateUser',
       'updateUser',
       'updateUser',
     ]

@@ -2,7 +2,10 @@ import { didYouMean } from '../../shared/did-you-mean.ts'
 import { Fault } from '../../shared/fault.ts'
 import { ACCESS, type Access, SCOPES, type Scope } from '../../manage/http/access/principal.ts'
 import { USAGE } from '../../terminal/arguments.ts'
-import type { Arguments } from '../../terminal/command.ts'
+import type { Arguments, Option } from '../../terminal/command.ts'
+import type { Store } from '../../store/store.ts'
+import { type App, DEFAULT_APP } from '../../apps/app.ts'
+import { ALL_APPS, APP_LIST_MAX, type AppList } from '../../apps/app-scope.ts'
 
 // Options that the commands for keys, clients, users and trust share.
 
@@ -36,6 +39,37 @@ export function wordsIn<Word extends string>(
     words.add(known)
   }
   return [...words]
+}
+
+export const APP_OPTION: Option = {
+  name: 'app',
+  value: 'ID',
+  description:
+    'Only objects of this app; repeatable (default: all apps). default: requests that matched no app',
+}
+
+/** The apps given by `--app`, one by one. `configured`: those of the settings. Throws a Fault for unknown ids. */
+export async function appsIn(
+  given: Arguments,
+  store: Pick<Store, 'apps'>,
+  configured: readonly Pick<App, 'id'>[],
+): Promise<AppList> {
+  const ids = [...new Set(given.values('app'))]
+  if (ids.length === 0 || (ids.length === 1 && ids[0] === ALL_APPS)) return ALL_APPS
+  if (ids.length > APP_LIST_MAX) throw new Fault(USAGE, `--app: at most ${APP_LIST_MAX} apps`)
+  const known = [DEFAULT_APP, ...[...configured, ...(await store.apps.all())].map(({ id }) => id)]
+  const wrong = ids.find((id) => !known.includes(id))
+  if (wrong !== undefined) throw new Fault(USAGE, `--app: unknown app "${wrong}"${didYouMean(wrong, known)}`)
+  return ids
+}
+
+export function appsText(apps: AppList): string {
+  return apps === ALL_APPS ? 'all' : apps.join(',')
+}
+
+/** For the line about what was made: empty for all apps. */
+export function limitText(apps: AppList): string {
+  return apps === ALL_APPS ? '' : `; apps ${apps.join(', ')}`
 }
 
 export function nameIn(given: Arguments): string {

@@ -22,10 +22,24 @@ export async function called<Schema extends z.ZodType>(
   given: Arguments,
   io: Io,
   schema: Schema,
-  { method, path, body }: ApiCall,
+  call: ApiCall,
 ): Promise<z.output<Schema>> {
+  return (await answered(given, io, schema, call)).data
+}
+
+/** The same with the ETag of the answer. */
+export async function answered<Schema extends z.ZodType>(
+  given: Arguments,
+  io: Io,
+  schema: Schema,
+  { method, path, body, ifMatch }: ApiCall,
+): Promise<{ readonly data: z.output<Schema>; readonly etag: string | null }> {
   const url = addressGiven(given, io, path)
-  const headers = { Authorization: `Bearer ${keyGiven(given, io)}`, 'Content-Type': 'application/json' }
+  const headers = {
+    Authorization: `Bearer ${keyGiven(given, io)}`,
+    'Content-Type': 'application/json',
+    ...((ifMatch ?? null) === null ? {} : { 'If-Match': ifMatch! }),
+  }
   const sent = { headers, method, ...(body === null ? {} : { body: JSON.stringify(body) }) }
   let response: Response
   let said: unknown
@@ -41,14 +55,16 @@ export async function called<Schema extends z.ZodType>(
   const answer = schema.safeParse(said)
   if (!ok || !answer.success)
     throw new Fault('NOT_GATEHOUSE', `${url} answers with ${status}, and not as Gatehouse does`)
-  return answer.data
+  return { data: answer.data, etag: response.headers.get('etag') }
 }
 
 interface ApiCall {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   /** `null`: none. */
   readonly body: unknown
+  /** The ETag that what is changed must still have. */
+  readonly ifMatch?: string | null
 }
 
 /** Yields the `data` of each event from now on; ends with the stream, or with `stop`. */

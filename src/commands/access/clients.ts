@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { Fault } from '../../shared/fault.ts'
 import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import {
@@ -13,13 +14,22 @@ import { Denials } from '../../manage/auth/oauth/denials.ts'
 import { PLANS, type Plan, planFor, SCOPES } from '../../manage/http/access/principal.ts'
 import { Refusal } from '../../manage/http/refusal.ts'
 import type { OAuthClient } from '../../store/people/oauth-clients.ts'
-import { nameIn, scopesIn, timeText, wordsIn } from './access-options.ts'
+import {
+  APP_OPTION,
+  appsIn,
+  appsText,
+  limitText,
+  nameIn,
+  scopesIn,
+  timeText,
+  wordsIn,
+} from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { printRecords } from '../record/record-list.ts'
-import { STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
+import { configGiven, STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
 import { visible } from '../../terminal/table.ts'
 import { readBoundedSync } from '../../shared/bounded-file.ts'
 
@@ -38,6 +48,7 @@ const create: CommandAction = {
       value: 'SCOPES',
       description: `The scopes it may request, separated by commas: ${SCOPES.join(', ')}`,
     },
+    APP_OPTION,
     {
       name: 'grants',
       value: 'GRANTS',
@@ -105,9 +116,10 @@ export const clients: Group = {
 
 async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   const wanted = wantedClient(given)
-  const { client, secret } = await withStore(given, io, true, (store) =>
-    makeClient(store, wanted, COMMAND_LINE, Date.now()),
-  ).catch((error: unknown) => {
+  const { client, secret } = await withStore(given, io, true, async (store) => {
+    const apps = await appsIn(given, store, configGiven(given, io).apps)
+    return makeClient(store, { ...wanted, apps }, COMMAND_LINE, Date.now())
+  }).catch((error: unknown) => {
     if (!(error instanceof Refusal)) throw error
     throw new Fault(USAGE, error.message)
   })
@@ -118,10 +130,10 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
     return 0
   }
   if (secret !== null) io.stdout.write(`${secret}\n`)
-  const { id, name, scopes, grantTypes, plan } = client
+  const { id, name, scopes, apps, grantTypes, plan } = client
   const once = secret === null ? '' : '; the secret is shown here only'
   io.stderr.write(
-    `${id}: ${visible(name)}: ${scopes.join(', ')}; by ${grantTypes.join(', ')}; plan ${plan}${once}\n`,
+    `${id}: ${visible(name)}: ${scopes.join(', ')}${limitText(apps)}; by ${grantTypes.join(', ')}; plan ${plan}${once}\n`,
   )
   return 0
 }
@@ -132,17 +144,19 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
       { title: 'ID' },
       { title: 'NAME', flexible: true },
       { title: 'SCOPES', flexible: true },
+      { title: 'APPS', flexible: true },
       { title: 'GRANTS', flexible: true },
       { title: 'PLAN' },
       { title: 'CREATED' },
       { title: 'BY' },
     ],
-    page: (store, page) => store.oauthClients.list(page),
+    page: (store, page) => store.oauthClients.list(page, ALL_APPS),
     shown,
     row: (each) => [
       each.client_id,
       each.name,
       each.scopes.join(','),
+      appsText(each.apps),
       each.grant_types.join(','),
       each.plan,
       each.created_at?.slice(0, 16) ?? '',
@@ -164,7 +178,7 @@ async function runDelete(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-function wantedClient(given: Arguments): WantedClient {
+function wantedClient(given: Arguments): Omit<WantedClient, 'apps'> {
   const [name, scopes] = [nameIn(given), scopesIn(given)]
   const jwksFile = given.value('jwks')
   const usual = jwksFile === null ? 'client_secret_basic' : 'private_key_jwt'
@@ -192,13 +206,14 @@ function jwksIn(file: string): Readonly<Record<string, unknown>> {
 }
 
 function shown(client: OAuthClient) {
-  const { id, name, plan, origin, scopes, createdAtMs } = client
+  const { id, name, plan, origin, scopes, apps, createdAtMs } = client
   return {
     client_id: id,
     name,
     grant_types: client.grantTypes,
     redirect_uris: client.redirectUris,
     scopes,
+    apps,
     token_endpoint_auth_method: client.authMethod,
     plan,
     created_at: timeText(createdAtMs),

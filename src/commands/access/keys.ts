@@ -1,16 +1,17 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { Fault } from '../../shared/fault.ts'
 import { changed, COMMAND_LINE } from '../../manage/http/audit.ts'
 import { makeKey, type WantedKey } from '../../manage/auth/make-key.ts'
 import { ACCESS, PLANS, type Plan, planFor, SCOPES } from '../../manage/http/access/principal.ts'
 import { parseDurationMs } from '../../policy/duration.ts'
 import type { KeyRecord } from '../../store/people/keys.ts'
-import { accessIn, nameIn, timeText } from './access-options.ts'
+import { accessIn, APP_OPTION, appsIn, appsText, limitText, nameIn, timeText } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
 import { printRecords } from '../record/record-list.ts'
-import { STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
+import { configGiven, STORE_OPTIONS, withStore } from '../../runtime/store-given.ts'
 import { visible } from '../../terminal/table.ts'
 
 const create: CommandAction = {
@@ -36,6 +37,7 @@ const create: CommandAction = {
       value: 'SCOPES',
       description: `Instead of --access, separated by commas: ${SCOPES.join(', ')}`,
     },
+    APP_OPTION,
     {
       name: 'plan',
       value: 'PLAN',
@@ -56,6 +58,7 @@ const create: CommandAction = {
       command: 'keys create --name ci --access read --expires 90d --config /etc/gatehouse.yaml',
       description: 'A key that expires',
     },
+    { command: 'keys create --name shop --access admin --app shop', description: 'The first key of a team' },
   ],
   run: runCreate,
 }
@@ -88,9 +91,10 @@ export const keys: Group = {
 async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   const nowMs = Date.now()
   const wanted = wantedKey(given, nowMs)
-  const { key, record } = await withStore(given, io, true, (store) =>
-    makeKey(store, wanted, COMMAND_LINE, nowMs),
-  )
+  const { key, record } = await withStore(given, io, true, async (store) => {
+    const apps = await appsIn(given, store, configGiven(given, io).apps)
+    return makeKey(store, { ...wanted, apps }, COMMAND_LINE, nowMs)
+  })
   const shown = shownKey(record)
   if (given.flag('json')) {
     io.stdout.write(`${JSON.stringify({ ...shown, key })}\n`)
@@ -100,7 +104,7 @@ async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   const end = shown.expires_at === null ? 'never expires' : `expires ${shown.expires_at}`
   const scopes = shown.scopes.join(', ')
   io.stderr.write(
-    `${shown.id}: ${visible(shown.name)}: ${scopes}; plan ${shown.plan}; ${end}; shown here only\n`,
+    `${shown.id}: ${visible(shown.name)}: ${scopes}${limitText(shown.apps)}; plan ${shown.plan}; ${end}; shown here only\n`,
   )
   return 0
 }
@@ -111,16 +115,17 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
       { title: 'ID' },
       { title: 'NAME', flexible: true },
       { title: 'SCOPES', flexible: true },
+      { title: 'APPS', flexible: true },
       { title: 'PLAN' },
       { title: 'CREATED' },
       { title: 'EXPIRES' },
       { title: 'LAST USED' },
     ],
-    page: (store, page) => store.keys.list(page),
+    page: (store, page) => store.keys.list(page, ALL_APPS),
     shown: (record) => ({ ...shownKey(record), last_used_at: timeText(record.lastUsedAtMs) }),
-    row: ({ id, name, scopes, plan, created_at, expires_at, last_used_at }) => {
+    row: ({ id, name, scopes, apps, plan, created_at, expires_at, last_used_at }) => {
       const times = [created_at, expires_at, last_used_at].map((time) => time?.slice(0, 16) ?? 'never')
-      return [id, name, scopes.join(','), plan, ...times]
+      return [id, name, scopes.join(','), appsText(apps), plan, ...times]
     },
   })
 }
@@ -130,7 +135,7 @@ async function runRevoke(given: Arguments, io: Io): Promise<ExitCode> {
   const { name } = await withStore(given, io, false, async (store) => {
     const found = await store.keys.byId(id)
     if (found?.revokedAtMs !== null) throw new Fault('KEY_UNKNOWN', `there is no key ${id}`)
-    const change = { action: 'revokeKey', subject: id, detail: { name: found.name } }
+    const change = { action: 'revokeKey', subject: id, apps: found.apps, detail: { name: found.name } }
     const nowMs = Date.now()
     await changed(store, COMMAND_LINE, change, nowMs, (queries) => store.keys.revoke(id, nowMs, queries))
     return found
@@ -139,7 +144,7 @@ async function runRevoke(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-function wantedKey(given: Arguments, nowMs: number): WantedKey {
+function wantedKey(given: Arguments, nowMs: number): Omit<WantedKey, 'apps'> {
   const [name, scopes] = [nameIn(given), accessIn(given)]
   const plan = (given.value('plan') as Plan | null) ?? planFor(scopes)
   return { name, scopes, plan, expiresAtMs: expiryMs(given.value('expires'), nowMs) }
@@ -154,8 +159,9 @@ function expiryMs(text: string | null, nowMs: number): number | null {
   return atMs
 }
 
-function shownKey({ id, name, scopes, plan, createdAtMs, expiresAtMs }: KeyRecord) {
-  return { id, name, scopes, plan, created_at: timeText(createdAtMs), expires_at: timeText(expiresAtMs) }
+function shownKey({ id, name, scopes, apps, plan, createdAtMs, expiresAtMs }: KeyRecord) {
+  const times = { created_at: timeText(createdAtMs), expires_at: timeText(expiresAtMs) }
+  return { id, name, scopes, apps, plan, ...times }
 }
 
 /** RFC 3339. */

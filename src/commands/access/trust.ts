@@ -1,10 +1,11 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { Fault } from '../../shared/fault.ts'
 import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import { makeTrust, removeTrust, type TrustSubject, type TrustTerms } from '../../manage/auth/make-trust.ts'
 import { knownPlan, PLANS, type Plan, SCOPES } from '../../manage/http/access/principal.ts'
 import { Refusal } from '../../manage/http/refusal.ts'
 import type { TrustRecord } from '../../store/people/trust.ts'
-import { optionalNameIn, scopesIn, timeText } from './access-options.ts'
+import { APP_OPTION, appsIn, appsText, optionalNameIn, scopesIn, timeText } from './access-options.ts'
 import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import type { Io } from '../../terminal/io.ts'
 import { JSON_OPTION } from '../../terminal/json-option.ts'
@@ -25,6 +26,7 @@ const add: CommandAction = {
   operands: [{ name: 'AGENT', description: 'https://…, or a FILE' }],
   options: [
     { name: 'scopes', value: 'SCOPES', description: `Separated by commas: ${SCOPES.join(', ')}` },
+    APP_OPTION,
     { name: 'name', value: 'NAME', description: 'A name for people to read; up to 100 characters' },
     {
       name: 'plan',
@@ -72,14 +74,16 @@ export const trust: Group = {
 }
 
 async function runAdd(given: Arguments, io: Io): Promise<ExitCode> {
-  const terms = termsIn(given)
+  const wanted = termsIn(given)
   const subject = await subjectIn(given.operands[0]!)
-  const rules = { allowPrivate: configGiven(given, io).fetch.allowPrivateAddresses }
-  const record = await withStore(given, io, true, (store) =>
-    makeTrust(store, { subject, terms, rules }, COMMAND_LINE, Date.now()).catch((error: unknown) => {
+  const { apps: configured, fetch } = configGiven(given, io)
+  const rules = { allowPrivate: fetch.allowPrivateAddresses }
+  const record = await withStore(given, io, true, async (store) => {
+    const terms = { ...wanted, apps: await appsIn(given, store, configured) }
+    return makeTrust(store, { subject, terms, rules }, COMMAND_LINE, Date.now()).catch((error: unknown) => {
       throw error instanceof Refusal ? new Fault('TRUST_REFUSED', error.message, { cause: error }) : error
-    }),
-  )
+    })
+  })
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(shownTrust(record))}\n`)
   else io.stdout.write(`${record.id}\n`)
   return 0
@@ -92,15 +96,17 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
       { title: 'AGENT OR KEY', flexible: true },
       { title: 'NAME', flexible: true },
       { title: 'SCOPES', flexible: true },
+      { title: 'APPS', flexible: true },
       { title: 'PLAN' },
       { title: 'CREATED' },
     ],
-    page: (store, page) => store.trust.list(page),
+    page: (store, page) => store.trust.list(page, ALL_APPS),
     shown: shownTrust,
     row: (each) => {
       const subject = 'thumbprint' in each ? each.thumbprint : each.agent_id
       const created = each.created_at?.slice(0, 16) ?? ''
-      return [each.id, subject, each.name ?? '', each.scopes.join(','), knownPlan(each.plan), created]
+      const access = [each.scopes.join(','), appsText(each.apps), knownPlan(each.plan)]
+      return [each.id, subject, each.name ?? '', ...access, created]
     },
   })
 }
@@ -117,7 +123,7 @@ async function runRemove(given: Arguments, io: Io): Promise<ExitCode> {
   return 0
 }
 
-function termsIn(given: Arguments): TrustTerms {
+function termsIn(given: Arguments): Omit<TrustTerms, 'apps'> {
   const [name, scopes] = [optionalNameIn(given), scopesIn(given)]
   return { name, scopes, plan: given.value('plan') as Plan }
 }
@@ -139,7 +145,7 @@ async function subjectIn(agent: string): Promise<TrustSubject> {
   return 'kty' in members ? { jwk: members } : { document: members }
 }
 
-function shownTrust({ id, kind, subject, name, scopes, plan, createdAtMs }: TrustRecord) {
+function shownTrust({ id, kind, subject, name, scopes, apps, plan, createdAtMs }: TrustRecord) {
   const shown = kind === 'key' ? { thumbprint: subject } : { agent_id: subject }
-  return { id, ...shown, name, scopes, plan, created_at: timeText(createdAtMs) }
+  return { id, ...shown, name, scopes, apps, plan, created_at: timeText(createdAtMs) }
 }

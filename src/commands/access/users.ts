@@ -1,3 +1,4 @@
+import { ALL_APPS } from '../../apps/app-scope.ts'
 import { Fault } from '../../shared/fault.ts'
 import { COMMAND_LINE } from '../../manage/http/audit.ts'
 import {
@@ -20,7 +21,7 @@ import { PasswordHasher, passwordProblem } from '../../manage/auth/people/passwo
 import { ACCESS, SCOPES } from '../../manage/http/access/principal.ts'
 import type { Store } from '../../store/store.ts'
 import type { UserRecord } from '../../store/people/users.ts'
-import { accessIn } from './access-options.ts'
+import { accessIn, APP_OPTION, appsIn, appsText, limitText } from './access-options.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import type { CommandAction, Arguments, ExitCode, Group } from '../../terminal/command.ts'
 import { readHidden } from '../../terminal/hidden-line.ts'
@@ -51,6 +52,7 @@ const create: CommandAction = {
       value: 'SCOPES',
       description: `Instead of --access, separated by commas: ${SCOPES.join(', ')}`,
     },
+    APP_OPTION,
     {
       name: 'without-password',
       description: 'Set no password; the user cannot sign in with one until it is set',
@@ -91,6 +93,7 @@ const change: CommandAction = {
       value: 'SCOPES',
       description: `Instead of --access, separated by commas: ${SCOPES.join(', ')}`,
     },
+    { ...APP_OPTION, description: 'Only objects of this app; repeatable. "*": all apps' },
     { name: 'disable', description: 'Disable sign-in' },
     { name: 'enable', description: 'Enable sign-in' },
     ...STORE_OPTIONS,
@@ -172,15 +175,18 @@ export const users: Group = {
 
 async function runCreate(given: Arguments, io: Io): Promise<ExitCode> {
   const wanted = await wantedUser(given, io)
-  const made = await withStore(given, io, true, (store) =>
-    makeUser(store, new PasswordHasher(), wanted, COMMAND_LINE, Date.now()),
-  )
+  const made = await withStore(given, io, true, async (store) => {
+    const apps = await appsIn(given, store, configGiven(given, io).apps)
+    return makeUser(store, new PasswordHasher(), { ...wanted, apps }, COMMAND_LINE, Date.now())
+  })
   if (made === null) throw new Fault('USER_KNOWN', `there is a user ${visible(wanted.email)} already`)
   const shown = shownUser(made)
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(shown)}\n`)
   else io.stdout.write(`${shown.id}\n`)
   const how = shown.has_password ? '' : '; cannot sign in here before a password is set'
-  io.stderr.write(`${shown.id}: ${visible(shown.email)}: ${shown.scopes.join(', ')}${how}\n`)
+  io.stderr.write(
+    `${shown.id}: ${visible(shown.email)}: ${shown.scopes.join(', ')}${limitText(shown.apps)}${how}\n`,
+  )
   return 0
 }
 
@@ -190,28 +196,40 @@ function runList(given: Arguments, io: Io): Promise<ExitCode> {
       { title: 'ID' },
       { title: 'EMAIL', flexible: true },
       { title: 'SCOPES', flexible: true },
+      { title: 'APPS', flexible: true },
       { title: 'PASSWORD' },
       { title: 'CODES' },
       { title: 'STATE' },
       { title: 'CREATED' },
     ],
-    page: (store, page) => store.users.list(page),
+    page: (store, page) => store.users.list(page, ALL_APPS),
     shown: shownUser,
-    row: ({ id, email, scopes, has_password, has_one_time_codes, disabled, created_at }) => {
+    row: ({ id, email, scopes, apps, has_password, has_one_time_codes, disabled, created_at }) => {
       const proofs = [has_password ? 'set' : 'none', has_one_time_codes ? 'asked for' : 'none']
-      return [id, email, scopes.join(','), ...proofs, disabled ? 'disabled' : '', created_at.slice(0, 16)]
+      return [
+        id,
+        email,
+        scopes.join(','),
+        appsText(apps),
+        ...proofs,
+        disabled ? 'disabled' : '',
+        created_at.slice(0, 16),
+      ]
     },
   })
 }
 
 async function runChange(given: Arguments, io: Io): Promise<ExitCode> {
-  const changes = changesIn(given)
+  let changes = changesIn(given)
   const { id, email } = await withUser(given, io, async (store, user) => {
+    if (given.values('app').length > 0)
+      changes = { ...changes, apps: await appsIn(given, store, configGiven(given, io).apps) }
     return changeUser({ store, hasher: new PasswordHasher() }, user, changes, COMMAND_LINE, Date.now())
   })
-  const { scopes, isDisabled } = changes
+  const { scopes, apps, isDisabled } = changes
   const said = [
     ...(scopes === undefined ? [] : [scopes.join(', ')]),
+    ...(apps === undefined ? [] : [`apps ${appsText(apps)}`]),
     ...(isDisabled === undefined ? [] : [isDisabled ? 'disabled' : 'enabled']),
   ]
   io.stderr.write(`${id}: ${visible(email)}: ${said.join('; ')}\n`)
@@ -277,8 +295,8 @@ function changesIn(given: Arguments): UserChanges {
     ...(hasScopes && { scopes: accessIn(given) }),
     ...((isDisabled || isEnabled) && { isDisabled }),
   }
-  if (Object.keys(changes).length === 0)
-    throw new Fault(USAGE, 'give --access, --scopes, --disable or --enable')
+  if (Object.keys(changes).length === 0 && given.values('app').length === 0)
+    throw new Fault(USAGE, 'give --access, --scopes, --app, --disable or --enable')
   return changes
 }
 
@@ -299,7 +317,7 @@ async function withUser(
   })
 }
 
-async function wantedUser(given: Arguments, io: Io): Promise<WantedUser> {
+async function wantedUser(given: Arguments, io: Io): Promise<Omit<WantedUser, 'apps'>> {
   const email = emailIn(given.operands[0]!)
   if (email === null) throw new Fault(USAGE, 'EMAIL must be an email address')
   const scopes = accessIn(given)
@@ -323,6 +341,7 @@ function shownUser(record: UserRecord) {
     id,
     email,
     scopes: scopesOf(record),
+    apps: record.apps,
     has_password: hasPassword,
     has_one_time_codes: hasCodes,
     disabled: isDisabled,

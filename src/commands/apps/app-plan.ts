@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { App } from '../../apps/app.ts'
+import { type App, type AppQuota, QUOTA_WINDOWS } from '../../apps/app.ts'
 import { hostPatternKey } from '../../wire/host.ts'
 
 /** A difference between a file and a running Gatehouse. */
@@ -41,7 +41,7 @@ export function keptHosts(change: AppChange, wanted: readonly App[]): readonly s
 }
 
 /** For people. */
-export function planLines(changes: readonly AppChange[]): string[] {
+export function appLines(changes: readonly AppChange[]): string[] {
   return changes.flatMap(changeLines)
 }
 
@@ -56,9 +56,12 @@ function changeLines(change: AppChange): readonly string[] {
   }
 }
 
-export function planSummary(changes: readonly AppChange[]): string {
+export function planSummary(changes: readonly AppChange[], policies: number): string {
   const count = (action: AppChange['action']) => changes.filter((each) => each.action === action).length
-  return `${count('create')} to create, ${count('update')} to change, ${count('delete')} to delete`
+  const ofApps = `${count('create')} to create, ${count('update')} to change, ${count('delete')} to delete`
+  return policies === 0
+    ? ofApps
+    : `${ofApps}, ${policies} ${policies === 1 ? 'policy' : 'policies'} to change`
 }
 
 function memberLines(before: Omit<App, 'id'>, after: App): string[] {
@@ -74,9 +77,17 @@ function memberLines(before: Omit<App, 'id'>, after: App): string[] {
     const said = [...added, ...removed]
     return [`    ${name}: ${said.length === 0 ? 'in another order' : said.join(' ')}`]
   })
-  return [...texts, ...lists]
+  const quota = isDeepStrictEqual(before.quota, after.quota)
+    ? []
+    : [`    quota: ${quotaText(before.quota)} → ${quotaText(after.quota)}`]
+  return [...texts, ...lists, ...quota]
+}
+
+function quotaText(quota: AppQuota | null): string {
+  const windows = QUOTA_WINDOWS.filter((window) => quota?.[window] !== undefined)
+  return windows.length === 0 ? 'none' : windows.map((window) => `${quota![window]} per ${window}`).join(', ')
 }
 
 const TEXTS = ['name', 'team', 'upstream'] as const
 const LISTS = ['hosts', 'labels'] as const
-const BARE = { team: null, hosts: [], upstream: null, labels: [] }
+const BARE = { team: null, hosts: [], upstream: null, labels: [], quota: null }

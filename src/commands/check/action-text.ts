@@ -1,9 +1,11 @@
 import type { Action, BlockAction, RedirectAction, TarpitAction } from '../../policy/action.ts'
 import { blocked, redirected } from '../../proxy/request/refusals.ts'
-import { refusalText } from '../../proxy/request/refuse.ts'
+import { refusalParts } from '../../proxy/request/refuse.ts'
 import { pushTags } from '../../proxy/connection/request-headers.ts'
 import type { DecisionId } from '../../proxy/connection/decision-id.ts'
 import type { DescribedFacts } from '../../policy/written-request.ts'
+import type { McpMessage } from '../../wire/mcp/mcp-message.ts'
+import { STATUS_CODES } from '../../shared/node-http.ts'
 
 /** The effect of an action on the app or the client. */
 export interface ActionEffect {
@@ -41,9 +43,16 @@ export function effectsOf(action: Action, request: DescribedFacts): readonly Act
           lines: answer(action, request, 0),
         },
       ]
+    case 'charge': {
+      const { price, currency, passMs, schemes } = action
+      const bought = passMs === 0 ? 'each request' : `${passMs} ms`
+      const text = `A client that has not paid gets 402 with an offer: ${price} ${currency} for ${bought}, over ${schemes.join(' or ')}. With a payment, the app gets the request, with:`
+      return [{ text, lines: tags(action, request, []) }]
+    }
     case 'rate_limit': {
-      const { requests, windowMs, burst, per, then } = action
-      const limit = `${requests} in ${windowMs} ms, ${burst} at once, for each ${per}`
+      const { requests, windowMs, burst, per, perTool, then } = action
+      const each = perTool ? `${per} and tool` : per
+      const limit = `${requests} in ${windowMs} ms, ${burst} at once, for each ${each}`
       return [
         { text: `Up to ${limit}, the app gets the request, with:`, lines: tags(action, request, []) },
         ...effectsOf(then, request).map(({ text }) => ({
@@ -67,12 +76,17 @@ function answer(
   { facts }: DescribedFacts,
   retryMs: number,
 ): readonly string[] {
-  const judged = { id: DECISION_ID } as Parameters<typeof blocked>[0]
+  const judged = { id: DECISION_ID, mcp: messageOf(facts) } as Parameters<typeof blocked>[0]
   const refusal = action.kind === 'redirect' ? redirected(judged, action) : blocked(judged, action, retryMs)
-  const [head, body] = refusalText(facts.rawHeaders, refusal).split('\r\n\r\n') as [string, string]
-  const isPage = head.includes('text/html')
-  const lines = head.split('\r\n').filter((line) => line !== 'Connection: close')
-  return isPage ? [...lines, '', '(a page)'] : [...lines, '', body.trimEnd()]
+  const { headers, body } = refusalParts(facts.rawHeaders, refusal)
+  const fields = headers.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${headers[i + 1]}`] : []))
+  const lines = [`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? 'Refused'}`, ...fields, '']
+  return headers[1]!.startsWith('text/html') ? [...lines, '(a page)'] : [...lines, body.toString().trimEnd()]
+}
+
+/** The call that is described has no id. */
+function messageOf({ mcp }: DescribedFacts['facts']): McpMessage | null {
+  return mcp == null ? null : { kind: 'message', id: null, name: null, version: null, ...mcp }
 }
 
 /** Placeholder: real decisions have unique ids. */

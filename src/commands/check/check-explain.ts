@@ -2,6 +2,8 @@ import type { Proof } from '../../classify/verdict/proof.ts'
 import type { Verdict } from '../../classify/verdict/verdict.ts'
 import { isSigned } from '../../identity/verify/signature-check.ts'
 import { placed } from '../../config/source.ts'
+import { DEFAULT_APP } from '../../apps/app.ts'
+import type { PolicyLayer } from '../../policy/action.ts'
 import { type Explanation, explain } from '../../policy/explain.ts'
 import { rulesOf, whyOf } from '../../policy/explanation-text.ts'
 import type { Policy } from '../../policy/policy.ts'
@@ -11,15 +13,15 @@ import { requestSource } from './request-source.ts'
 import type { Arguments, ExitCode } from '../../terminal/command.ts'
 import { type Io, paint } from '../../terminal/io.ts'
 import { givenKnowledge } from '../../runtime/signatures/knowledge-source.ts'
-import { givenPolicy, sayWarnings } from '../../runtime/policy-source.ts'
+import { givenPolicies, sayWarnings } from './given-policies.ts'
 import { visible } from '../../terminal/table.ts'
 
 /** `gatehouse check --explain`: shows what a policy does to one request, rule by rule. */
 export async function explainRequest(file: string, given: Arguments, io: Io): Promise<ExitCode> {
   const knowledge = await givenKnowledge(given, io)
-  const named = await givenPolicy(given, io, knowledge.names)
-  const { name, policy } = named
-  sayWarnings(io, named)
+  const policies = await givenPolicies(given, io, knowledge.names)
+  const { name } = policies
+  sayWarnings(io, policies)
   const source = await requestSource(file, given, io)
   const written = placed(source, () => readWrittenRequest(source.value))
   const request = describedRequest(
@@ -27,32 +29,31 @@ export async function explainRequest(file: string, given: Arguments, io: Io): Pr
     { names: knowledge.names, knowledge: () => knowledge },
     Date.now(),
   )
+  const app = policies.app ?? policies.index.appOf(request.facts.host ?? '').id
+  const policy = policies.with(policies.policy)(app)!
   const explanation = explain(policy, request.facts, Date.now())
   const effects = effectsOf(explanation.decision.action, request)
   const unknownSigner = isSigned(request.facts.rawHeaders) ? unknownSignerOf(policy) : null
+  const explained = { policy: name, app, request, explanation, effects, unknownSigner }
   if (given.flag('json')) {
-    io.stdout.write(`${JSON.stringify(json(name, request, explanation, effects, unknownSigner), null, 2)}\n`)
+    io.stdout.write(`${JSON.stringify(json(explained), null, 2)}\n`)
   } else {
-    for (const line of lines({ policy: name, request, explanation, effects, unknownSigner }, io))
-      io.stdout.write(`${line}\n`)
+    for (const line of lines(explained, io)) io.stdout.write(`${line}\n`)
   }
   return 0
 }
 
-function json(
-  policy: string,
-  { facts, isVerdictGiven }: DescribedFacts,
-  { decision, rules }: Explanation,
-  effects: readonly ActionEffect[],
-  unknownSigner: UnknownSigner | null,
-): object {
-  const { action, rule, wouldHave } = decision
+function json({ policy, app, request, explanation, effects, unknownSigner }: Explained): object {
+  const { facts, isVerdictGiven } = request
+  const { decision, rules } = explanation
+  const { action, rule, layer, wouldHave } = decision
   const { agent } = facts.verdict
   return {
     policy,
+    app,
     verdict: { ...facts.verdict, agent: agent && shownAgent(agent), assumed: isVerdictGiven },
     rules: rulesOf(rules),
-    decision: { rule, action, would_have: wouldHave === null ? null : { ...wouldHave } },
+    decision: { rule, layer, action, would_have: wouldHave === null ? null : { ...wouldHave } },
     effects,
     ...(unknownSigner !== null && { unknown_signer: unknownSigner.action }),
   }
@@ -64,6 +65,7 @@ function shownAgent({ id, name, category, purposes }: NonNullable<Verdict['agent
 
 interface Explained {
   readonly policy: string
+  readonly app: string
   readonly request: DescribedFacts
   readonly explanation: Explanation
   readonly effects: readonly ActionEffect[]
@@ -71,16 +73,20 @@ interface Explained {
 }
 
 function lines(
-  { policy, request, explanation, effects, unknownSigner }: Explained,
+  { policy, app, request, explanation, effects, unknownSigner }: Explained,
   io: Io,
 ): readonly string[] {
   const { facts, isVerdictGiven } = request
   const { decision, rules } = explanation
   const from = isVerdictGiven ? 'given with the request' : 'classified from the request'
   const width = Math.max(9, ...rules.map(({ rule }) => rule.length))
+  // Without apps, there is only one layer.
+  const isLayered = app !== DEFAULT_APP || rules.some(({ layer }) => layer !== 'last')
+  const layerOf = (layer: PolicyLayer) => (isLayered ? ` (${layer})` : '')
+  const column = (layer: PolicyLayer) => (isLayered ? `${layer.padEnd(LAYER_WIDTH)}  ` : '')
   const walk = rules.flatMap((each) => {
     const mark = each.decides ? paint(io, 'bold', 'yes') : each.holds ? 'yes' : 'no '
-    return [`${each.rule.padEnd(width)}  ${mark}  ${visible(whyOf(each))}`]
+    return [`${each.rule.padEnd(width)}  ${column(each.layer)}${mark}  ${visible(whyOf(each))}`]
   })
   const { wouldHave } = decision
   return [
@@ -89,16 +95,21 @@ function lines(
     ...evidenceLines(facts.verdict),
     ...(unknownSigner === null ? [] : [`signed   ${unknownSigner.text}`]),
     `policy   ${policy}`,
+    ...(isLayered ? [`app      ${app}`] : []),
     '',
     ...walk,
     ...(decision.rule === 'otherwise'
-      ? [`${'otherwise'.padEnd(width)}  ${paint(io, 'bold', 'yes')}  decides: no rule matches`]
+      ? [
+          `${'otherwise'.padEnd(width)}  ${column(decision.layer)}${paint(io, 'bold', 'yes')}  decides: no rule matches`,
+        ]
       : []),
     '',
-    `${paint(io, 'bold', decision.action.kind)}, by ${decision.rule === 'otherwise' ? 'otherwise' : `rule "${decision.rule}"`}`,
+    `${paint(io, 'bold', decision.action.kind)}, by ${decision.rule === 'otherwise' ? 'otherwise' : `rule "${decision.rule}"`}${layerOf(decision.layer)}`,
     ...(wouldHave === null
       ? []
-      : [`but for its dry_run, rule "${wouldHave.rule}" would have decided: ${wouldHave.action.kind}`]),
+      : [
+          `but for its dry_run, rule "${wouldHave.rule}"${layerOf(wouldHave.layer)} would have decided: ${wouldHave.action.kind}`,
+        ]),
     ...effects.flatMap(({ text, lines }) => [
       '',
       text,
@@ -149,3 +160,5 @@ function evidenceLines({ evidence }: Verdict): readonly string[] {
     return visible(`         ${kind.padEnd(width)}  ${`${sign}${weight.toFixed(2)}`.padStart(6)}  ${detail}`)
   })
 }
+
+const LAYER_WIDTH = 'first'.length

@@ -1,24 +1,28 @@
 import { createReadStream } from 'node:fs'
 import { Fault } from '../../shared/fault.ts'
-import { Replay, type ReplayReport } from '../../plane/replay.ts'
+import { Replay, type ReplayReport, type RuleCount } from '../../plane/replay.ts'
+import type { Sighting } from '../../plane/sighting.ts'
 import { parseSighting } from '../../plane/sighting-document.ts'
 import type { Arguments, ExitCode } from '../../terminal/command.ts'
 import { type Io, paint } from '../../terminal/io.ts'
 import { lines } from '../../terminal/lines.ts'
 import { givenKnowledge } from '../../runtime/signatures/knowledge-source.ts'
-import { givenPolicy, policyIn, sayWarnings } from '../../runtime/policy-source.ts'
+import { givenPolicies, policyIn, sayWarnings } from './given-policies.ts'
 import { renderTable } from '../../terminal/table.ts'
 import { unreadable } from '../../terminal/unreadable.ts'
 
 /** `gatehouse check --replay`: shows what a policy would have done to recorded requests. */
 export async function replaySightings(file: string, given: Arguments, io: Io): Promise<ExitCode> {
   const { names: called } = await givenKnowledge(given, io)
-  const after = await givenPolicy(given, io, called)
+  const after = await givenPolicies(given, io, called)
   const against = given.value('against')
-  const before = against === null ? null : await policyIn(against, null, called)
+  const before = against === null ? null : await policyIn(against, { names: called })
   sayWarnings(io, after)
-  const replay = new Replay(after.policy, before?.policy ?? null, Date.now())
-  const bad = await read(file, replay)
+  const { app } = after
+  const replay = new Replay(after.with(after.policy), before && after.with(before.policy), Date.now(), app)
+  const bad = await read(file, (sighting) => {
+    if (app === null || sighting.app === app) replay.add(sighting)
+  })
   const report = replay.report()
   const names = { policy: after.name, against: before?.name ?? 'what was done' }
   for (const { line, what } of bad.first) io.stderr.write(`${file}:${line}: ${what}; left out\n`)
@@ -36,7 +40,7 @@ interface BadLines {
 }
 
 /** Skips and reports invalid lines: a file may end in the middle of a line. */
-async function read(file: string, replay: Replay): Promise<BadLines> {
+async function read(file: string, add: (sighting: Sighting) => void): Promise<BadLines> {
   const bad: BadLines = { count: 0, first: [] }
   let number = 0
   try {
@@ -45,7 +49,7 @@ async function read(file: string, replay: Replay): Promise<BadLines> {
         number++
         if (text?.trim() === '') continue
         const sighting = text === null ? `is longer than ${LINE_BYTES_MAX} bytes` : parseSighting(text)
-        if (typeof sighting !== 'string') replay.add(sighting)
+        if (typeof sighting !== 'string') add(sighting)
         else if (++bad.count <= BAD_LINES_SAID_MAX) bad.first.push({ line: number, what: sighting })
       }
     }
@@ -86,9 +90,10 @@ function text(
     ...table(
       io,
       'Rules',
-      ['RULE', '>BEFORE', '>AFTER', '>ON TRIAL'],
-      report.rules.map(({ rule, before, after, onTrial }) => [
+      ['RULE', 'LAYER', '>BEFORE', '>AFTER', '>ON TRIAL'],
+      report.rules.map(({ rule, layer, app, before, after, onTrial }) => [
         rule,
+        layerText({ layer, app }),
         before === null ? '-' : String(before),
         after === null ? '-' : String(after),
         onTrial === 0 ? '' : String(onTrial),
@@ -97,10 +102,11 @@ function text(
     ...table(
       io,
       'Rules that ask for what Sightings do not keep, and the requests for which that counts',
-      ['POLICY', 'RULE', 'ASKS FOR', '>REQUESTS'],
-      report.open.map(({ policy: of, rule, needs, sightings: count }) => [
+      ['POLICY', 'RULE', 'LAYER', 'ASKS FOR', '>REQUESTS'],
+      report.open.map(({ policy: of, rule, layer, app, needs, sightings: count }) => [
         of,
         rule,
+        layerText({ layer, app }),
         needs.join(', '),
         String(count),
       ]),
@@ -109,6 +115,10 @@ function text(
       ? ['', 'Whether a client would go over a limit is not replayed.']
       : []),
   ]
+}
+
+function layerText({ layer, app }: Pick<RuleCount, 'layer' | 'app'>): string {
+  return app === null ? layer : `app ${app}`
 }
 
 function isLimit({ from, to }: { readonly from: string; readonly to: string }): boolean {

@@ -4,6 +4,7 @@ import { nameOf } from '../../config/source.ts'
 import { Fault } from '../../shared/fault.ts'
 import { USAGE } from '../../terminal/arguments.ts'
 import { explainRequest } from './check-explain.ts'
+import { checkRobots } from './check-robots.ts'
 import { replaySightings } from './check-replay.ts'
 import type { CommandAction, Arguments, ExitCode } from '../../terminal/command.ts'
 import { CONFIG_OPTIONS } from '../../terminal/config-options.ts'
@@ -28,6 +29,12 @@ export const check: CommandAction = {
     'With --replay: shows what the policy would have done to the Sightings in a file (setting sightings.file), compared ' +
       'with what was done or with another policy: what changes, which clients it affects, and which rules cannot be ' +
       'decided, because Sightings contain no headers except User-Agent, and no queries.',
+    'With --robots: says where a robots.txt of the app and the policy contradict each other, in both directions: a crawler is ' +
+      'refused what robots.txt allows, or gets what it disallows. Exit code 1 if there is anything. It is about honest crawlers, ' +
+      'see "publish".',
+    'With --apps: also judges with the policies of the apps in FILE, as for "apps apply", and says which layer of the policy has ' +
+      'each rule: first and last of the organisation, or app. The app of a request is that of its host, or --app. With ' +
+      '--replay, --app limits the Sightings to those of one app.',
     'config/README.md lists every setting.',
   ],
   operands: [],
@@ -54,12 +61,29 @@ export const check: CommandAction = {
       value: 'FILE',
       description: 'Another policy to compare with (default: what was done)',
     },
+    {
+      name: 'robots',
+      value: 'FILE',
+      description: 'Compare the robots.txt in FILE with the policy',
+    },
+    { name: 'host', value: 'HOST', description: 'With --robots: the site, if the policy tells hosts apart' },
+    {
+      name: 'apps',
+      value: 'FILE',
+      description:
+        'With --explain, --replay or --robots: apps and their policies (default: the apps of the settings)',
+    },
+    { name: 'app', value: 'ID', description: 'With the same: the app of the requests' },
     { name: 'json', description: 'Print JSON' },
   ],
   examples: [
     { command: 'check --config gatehouse.yaml', description: 'Before a restart' },
     { command: 'check --upstream http://127.0.0.1:3000', description: 'Show every default' },
     { command: 'check --explain request.json --policy policy.yaml', description: 'Why a request is blocked' },
+    {
+      command: 'check --explain request.json --policy policy.yaml --apps apps.yaml --app shop',
+      description: 'The same with the rules of an app',
+    },
     {
       command: 'check --explain - --address 203.0.113.7 < request.http',
       description: 'A pasted request head',
@@ -68,6 +92,10 @@ export const check: CommandAction = {
       command: 'check --replay sightings.jsonl --policy new.yaml --against old.yaml',
       description: 'Which clients a change affects',
     },
+    {
+      command: 'check --robots public/robots.txt --policy policy.yaml',
+      description: 'Whether crawlers are told what the policy does',
+    },
   ],
   run,
 }
@@ -75,13 +103,19 @@ export const check: CommandAction = {
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const request = given.value('explain')
   const sightings = given.value('replay')
-  if (request !== null && sightings !== null) throw new Fault(USAGE, 'either --explain or --replay')
+  const robots = given.value('robots')
+  const asked = [request, sightings, robots].filter((each) => each !== null).length
+  if (asked > 1) throw new Fault(USAGE, 'only one of --explain, --replay and --robots')
   if (sightings === null && given.value('against') !== null)
     throw new Fault(USAGE, '--against goes with --replay')
   if (request === null && (given.value('ja4') ?? given.value('address')) !== null)
     throw new Fault(USAGE, '--ja4 and --address go with --explain')
+  if (robots === null && given.value('host') !== null) throw new Fault(USAGE, '--host goes with --robots')
+  if (asked === 0 && (given.value('apps') ?? given.value('app')) !== null)
+    throw new Fault(USAGE, '--apps and --app go with --explain, --replay or --robots')
   if (request !== null) return explainRequest(request, given, io)
   if (sightings !== null) return replaySightings(sightings, given, io)
+  if (robots !== null) return checkRobots(robots, given, io)
   const report = await configReport(given, io)
   if (given.flag('json')) io.stdout.write(`${JSON.stringify(json(report), null, 2)}\n`)
   else printed(report, io)

@@ -85,8 +85,10 @@ async function checkFiles(
     ['proxy.tls.client_ca_file', clientCaFile],
     ['webhooks.ca_file', config.webhooks.caFile],
     ['sinks.syslog_ca_file', config.sinks.syslogCaFile],
+    ['sinks.parquet.ca_file', parquetCaFile(config)],
     ['auth.openid.ca_file', config.auth.openid?.caFile ?? null],
     ['bus.ca_file', bus.caFile],
+    ['payments.x402.ca_file', config.payments.facilitator?.caFile ?? null],
     ...proxy.upstreams.map(
       ({ tls }, index) => [`proxy.upstreams[${index}].tls.ca_file`, tls.caFile] as const,
     ),
@@ -134,21 +136,27 @@ async function checkFiles(
 async function checkPolicy(file: string, config: StartupConfig): Promise<PolicyText> {
   const text = (await read(file)).toString('utf8')
   const upstreams = config.proxy.upstreams.map(({ name }) => name)
-  const parsed = parsePolicyText(text, file, upstreams)
+  const { bus, proxy } = config
+  const of = bus.urls.length > 0 && proxy.app !== null ? 'app' : 'organisation'
+  const payments = config.payments.terms
+  const parsed = parsePolicyText(text, file, { of, upstreams, payments })
   if (parsed.policy.ids.length === 0) return parsed
   // Unreadable signatures are reported separately.
   const names = await configuredNames(config).catch(() => null)
-  return parsePolicyText(text, file, upstreams, names)
+  return parsePolicyText(text, file, { of, upstreams, payments, names })
 }
 
 /** Warns about rules that other settings make useless or unsafe. */
 function ofSettings(
-  { policy, placed }: Pick<PolicyText, 'policy' | 'placed'>,
+  text: Pick<PolicyText, 'policy' | 'placed' | 'document'>,
   config: StartupConfig,
   role: ConfigRole | undefined,
 ): readonly (string | Problem)[] {
   const servesAnyHost = role !== 'manage' && config.proxy.hosts.length === 0
-  return [...(servesAnyHost && policy.asked.host ? [ANY_HOST] : []), ...misfitsOf(policy, config).map(placed)]
+  return [
+    ...(servesAnyHost && text.policy.asked.host ? [ANY_HOST] : []),
+    ...misfitsOf(text, config).map(text.placed),
+  ]
 }
 
 async function checkSignatures(paths: readonly string[]): Promise<readonly string[]> {
@@ -209,6 +217,11 @@ async function checkCa(file: string): Promise<readonly string[]> {
       throw new Fault('CERTIFICATE_INVALID', `${which} is damaged`, { cause: error })
     }
   })
+}
+
+function parquetCaFile({ sinks }: StartupConfig): string | null {
+  const place = sinks.parquet?.place
+  return place !== undefined && 'bucket' in place ? place.bucket.caFile : null
 }
 
 async function read(file: string): Promise<Buffer> {

@@ -1,19 +1,26 @@
 import type { StartupConfig } from '../../config/config.ts'
 import type { CompiledCondition } from '../../policy/condition.ts'
-import type { Policy } from '../../policy/policy.ts'
+import type { PolicyText } from '../../config/source.ts'
+import { POLICY_LAYERS } from '../../policy/action.ts'
 import type { DocumentProblem } from '../../shared/problem.ts'
 import { HostSet, hostOf } from '../../wire/host.ts'
 
 /** Conditions of a policy that cannot match with the other settings: the served hosts, the checked proofs. */
-export function misfitsOf({ rules }: Policy, config: StartupConfig): readonly DocumentProblem[] {
-  return rules.flatMap(({ conditions, decision }, index) =>
-    conditions.flatMap((condition) =>
-      problemsOf(condition, config).map((what) => {
-        const pointer = `/rules/${index}/when/${condition.name}`
-        return { pointer, within: `rule "${decision.rule}"`, what }
-      }),
-    ),
-  )
+export function misfitsOf(
+  { policy, document }: Pick<PolicyText, 'policy' | 'document'>,
+  config: StartupConfig,
+): readonly DocumentProblem[] {
+  return POLICY_LAYERS.flatMap((layer) => {
+    const list = Object.hasOwn(document ?? {}, layer) ? layer : 'rules'
+    return policy[layer].rules.flatMap(({ conditions, decision }, index) =>
+      conditions.flatMap((condition) =>
+        problemsOf(condition, config).map((what) => {
+          const pointer = `/${list}/${index}/when/${condition.name}`
+          return { pointer, within: `rule "${decision.rule}"`, what }
+        }),
+      ),
+    )
+  })
 }
 
 /** Only of conditions directly under `when`, because all of them must match. */

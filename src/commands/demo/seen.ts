@@ -44,12 +44,15 @@ export function seenText(seen: SeenByGate): string {
   if (named === null || verified !== null) {
     const proven = verified === null ? [] : [`proven by ${verified}`]
     const who = named === null ? verdict : `${verdict} ${named}`
-    return [who, ...sureText(confidence), ...proven, ...contradicted].join(', ')
+    return [who, ...sureText(confidence, verified !== null), ...proven, ...contradicted].join(', ')
   }
-  const claim = [`name ${named}`, 'not proven', ...sureText(nameConfidence), ...contradicted]
-  return `${[verdict, ...sureText(confidence)].join(', ')}; ${claim.join(', ')}`
+  const claim = [`name ${named}`, 'not proven', ...sureText(nameConfidence, false), ...contradicted]
+  return `${[verdict, ...sureText(confidence, false)].join(', ')}; ${claim.join(', ')}`
 }
 
-function sureText(confidence: string | null): readonly string[] {
-  return confidence === null ? [] : [`${Math.round(Number(confidence) * 100)} % sure`]
+/** Only a proof is sure. Without one, 1.00 is rounded. */
+function sureText(confidence: string | null, isProven: boolean): readonly string[] {
+  if (confidence === null) return []
+  const percent = Math.round(Number(confidence) * 100)
+  return [percent === 100 && !isProven ? 'over 99 % sure' : `${percent} % sure`]
 }

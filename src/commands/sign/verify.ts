@@ -6,10 +6,9 @@ import { buffer } from 'node:stream/consumers'
 import { listenAddress } from '../../config/network-kinds.ts'
 import { readValue } from '../../config/kinds.ts'
 import { Fault } from '../../shared/fault.ts'
-import { type DocumentRules, documentPlaceOf, readKeySet } from '../../identity/keys/agent-document.ts'
+import { type DocumentRules, readKeySet } from '../../identity/keys/agent-document.ts'
 import { isDigestOf, readContentDigest } from '../../identity/signature/content-digest.ts'
-import { Documents } from '../../identity/fetch/document-fetch.ts'
-import { directoryKind } from '../../identity/verify/key-directories.ts'
+import { KeySources } from '../../identity/verify/key-directories.ts'
 import { isCovered } from '../../identity/verify/http-signature.ts'
 import {
   type Explained,
@@ -151,10 +150,9 @@ function bodyStep({ rawHeaders, body }: CapturedRequest, { signature }: Explaine
 }
 
 function fetching(rules: DocumentRules): FindKeys {
-  const documents = new Documents(directoryKind(rules, Date.now), { ...rules, nowMs: Date.now })
+  const sources = new KeySources({ ...rules, nowMs: Date.now })
   return async (agentId) => {
-    const from = documentPlaceOf(agentId)
-    const { keys, untilMs } = await documents.get(from)
+    const { keys, untilMs, url: from } = (await sources.find(agentId, null)).document
     return { keys, from: untilMs === null ? from : `${from}, signed by its host` }
   }
 }

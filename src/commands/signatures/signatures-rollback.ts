@@ -49,7 +49,7 @@ export const rollback: CommandAction = {
 
 async function runListFeeds(given: Arguments, io: Io): Promise<ExitCode> {
   const { feeds, store } = open(given, io)
-  await store.load()
+  store.use(await store.load())
   const kept = (await Promise.all(feeds.map((feed) => keptOf(feed, store)))).flat()
   if (given.flag('json')) {
     io.stdout.write(kept.map((each) => `${JSON.stringify(each)}\n`).join(''))
@@ -126,7 +126,7 @@ async function runRollback(given: Arguments, io: Io): Promise<ExitCode> {
 
 /** The next valid version below the one in use. */
 async function olderOf(feed: FeedSettings, store: FeedStore): Promise<FeedFacts> {
-  await store.load()
+  store.use(await store.load())
   const inUse = store.inUse(feed.name).feed?.version ?? Number.POSITIVE_INFINITY
   for (const version of await store.versions(feed.name)) {
     if (version >= inUse) continue

@@ -23,7 +23,7 @@ export const exportSnapshot: CommandAction = {
     'Reads the configuration of a manager or a proxy and changes nothing. The Snapshot comes from one of these:',
     'fleet: the newest Snapshot that a manager has published on NATS (bus.url).',
     'disk: the copy that a manager or proxy keeps in its data folder. It needs no NATS.',
-    "store: made now, from the manager's database, its files and its feeds.",
+    "store: made now, from the manager's database (with apps and their policies), its files and its feeds.",
     'files: made now, from policy.file, signatures and the feeds in the data folder. It needs no database.',
     'A Snapshot of a fleet is always newer than one made from "store" or "files", which has number 1.',
   ],

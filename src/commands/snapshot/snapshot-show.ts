@@ -1,3 +1,4 @@
+import { allRules } from '../../policy/policy.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,16 +26,19 @@ export const showSnapshot: CommandAction = {
 async function run(given: Arguments, io: Io): Promise<ExitCode> {
   const path = given.operands[0]!
   const file = await readSnapshotFile(path)
-  const { rules, software } = await contentOf(file.package)
+  const { rules, software, apps, appPolicies } = await contentOf(file.package)
   const summary = summaryOf(file.document, file.digest, file.package.length)
   if (given.flag('json')) {
-    printJson(io, { file: path, ...summary, software, policy: file.document.policy })
+    const policies = appPolicies.map(({ app, document }) => ({ app, policy: JSON.parse(document) }))
+    const { policy } = file.document
+    printJson(io, { file: path, ...summary, software, policy, apps, app_policies: policies })
     return 0
   }
   const lines = [
     ['Snapshot', String(summary.number)],
     ['Made at', summary.made_at],
     ['Policy', `${rules} rules`],
+    ['Apps', `${apps.length} defined, ${appPolicies.length} with a policy`],
     ['Signatures', software === null ? 'none' : `of ${software} agents, browsers and tools`],
     ['Hash', summary.hash],
     ['SHA-256', summary.digest],
@@ -60,17 +64,21 @@ export function describe({ number, made_at, bytes }: SnapshotSummary): string {
   return `Snapshot ${number} of ${made_at}, ${bytes.toLocaleString('en')} bytes`
 }
 
-async function contentOf(
-  whole: Buffer,
-): Promise<{ readonly rules: number; readonly software: number | null }> {
+interface Content extends Required<Pick<SnapshotDocument, 'apps' | 'appPolicies'>> {
+  readonly rules: number
+  /** `null`: without signatures. */
+  readonly software: number | null
+}
+
+async function contentOf(whole: Buffer): Promise<Content> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-snapshot-'))
   try {
     const document = await unpackSnapshot(whole, folder, true)
-    const { policy } = parseSnapshot(document)
-    const { signatures } = document
-    if (signatures === null) return { rules: policy.rules.length, software: null }
+    const rules = allRules(parseSnapshot(document).policy).length
+    const { signatures, apps = [], appPolicies = [] } = document
+    if (signatures === null) return { rules, software: null, apps, appPolicies }
     await new KnowledgeReader().read(signatures)
-    return { rules: policy.rules.length, software: (await softwareOf(signatures)).length }
+    return { rules, software: (await softwareOf(signatures)).length, apps, appPolicies }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
