@@ -1,3 +1,4 @@
+import { appId } from '../config/apps.ts'
 import {
   busUser,
   cpu,
@@ -17,9 +18,12 @@ import { integer, type Kind, written } from '../config/kinds.ts'
 import { didYouMean } from '../shared/did-you-mean.ts'
 import { type DocumentProblem, Place } from '../shared/problem.ts'
 import type { Pod } from './pod.ts'
+import { appOfWorkload } from './workload.ts'
 
 /** Settings for the sidecar of one Pod: the webhook's settings, overridden by the Pod's annotations. */
 export interface PodSettings {
+  /** The app of all its requests. `null`: the ConfigMap says it, or the hosts of the apps. */
+  readonly app: string | null
   readonly listenPort: number
   readonly plainPort: number | null
   readonly managePort: number
@@ -53,7 +57,9 @@ export function readPodSettings(pod: Pod, defaults: SidecarConfig): ReadPodSetti
     for (const { what } of found) problems.push(`annotation ${PREFIX}${name} ${what}`)
     return found.length > 0 ? usual : (value as Value)
   }
+  const usualApp = defaults.app === 'workload' ? appOfWorkload(pod.namespace, pod.workload) : null
   const settings: PodSettings = {
+    app: read('app', appId, usualApp),
     listenPort: read('listen-port', sidecarPort, defaults.listenPort),
     plainPort: read('plain-port', portOrNone, defaults.plainPort),
     managePort: read('manage-port', sidecarPort, defaults.managePort),
@@ -136,6 +142,7 @@ export const PREFIX = 'gatehouse.dev/'
 /** Set on each Pod that got a sidecar; the value is the version. */
 export const INJECTED = `${PREFIX}injected`
 const ANNOTATIONS = [
+  'app',
   'listen-port',
   'plain-port',
   'manage-port',

@@ -8,11 +8,15 @@ import {
   portAt,
   textAt,
 } from './json-value.ts'
+import { workloadIn } from './workload.ts'
 
 /** The part of a Pod that injection needs. */
 export interface Pod {
   /** The Pod's name, or its generated-name prefix. */
   readonly name: string
+  readonly namespace: string
+  /** The name of the Deployment, or of another controller. `null`: unknown. */
+  readonly workload: string | null
   readonly labels: ReadonlyMap<string, string>
   /** `null` here and below: the member is missing, so a patch must create it. */
   readonly annotations: ReadonlyMap<string, string> | null
@@ -50,16 +54,22 @@ interface PortUse {
   readonly name: string
 }
 
-/** Throws a Fault that says what differs from the Kubernetes format. Does not validate unused members. */
-export function parsePod(value: unknown): Pod {
+/**
+ * Throws a Fault that says what differs from the Kubernetes format. Does not validate unused members. A new Pod
+ * does not name its namespace.
+ */
+export function parsePod(value: unknown, namespace: string): Pod {
   const pod = mappingAt('the Pod', value)
   const metadata = mappingAt('metadata', pod.get('metadata'))
   const spec = mappingAt('spec', pod.get('spec'))
   const name = optionalTextAt('metadata.name', metadata.get('name'))
   const generateName = optionalTextAt('metadata.generateName', metadata.get('generateName'))
+  const labels = textsAt('metadata.labels', metadata.get('labels')) ?? new Map<string, string>()
   return {
     name: name || generateName || '',
-    labels: textsAt('metadata.labels', metadata.get('labels')) ?? new Map(),
+    namespace,
+    workload: workloadIn(metadata, labels),
+    labels,
     annotations: textsAt('metadata.annotations', metadata.get('annotations')),
     containers: containersAt('containers', spec) ?? [],
     initContainers: containersAt('initContainers', spec),

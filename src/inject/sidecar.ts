@@ -133,7 +133,7 @@ function containerPorts(pod: Pod, { listenPort, plainPort, managePort }: PodSett
 }
 
 function environment(
-  { listenPort, plainPort, managePort, upstreamScheme, configMap, certificate, bus }: PodSettings,
+  { app, listenPort, plainPort, managePort, upstreamScheme, configMap, certificate, bus }: PodSettings,
   { upstreamPort }: PortPlan,
   { listenAddress }: SidecarConfig,
 ) {
@@ -141,6 +141,7 @@ function environment(
   const variables: readonly (readonly [name: string, value: string | null])[] = [
     ['GATEHOUSE_CONFIG', configMap === null ? null : `${CONFIG}/gatehouse.yaml`],
     ['GATEHOUSE_DATA_DIR', DATA],
+    ['GATEHOUSE_PROXY_APP', app],
     ['GATEHOUSE_PROXY_LISTEN', at(listenPort)],
     ['GATEHOUSE_PROXY_PLAIN_LISTEN', plainPort === null ? null : at(plainPort)],
     ['GATEHOUSE_MANAGE_LISTEN', at(managePort)],

@@ -111,7 +111,7 @@ function review({ sidecar, version, log }: WebhookContext, value: unknown): Answ
   const { uid, namespace, isDryRun, pod } = parseReview(value)
   let injection: Injection = NOTHING
   if (pod !== null) {
-    const parsed = parsePod(pod.value)
+    const parsed = parsePod(pod.value, namespace)
     injection = inject(parsed, sidecar, version)
     const about = { namespace: shortened(namespace), pod: shortened(parsed.name), review: uid, isDryRun }
     if (injection.kind === 'patch') log.info('a Pod gets a sidecar', about)

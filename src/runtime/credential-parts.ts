@@ -2,6 +2,7 @@ import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import { Secret, secretLines, secretText } from '../shared/secret.ts'
 import { filesInUrl, type StoreLogin } from '../store/engine/store-login.ts'
+import type { StorePlace } from './store-place.ts'
 import {
   type BusCredentialSettings,
   type BusCredentials,
@@ -84,6 +85,37 @@ export class StoreLoginPart implements ReloadPart<string | null> {
   }
 }
 
+/** The password for ClickHouse. */
+class TrafficLoginPart implements ReloadPart<string> {
+  readonly what = 'traffic-credentials'
+  readonly #login: StoreLogin
+  readonly #file: string
+
+  constructor(login: StoreLogin, file: string) {
+    this.#login = login
+    this.#file = file
+  }
+
+  async files(): Promise<readonly string[]> {
+    return [this.#file]
+  }
+
+  async load(): Promise<string> {
+    const password = secretText(await textOf(this.#file))
+    if (password === '') throw new Fault('STORE_CREDENTIALS_INVALID', `${this.#file} is empty`)
+    return password
+  }
+
+  use(password: string): void {
+    this.#login.renew(password)
+  }
+}
+
+function trafficLoginPart(login: StoreLogin | null): TrafficLoginPart | null {
+  const file = login?.passwordFile ?? null
+  return file === null ? null : new TrafficLoginPart(login!, file)
+}
+
 /** `null`: no credentials for the database are in files. */
 async function storeLoginPart(url: string, login: StoreLogin): Promise<StoreLoginPart | null> {
   if (!/^postgres(?:ql)?:/.test(url)) return null
@@ -126,12 +158,13 @@ export async function loadCredentials(
     readonly settings: BusCredentialSettings
     readonly connection: Pick<JetStreamConnection, 'check' | 'use'>
   } | null,
-  store: { readonly storeUrl: string; readonly storeLogin: StoreLogin } | null,
+  store: StorePlace | null,
   log: Log,
 ): Promise<readonly Reloader<unknown>[]> {
   const parts = [
     bus === null ? null : new BusCredentialPart(bus.settings, bus.connection),
     store === null ? null : await storeLoginPart(store.storeUrl, store.storeLogin),
+    trafficLoginPart(store?.traffic?.login ?? null),
   ]
   const reloaders: Reloader<unknown>[] = []
   for (const part of parts) {

@@ -4,12 +4,12 @@ import type { ManagementPlane } from '../manage/management-plane.ts'
 import type { PolicyInForce } from '../manage/publish/policy-keeper.ts'
 import { SightingFile } from '../manage/intake/sighting-file.ts'
 import { Metrics, metricsText, textCode } from '../shared/metrics.ts'
-import { fetchCode } from '../identity/fetch/guarded-get.ts'
 import { type SigningKeys, signingKeysText } from '../identity/keys/signing-key.ts'
+import type { SightingListener } from '../plane/bus.ts'
 import type { FleetProxy } from '../plane/fleet-proxy.ts'
 import { LocalManageBus } from '../plane/local-bus.ts'
 import { reasonsOfState, type UnreadyReason } from '../plane/readiness.ts'
-import type { Sighting } from '../plane/sighting.ts'
+import { snapshotOfApp } from '../plane/snapshot.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
 import type { DataPlane, ListenAddresses, LiveState } from '../proxy/worker/data-plane.ts'
 import { InvestigationDesk } from '../proxy/request/investigation-line.ts'
@@ -26,6 +26,7 @@ import {
   addReceivedMetrics,
   addSightingFileMetrics,
 } from './gateway/gateway-metrics.ts'
+import { FleetSnapshots } from './gateway/fleet-snapshots.ts'
 import type { GatewaySettings } from './gateway/gateway-settings.ts'
 import type { ManagePort } from './manage-port.ts'
 import { addBuildInfo, managementCode, type ManagementCode, portCode } from './management-code.ts'
@@ -60,6 +61,7 @@ export class Gateway {
   readonly #maker: SnapshotMaker
   readonly #sightingFile: SightingFile | null
   readonly #proofs: AgentProofs
+  readonly #snapshots: FleetSnapshots
   /** `null`: this process makes its Snapshots itself. */
   #fleet: FleetProxy | null = null
   #managementStarted: Promise<void> = Promise.resolve()
@@ -97,29 +99,29 @@ export class Gateway {
       this.#use({ keyPairs }),
     )
     this.#ticketKeys = new TicketKeyPart(ticketKeyFile, (ticketKeys) => this.#use({ ticketKeys }))
-    const { signing } = settings
+    const { identity, management, signing } = settings
     this.#signingKey =
       signing.webhooks || signing.upstream
         ? new SigningKeyPart(signing.keyFile, dataFolder, (keys) => this.#useSigning(keys))
         : null
-    const { identity, management } = settings
     this.#encryptionKeys = encryptionKeyPart(management?.encryptionKeys ?? [], (keys) =>
       this.#management?.useEncryptionKeys(keys),
     )
     const { rangesRefreshMs, allowPrivate } = identity
     const upstreams = worker.upstreams.map(({ name }) => name)
     this.#maker = new SnapshotMaker(
-      { ...settings, rangesRefreshMs, allowPrivate, upstreams, store: management },
+      { ...settings, ...worker, rangesRefreshMs, allowPrivate, upstreams, store: management },
       code,
       {
         publish: (document) => {
-          this.#bus.publish(document)
+          this.#bus.publish(snapshotOfApp(document, worker.app))
           void this.#management?.use(document)
         },
         isLeading: () => settings.fleet === null,
       },
       log,
     )
+    this.#snapshots = new FleetSnapshots({ ...settings, ...worker, upstreams }, this.#bus)
     this.#proofs = new AgentProofs(settings, log)
     const desk = new InvestigationDesk(this.#proofs.investigations)
     this.#dataPlane =
@@ -135,6 +137,7 @@ export class Gateway {
             publisher: this.#maker,
             policy: this.#maker.policy,
             apps: this.#maker.apps,
+            appPolicies: this.#maker.appPolicies,
             opened: (opened) => void this.#maker.opened(opened),
             restored: () => this.#maker.nudge(),
             catchUp: () => this.#maker.catchUp(),
@@ -143,7 +146,8 @@ export class Gateway {
             documentMetrics: this.#proofs.documentMetrics,
             signing: { ...signing, keys: () => this.#signingKeys },
           })
-    this.#bus.onSightings((batch) => this.#take(batch))
+    this.#bus.onSightings(this.#take)
+    this.#bus.onPayment((message) => (this.#management ?? this.#fleet)?.pay(message))
     this.#management?.settings.onChange('manage.access_log', (isLogged) => {
       if (this.#port !== null) this.#port.traffic.isLogged = isLogged
     })
@@ -230,11 +234,12 @@ export class Gateway {
       fleet === null || this.#fleet === null
         ? null
         : { settings: fleet.bus, connection: this.#fleet.connection }
-    this.#reloaders = [...this.#reloaders, ...(await loadCredentials(bus, management, this.#log))]
+    const ofCredentials = await loadCredentials(bus, management, this.#log)
+    this.#reloaders = [...this.#reloaders, ...this.#snapshots.reloaders, ...ofCredentials]
     this.#live = { ...this.#live, keyPairs: certificates.value, ticketKeys: ticketKeys.value }
     if (this.#fleet === null) this.#maker.begin()
     else {
-      this.#fleet.start((document) => this.#bus.publish(document))
+      this.#fleet.start((document) => this.#snapshots.take(document))
       await untilFirstSnapshot(this.#fleet, this.#log)
     }
     const isApart = this.settings.workers !== null
@@ -246,7 +251,7 @@ export class Gateway {
     }
     // After the start, because this work would delay the first clients as long as it takes.
     if (!isApart) {
-      if (this.settings.identity.mode !== 'off') await fetchCode()
+      await this.#proofs.start()
       endStart({ servesTraffic: true })
     }
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
@@ -300,6 +305,7 @@ export class Gateway {
   async #startKnowledge(): Promise<void> {
     const { fleet, dataFolder, version } = this.settings
     if (fleet === null) return this.#maker.load()
+    await this.#snapshots.load(this.#log)
     const { FleetProxy } = await import('../plane/fleet-proxy.ts')
     const workers = () => this.#workers()
     this.#fleet = await FleetProxy.open({ ...fleet, dataFolder, version }, workers, this.#log)
@@ -336,9 +342,9 @@ export class Gateway {
    * Passes sightings on. Without a database or a fleet they are only counted, and
    * written to the file if there is one.
    */
-  async #take(batch: readonly Sighting[]): Promise<void> {
-    if (this.#management !== null) return this.#management.take(batch)
-    await this.#fleet?.take(batch)
+  readonly #take: SightingListener = async (batch, pressure, counts) => {
+    if (this.#management !== null) return this.#management.take(batch, pressure, counts)
+    await this.#fleet?.take(batch, counts)
     this.#sightings += batch.length
     this.#sightingFile?.append(batch)
   }

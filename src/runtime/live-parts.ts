@@ -3,13 +3,14 @@ import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parsePolicyText } from '../config/source.ts'
+import type { PolicyReading } from '../policy/policy.ts'
 import { Fault } from '../shared/fault.ts'
 import { makeSigningKey, type SigningKeys } from '../identity/keys/signing-key.ts'
 import { AsnFile } from '../identity/address/asn-file.ts'
 import type { RangesStore } from '../identity/address/ranges-store.ts'
 import type { SignatureSet } from '../plane/signature-set.ts'
 import type { Log } from '../shared/log.ts'
-import type { FeedStore } from '../manage/publish/feed-store.ts'
+import type { FeedStore, LoadedFeeds } from '../manage/publish/feed-store.ts'
 import {
   DEFAULT_POLICY,
   hashOf,
@@ -192,16 +193,13 @@ export class PolicyPart implements ReloadPart<unknown>, PolicyFile {
   readonly what = 'policy'
   readonly kind = 'file'
   readonly #file: string | null
-  readonly #upstreams: readonly string[] | null
+  readonly #reading: PolicyReading
   readonly #use: (policy: unknown) => void
   #inForce = DEFAULT_POLICY
 
-  /**
-   * `upstreams`: the names that a rule may route to; `null`: the proxies run elsewhere and have their own.
-   */
-  constructor(file: string | null, upstreams: readonly string[] | null, use: (policy: unknown) => void) {
+  constructor(file: string | null, reading: PolicyReading, use: (policy: unknown) => void) {
     this.#file = file
-    this.#upstreams = upstreams
+    this.#reading = reading
     this.#use = use
   }
 
@@ -214,7 +212,7 @@ export class PolicyPart implements ReloadPart<unknown>, PolicyFile {
     if (file === null) return this.#inForce.document
     try {
       const text = await readBoundedText(file).catch((error) => unreadable(file, error))
-      const { document } = parsePolicyText(text, file, this.#upstreams)
+      const { document } = parsePolicyText(text, file, this.#reading)
       const hash = hashOf(JSON.stringify(document))
       const sinceMs = Date.now()
       this.#inForce = { ...DEFAULT_POLICY, source: 'file', file, document, hash, sinceMs }
@@ -246,6 +244,7 @@ export class SignaturesPart implements ReloadPart<SignatureSet> {
   readonly #use: (set: SignatureSet) => void
   readonly #accepted: () => Promise<string>
   readonly #ranges: RangesStore | null
+  #loadedFeeds: LoadedFeeds = new Map()
 
   constructor(from: SignaturesFrom, compiler: SignatureCompiler, use: (set: SignatureSet) => void) {
     this.#own = from.own
@@ -266,20 +265,24 @@ export class SignaturesPart implements ReloadPart<SignatureSet> {
   }
 
   async load(): Promise<SignatureSet> {
-    return this.#compiler.make(await this.#sources())
+    const loaded = await this.#feeds.load()
+    const set = await this.#compiler.make(await this.#sources(loaded))
+    this.#loadedFeeds = loaded
+    return set
   }
 
   /** Makes the catalogue in the database equal to the files. Throws a Fault. */
   async merge(work: Omit<MergeWork, 'kind' | 'sources'>): Promise<MergeCounts> {
-    return this.#compiler.merge({ ...work, sources: await this.#sources() })
+    return this.#compiler.merge({ ...work, sources: await this.#sources(await this.#feeds.load()) })
   }
 
   use(set: SignatureSet): void {
     this.#use(set)
+    this.#feeds.use(this.#loadedFeeds)
   }
 
-  async #sources(): Promise<SignatureSources> {
-    const fetched = await withFetched(this.#own, this.#feeds, this.#ranges)
+  async #sources(feeds: LoadedFeeds): Promise<SignatureSources> {
+    const fetched = await withFetched(this.#own, feeds, this.#ranges)
     return { ...fetched, accepted: await this.#accepted() }
   }
 }
@@ -303,10 +306,10 @@ export type OwnSources = Omit<SignatureSources, 'feeds' | 'accepted' | 'ranges'>
  */
 export async function withFetched(
   own: OwnSources,
-  feeds: FeedStore,
+  feeds: LoadedFeeds,
   ranges: RangesStore | null,
 ): Promise<SignatureSources> {
-  const payloads = (await feeds.load()).map(({ payload }) => payload)
+  const payloads = [...feeds.values()].flatMap(({ feed }) => feed?.payload ?? [])
   return { ...own, feeds: payloads, ranges: (await ranges?.load()) ?? [] }
 }
 

@@ -7,7 +7,7 @@ export type ManagementCode = Awaited<ReturnType<typeof managementCode>>
  * and databases. It takes 30 MiB.
  */
 export async function managementCode() {
-  const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }, keeper, copy] =
+  const [{ OPERATION_IDS }, { ManagementPlane }, { PolicyKeeper }, { PolicyCopy }, keeper, copy, policies] =
     await Promise.all([
       import('../manage/api/operations.ts'),
       import('../manage/management-plane.ts'),
@@ -15,10 +15,21 @@ export async function managementCode() {
       import('../manage/publish/policy-copy.ts'),
       import('../manage/publish/app-keeper.ts'),
       import('../manage/publish/app-copy.ts'),
+      import('../manage/publish/app-policies.ts'),
     ])
   const { AppKeeper } = keeper
   const { AppCopy } = copy
-  return { OPERATION_IDS, ManagementPlane, PolicyKeeper, PolicyCopy, AppKeeper, AppCopy }
+  const { AppPolicies, AppPolicyCopy } = policies
+  return {
+    OPERATION_IDS,
+    ManagementPlane,
+    PolicyKeeper,
+    PolicyCopy,
+    AppKeeper,
+    AppCopy,
+    AppPolicies,
+    AppPolicyCopy,
+  }
 }
 
 /** Koa and everything around it. */

@@ -108,7 +108,12 @@ export class Manager {
     const mayPublish = () => this.#leadership.confirm()
     this.#bus = new JetStreamManageBus(bus, { ...bus, folder, mayPublish }, log)
     this.#maker = new SnapshotMaker(
-      { ...settings, upstreams: management.upstreams, store: management },
+      {
+        ...settings,
+        upstreams: management.upstreams,
+        payments: management.payments.terms,
+        store: management,
+      },
       code,
       { publish: (document) => this.#publish(document), isLeading: () => this.#leadership.isLeader },
       log,
@@ -128,6 +133,7 @@ export class Manager {
       publisher: { nudge: () => this.#nudge(), useCampaigns: (list) => this.#maker.useCampaigns(list) },
       policy: this.#maker.policy,
       apps: this.#maker.apps,
+      appPolicies: this.#maker.appPolicies,
       fleet: { isLeading: () => this.#leadership.isLeader, view: this.#fleet },
       opened: (store) => void this.#maker.opened(store),
       restored: () => this.#nudge(),
@@ -236,7 +242,8 @@ export class Manager {
       this.#maker.lead()
       this.#maker.nudge() // catches up with the database
     })
-    this.#bus.onSightings((batch) => this.#management.take(batch))
+    this.#bus.onSightings((batch, pressure, counts) => this.#management.take(batch, pressure, counts))
+    this.#bus.onPayment((message) => this.#management.pay(message))
     this.#bus.onHeartbeat((heartbeat) => this.#fleet.hear(heartbeat))
     this.#bus.onNudge(() => {
       if (this.#leadership.isLeader) this.#maker.nudge()

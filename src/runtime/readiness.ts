@@ -1,7 +1,7 @@
 import type { Metrics } from '../shared/metrics.ts'
 import type { Log } from '../shared/log.ts'
 import type { FleetProxy } from '../plane/fleet-proxy.ts'
-import type { WorkerSettings } from '../proxy/worker/worker.ts'
+import type { WorkerSettings } from '../proxy/worker/worker-settings.ts'
 import { NO_WORKER, UNREADY_CODES, type UnreadyReason } from '../plane/readiness.ts'
 
 /**

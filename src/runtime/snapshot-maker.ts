@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import type { App } from '../apps/app.ts'
+import type { PaymentTerms } from '../payment/payment-terms.ts'
 import type { CampaignList } from '../classify/campaign/members.ts'
 import { RangesRefresher } from '../identity/address/ranges-refresher.ts'
 import { RangesStore, rangesFolder } from '../identity/address/ranges-store.ts'
@@ -10,6 +11,7 @@ import { FeedOpener } from '../manage/publish/feed-opener.ts'
 import { FeedPuller, type FeedSettings } from '../manage/publish/feed-puller.ts'
 import { FeedStore, feedFolder } from '../manage/publish/feed-store.ts'
 import type { ManagementSettings } from '../manage/management-settings.ts'
+import type { AppPolicies } from '../manage/publish/app-policies.ts'
 import type { AppKeeper } from '../manage/publish/app-keeper.ts'
 import type { PolicyFile, PolicyKeeper } from '../manage/publish/policy-keeper.ts'
 import { Publisher } from '../manage/publish/publisher.ts'
@@ -30,6 +32,8 @@ interface MakerSettings {
   readonly policyFile: string | null
   /** The names that a rule may route to; `null`: the proxies run elsewhere and have their own. */
   readonly upstreams: readonly string[] | null
+  /** How payments are taken. */
+  readonly payments: PaymentTerms
   readonly signatures: OwnSources
   readonly feeds: readonly FeedSettings[]
   /** `null`: published address ranges are not fetched. */
@@ -61,6 +65,8 @@ export class SnapshotMaker {
   readonly #policyKeeper: PolicyKeeper | null
   /** `null`: without a database. */
   readonly #apps: AppKeeper | null
+  /** `null`: without a database. */
+  readonly #appPolicies: AppPolicies | null
   readonly #signatures: SignaturesPart
   readonly #compiler: SignatureCompiler
   readonly #publisher: Publisher
@@ -79,22 +85,23 @@ export class SnapshotMaker {
   /** `code`: `null` if no database could hold the policy. */
   constructor(
     settings: MakerSettings,
-    code: Pick<ManagementCode, 'PolicyKeeper' | 'PolicyCopy' | 'AppKeeper' | 'AppCopy'> | null,
+    code: Omit<ManagementCode, 'OPERATION_IDS' | 'ManagementPlane'> | null,
     links: MakerLinks,
     log: Log,
   ) {
     this.#settings = settings
     this.#links = links
     this.#log = log
-    const { dataFolder, policyFile, upstreams } = settings
+    const { dataFolder, policyFile, payments, upstreams } = settings
     this.#publisher = new Publisher({
       publish: (document) => links.publish(document),
       remake: async () => this.#signaturesReloader?.check(true),
       nowMs: Date.now,
+      takesCounts: settings.store !== null,
     })
     this.#publisher.useApps(settings.apps)
     const usePolicy = (policy: unknown) => this.#publisher.usePolicy(policy)
-    this.#policyFile = new PolicyPart(policyFile, upstreams, usePolicy)
+    this.#policyFile = new PolicyPart(policyFile, { upstreams, payments }, usePolicy)
     this.#policyKeeper =
       policyFile === null && code !== null
         ? new code.PolicyKeeper({
@@ -112,6 +119,14 @@ export class SnapshotMaker {
             copy: new code.AppCopy(join(dataFolder, 'apps.json')),
             log,
             use: (apps) => this.#publisher.useApps(apps),
+          })
+    this.#appPolicies =
+      code === null || this.#apps === null
+        ? null
+        : new code.AppPolicies({
+            ...{ apps: this.#apps, upstreams, log },
+            copy: new code.AppPolicyCopy(join(dataFolder, 'app-policies.json')),
+            use: (policies) => this.#publisher.useAppPolicies(policies),
           })
     this.#accepted = new AcceptedSignatures(log)
     this.#compiler = new SignatureCompiler(join(dataFolder, 'snapshots'))
@@ -136,6 +151,12 @@ export class SnapshotMaker {
     return this.#apps
   }
 
+  /** The policies of apps; only with a management plane. */
+  get appPolicies(): AppPolicies {
+    assert(this.#appPolicies !== null)
+    return this.#appPolicies
+  }
+
   /** The parts that reload when files change. */
   get reloaders(): readonly Reloader<unknown>[] {
     return this.#reloaders
@@ -151,6 +172,7 @@ export class SnapshotMaker {
    */
   async recall(): Promise<boolean> {
     await this.#apps?.start()
+    await this.#appPolicies?.start()
     return (await this.#policyKeeper?.start()) ?? true
   }
 
@@ -179,7 +201,8 @@ export class SnapshotMaker {
   begin(): void {
     assert(this.#loaded !== null)
     const { policy, signatures } = this.#loaded
-    this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy, signatures)
+    this.#signatures.use(signatures)
+    this.#publisher.start(this.#policyKeeper?.inForce().document ?? policy)
     this.#feedOpener.leave()
   }
 
@@ -220,13 +243,14 @@ export class SnapshotMaker {
   nudge(): void {
     void this.#policyKeeper?.follow()
     void this.#apps?.follow()
+    void this.#appPolicies?.follow()
     this.#publisher.nudge()
     if (this.#links.isLeading()) this.#catalogue.nudge()
   }
 
   /** Nudges itself if the database has changes. Rejects if the database is unreachable. */
   async catchUp(): Promise<void> {
-    await Promise.all([this.#policyKeeper?.follow(), this.#apps?.follow()])
+    await Promise.all(this.#followed.map((keeper) => keeper?.follow()))
     if (await this.#accepted.isBehind()) this.#publisher.nudge()
   }
 
@@ -238,10 +262,11 @@ export class SnapshotMaker {
   /** Fetches feeds and reads the policy from the database. Never rejects. */
   async reload(): Promise<void> {
     if (this.#isFetching) void this.#feeds.pull() // not awaited: as slow as the feeds' servers
-    await Promise.all([this.#policyKeeper?.follow(), this.#apps?.follow()])
+    await Promise.all(this.#followed.map((keeper) => keeper?.follow()))
   }
 
   close(): void {
+    this.#accepted.close()
     this.#feeds.close()
     this.#ranges.close()
     this.#feedOpener.close()
@@ -253,6 +278,10 @@ export class SnapshotMaker {
   addMetrics(metrics: Metrics): void {
     this.#ranges.addMetrics(metrics)
     if (this.#settings.feeds.length > 0) this.#feeds.addMetrics(metrics)
+  }
+
+  get #followed() {
+    return [this.#policyKeeper, this.#apps, this.#appPolicies]
   }
 
   #signaturesFrom(feeds: FeedStore, ranges: RangesStore): SignaturesPart {

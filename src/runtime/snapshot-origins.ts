@@ -6,12 +6,16 @@ import type { StartupConfig } from '../config/config.ts'
 import { Fault } from '../shared/fault.ts'
 import { RangesStore, rangesFolder } from '../identity/address/ranges-store.ts'
 import { createLogTo, silentLog } from '../shared/log.ts'
+import type { App } from '../apps/app.ts'
+import { AppCopy } from '../manage/publish/app-copy.ts'
+import { AppKeeper } from '../manage/publish/app-keeper.ts'
 import { AcceptedSignatures } from '../manage/publish/accepted-signatures.ts'
 import { FeedStore, feedFolder } from '../manage/publish/feed-store.ts'
 import { DEFAULT_POLICY } from '../manage/publish/policy-keeper.ts'
 import { FLEET_FOLDER, withoutUser } from '../plane/fleet-proxy.ts'
 import { JetStreamProxyBus } from '../plane/jetstream/jetstream-bus.ts'
 import { makeSnapshot, type SnapshotDocument } from '../plane/snapshot.ts'
+import { type AppPolicyText, checkPolicies } from '../plane/snapshot-policies.ts'
 import { NEWEST_FILE } from '../plane/snapshot-follower.ts'
 import { documentIn, packSnapshot } from '../plane/snapshot-package.ts'
 import { sqliteFile } from '../store/engine/open-database.ts'
@@ -68,8 +72,9 @@ export function madeSnapshot<Result>(
 ): Promise<Result> {
   // Not the data folder, where a running gateway keeps its own index.
   return inTemporaryFolder(async (folder) => {
-    const { policy, accepted } = isFromStore ? await stored(config) : { policy: null, accepted: '' }
-    const ofFile = new PolicyPart(config.policy.file, null, () => undefined)
+    const found = isFromStore ? await stored(config, folder) : { ...NOTHING_STORED, apps: config.apps }
+    const { policy, accepted, apps, appPolicies } = found
+    const ofFile = new PolicyPart(config.policy.file, {}, () => undefined)
     const chosen = config.policy.file === null ? (policy ?? DEFAULT_POLICY.document) : await ofFile.load()
     const own = { paths: config.signatures, weightsFile: config.weights.file }
     const silent = silentLog()
@@ -78,16 +83,25 @@ export function madeSnapshot<Result>(
       config.identity.rangesRefreshMs === null
         ? null
         : new RangesStore(rangesFolder(config.data.dir), silent, Date.now)
-    const sources = { ...(await withFetched(own, feeds, ranges)), accepted }
+    const sources = { ...(await withFetched(own, await feeds.load(), ranges)), accepted }
     const { set } = await compiled({ sources, folder, newest: null, copies: [] })
-    return use(makeSnapshot(MADE_NUMBER, chosen, Date.now(), set, { apps: config.apps }))
+    await checkPolicies({ policy: chosen, appPolicies }, null)
+    return use(makeSnapshot(MADE_NUMBER, chosen, Date.now(), set, { apps, appPolicies }))
   })
 }
 
-/** What the API has changed: the policy (`null` if none was set) and the accepted signatures. */
-async function stored(
-  config: StartupConfig,
-): Promise<{ readonly policy: unknown; readonly accepted: string }> {
+/** What the API has changed, with the apps of the settings. */
+interface Stored {
+  /** Of the organisation; `null`: none was set. */
+  readonly policy: unknown
+  readonly apps: readonly App[]
+  readonly appPolicies: readonly AppPolicyText[]
+  /** Signatures. */
+  readonly accepted: string
+}
+
+/** `folder`: for copies that are not kept. */
+async function stored(config: StartupConfig, folder: string): Promise<Stored> {
   const { storeUrl, storeLogin } = storePlace(config)
   if (sqliteFile(storeUrl) === ':memory:')
     throw new Fault('STORE_UNAVAILABLE', 'store.url is a database in memory: export --from files instead')
@@ -97,10 +111,38 @@ async function stored(
     const record = newest === null ? null : await store.policies.byVersion(newest.version)
     const accepted = new AcceptedSignatures(silentLog())
     await accepted.attach(store)
-    return { policy: record === null ? null : JSON.parse(record.document), accepted: await accepted.load() }
+    return {
+      policy: record === null ? null : JSON.parse(record.document),
+      apps: await appsIn(store, config, folder),
+      appPolicies: await appPoliciesIn(store),
+      accepted: await accepted.load(),
+    }
   } finally {
     await store.close()
   }
+}
+
+/** The same apps as a manager has. */
+async function appsIn(store: Store, config: StartupConfig, folder: string): Promise<readonly App[]> {
+  let inForce = config.apps
+  const keeper = new AppKeeper({
+    configured: config.apps,
+    copy: new AppCopy(join(folder, 'apps.json')),
+    log: silentLog(),
+    use: (apps) => (inForce = apps),
+  })
+  await keeper.open(store)
+  await keeper.current() // rejects if the database failed meanwhile
+  return inForce
+}
+
+async function appPoliciesIn({ policies }: Store): Promise<readonly AppPolicyText[]> {
+  const found: AppPolicyText[] = []
+  for (const { app, version } of await policies.newestOfApps()) {
+    const record = await policies.of(app).byVersion(version)
+    if (record !== null) found.push({ app, document: record.document })
+  }
+  return found
 }
 
 async function inTemporaryFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
@@ -117,6 +159,7 @@ function reasonIn(line: string): string | null {
   return error?.message ?? null
 }
 
+const NOTHING_STORED = { policy: null, accepted: '', appPolicies: [] }
 /** Snapshots of managers have the time of day in milliseconds, so they win. */
 const MADE_NUMBER = 1
 /** Enough to connect, to request and to read 40 MB. */

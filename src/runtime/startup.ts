@@ -3,22 +3,25 @@ import { signerAt } from '../classify/known/signer-id.ts'
 import { loadConfig, type ParsedConfig, type StartupConfig } from '../config/config.ts'
 import type { CertificateConfig } from '../config/proxy.ts'
 import type { ConfigFlags } from '../config/layers.ts'
-import { Fault } from '../shared/fault.ts'
 import { canAsk, type RobotsUpstream } from '../manage/events/threats/robots-upstream.ts'
 import { REASONS } from '../manage/events/threats/threat.ts'
 import type { ManagementSettings } from '../manage/management-settings.ts'
 import type { KeyPairSource } from '../proxy/tls/key-pair.ts'
 import type { UpstreamSettings } from '../proxy/upstream/upstream.ts'
-import type { WorkerSettings } from '../proxy/worker/worker.ts'
+import type { SampleShares } from '../proxy/worker/sampler.ts'
+import type { WorkerSettings } from '../proxy/worker/worker-settings.ts'
 import type { Arguments } from '../terminal/command.ts'
 import { configFlags } from '../terminal/config-options.ts'
 import { feedSettings } from './signatures/feed-settings.ts'
 import type { GatewaySettings } from './gateway/gateway-settings.ts'
 import type { Io } from '../terminal/io.ts'
 import type { ManagerSettings } from './manager.ts'
+import { requestSinkSettings, sinkSettings } from './sink-settings.ts'
 import { storePlace } from './store-place.ts'
+import { pemIn } from './pem-file.ts'
 import { version } from '../shared/package-files.ts'
-import { readBoundedText } from '../shared/bounded-file.ts'
+
+type SamplingShares = StartupConfig['sightings']['sampling']['shares']
 
 interface Startup {
   readonly settings: GatewaySettings
@@ -108,6 +111,7 @@ async function gatewaySettings(parsed: ParsedConfig, role: 'up' | 'proxy'): Prom
     identity: {
       mode: identity.signatures,
       agents: new Set(worker.identity.agents),
+      registries: identity.registries,
       allowPrivate: config.fetch.allowPrivateAddresses,
       reverseDns: identity.reverseDns,
       resolvers: identity.resolvers,
@@ -147,12 +151,15 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     auditRetentionMs: store.auditRetentionMs,
     events: config.events,
     sinks: await sinkSettings(config.sinks),
+    requestSinks: await requestSinkSettings(config),
     dataFolder: data.dir,
     encryptionKeys: store.encryptionKeys,
     allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
     deliveries: await deliverySettings(config.webhooks),
     allowPrivateFetches: config.fetch.allowPrivateAddresses,
     upstreams: upstreamNames(config),
+    payments: await paymentSettings(config.payments),
+    fixedApp: proxy.app,
     configured: effective,
     version: version(),
     threats: {
@@ -168,7 +175,14 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
             : null,
       },
     },
-    seen: { sightingsMs: sightings.retentionMs, sightingsMax: sightings.rowsMax, rollups, observed },
+    seen: {
+      sightingsMs: sightings.retentionMs,
+      sightingsMax: sightings.rowsMax,
+      bytesMax: sightings.databaseBytesMax,
+      ...{ rollups, observed },
+    },
+    privacyKeys: config.privacy.keys,
+    sightingsWaitForDisk: sightings.waitsForDisk,
   }
 }
 
@@ -245,13 +259,16 @@ async function deliverySettings({
   return { ca, retryBaseMs, retentionMs }
 }
 
-async function sinkSettings(
-  sinks: StartupConfig['sinks'],
-): Promise<NonNullable<GatewaySettings['management']>['sinks']> {
-  const { file, fileFormat, syslog, syslogFormat, syslogCaFile } = sinks
+async function paymentSettings({
+  terms,
+  facilitator,
+  retentionMs,
+}: StartupConfig['payments']): Promise<NonNullable<GatewaySettings['management']>['payments']> {
+  if (facilitator === null) return { terms, facilitator, retentionMs }
+  const { caFile, token, ...settings } = facilitator
   return {
-    file: file === null ? null : { file, format: fileFormat },
-    syslog: syslog === null ? null : { url: syslog, format: syslogFormat, ca: await pemIn(syslogCaFile) },
+    ...{ terms, retentionMs },
+    facilitator: { ...settings, token: token?.reveal() ?? null, ca: await pemIn(caFile) },
   }
 }
 
@@ -260,11 +277,15 @@ export function keyPairSource({ certificateFile, keyFile, passphrase }: Certific
 }
 
 async function workerSettings({
+  payments,
   proxy,
+  publish,
   identity,
   fetch,
   fingerprints,
   tracing,
+  sightings,
+  privacy,
   log,
 }: StartupConfig): Promise<WorkerSettings> {
   const { tls, limits } = proxy
@@ -282,6 +303,8 @@ async function workerSettings({
       clientCertificates: tls.clientCertificates,
       clientCa: await pemIn(tls.clientCaFile),
     },
+    sampling: samplingOf(sightings.sampling, proxy.workers ?? 1),
+    privacy: privacySettings(privacy),
     hosts: {
       hosts: proxy.hosts,
       unknownHost: proxy.unknownHost,
@@ -289,6 +312,7 @@ async function workerSettings({
       requireSni: tls.requireSni,
     },
     limits,
+    mcpMessageBytesMax: limits.mcpMessageBytesMax,
     upgradeIdleTimeoutMs: limits.upgradeIdleTimeoutMs,
     websocketGraceMs: proxy.websocketGraceMs,
     drainTimeoutMs: proxy.drainTimeoutMs,
@@ -298,6 +322,8 @@ async function workerSettings({
     fastLane: proxy.fastLane,
     http2: proxy.http2,
     accessLog: proxy.accessLog,
+    publish,
+    payments: payments.terms,
     ja4plus: fingerprints.ja4plus,
     tracing:
       tracing.endpoint === null
@@ -323,18 +349,43 @@ async function workerSettings({
   }
 }
 
+/** Only plain data goes to the workers. */
+function privacySettings({ addresses, userAgents, paths, keys }: StartupConfig['privacy']) {
+  return { addresses, userAgents, paths, key: keys[0]?.reveal() ?? null }
+}
+
+/** `null`: all Sightings are sent. */
+function samplingOf(
+  { shares, perSecond }: StartupConfig['sightings']['sampling'],
+  workers: number,
+): WorkerSettings['sampling'] {
+  const { apps, ...ofAll } = shares
+  const own = apps.map(({ app, ...ofApp }) => [app, sharesOfApp(ofApp, ofAll)] as const)
+  const all = [ofAll, ...own.map(([, ofApp]) => ofApp)].flatMap((each) => Object.values(each))
+  if (perSecond === null && all.every((each) => each === null || each === 1)) return null
+  return {
+    ...{ shares: ofAll, apps: Object.fromEntries(own) },
+    perSecond: perSecond === null ? null : perSecond / workers,
+  }
+}
+
+/** A verdict without a share there has the default of the app, if that is set, and else its share for all apps. */
+function sharesOfApp(
+  { default: ofRest, blocked, ...verdicts }: Omit<SamplingShares['apps'][number], 'app'>,
+  ofAll: Omit<SamplingShares, 'apps'>,
+): SampleShares {
+  const shareOf = (verdict: keyof typeof verdicts) => verdicts[verdict] ?? ofRest ?? ofAll[verdict]
+  return {
+    default: ofRest ?? ofAll.default,
+    blocked: blocked ?? ofAll.blocked,
+    ...{ agent: shareOf('agent'), automation: shareOf('automation') },
+    ...{ human: shareOf('human'), unknown: shareOf('unknown') },
+  }
+}
+
 export async function upstreamSettings(
   upstream: StartupConfig['proxy']['upstreams'][number],
 ): Promise<UpstreamSettings> {
   const { verify, caFile, serverName } = upstream.tls
   return { ...upstream, tls: { verify, ca: await pemIn(caFile), serverName } }
-}
-
-async function pemIn(file: string | null): Promise<string | null> {
-  if (file === null) return null
-  const text = await readBoundedText(file).catch((error: NodeJS.ErrnoException) => {
-    throw new Fault('FILE_UNREADABLE', `${file} cannot be read (${error.code})`, { cause: error })
-  })
-  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
-  throw new Fault('CERTIFICATE_INVALID', `${file} holds no certificate in PEM`)
 }

@@ -187,9 +187,11 @@ export class LabelledCounter<Name extends string = string> {
    */
   *samples(): Iterable<Sample> {
     const saysZeros = this.#counts.length <= ZEROS_MAX
-    for (const [at, value] of this.#counts.entries()) {
+    for (let at = 0; at < this.#counts.length; at++) {
+      const value = this.#counts[at]!
+      if (value === 0 && !saysZeros) continue
       const labels = this.#labels(at)
-      if (value > 0 || (saysZeros && !Object.values(labels).includes(OTHER))) yield { labels, value }
+      if (value > 0 || !Object.values(labels).includes(OTHER)) yield { labels, value }
     }
   }
 

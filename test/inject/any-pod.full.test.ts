@@ -125,7 +125,7 @@ test('a review says what is wrong with it', async () => {
   ]
   for (const [value, message] of cases) assert.throws(() => parseReview(value), { message })
   const pod = { metadata: {}, spec: { containers: [{ name: 'a', ports: [{ containerPort: 70_000 }] }] } }
-  assert.throws(() => parsePod(pod), {
+  assert.throws(() => parsePod(pod, 'web'), {
     message: 'spec.containers[0].ports[0].containerPort is 70000; expected a port',
   })
 })

@@ -42,6 +42,9 @@ const container = (names: readonly string[], isInit: boolean) =>
     { requiredKeys: ['name', 'image'] },
   )
 const annotations = fc.record({
+  'gatehouse.dev/app': rarely(
+    mostly(fc.constantFrom('shop', 'a'.repeat(63)), fc.constantFrom('Shop', 'default', '')),
+  ),
   'gatehouse.dev/listen-port': rarely(mostly(fc.constant('9443'), fc.constantFrom('443', 'x', '3000'))),
   'gatehouse.dev/plain-port': rarely(fc.constantFrom('18080', 'none')),
   'gatehouse.dev/manage-port': rarely(fc.constantFrom('9081', '19080')),

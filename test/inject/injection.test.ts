@@ -86,6 +86,7 @@ test('a plain Pod gets a sidecar in front of its only port', async () => {
     GATEHOUSE_DATA_DIR: '/var/lib/gatehouse',
     GATEHOUSE_PROXY_LISTEN: '0.0.0.0:8443',
     GATEHOUSE_MANAGE_LISTEN: '0.0.0.0:9080',
+    GATEHOUSE_PROXY_APP: 'shop-web',
     GATEHOUSE_PROXY_UPSTREAM: 'http://127.0.0.1:3000',
   })
   assert.deepEqual(
@@ -245,6 +246,7 @@ test("the webhook's own settings", async () => {
     GATEHOUSE_PROXY_LISTEN: '[::]:9443',
     GATEHOUSE_PROXY_PLAIN_LISTEN: '[::]:8080',
     GATEHOUSE_MANAGE_LISTEN: '[::]:9080',
+    GATEHOUSE_PROXY_APP: 'shop-web',
     GATEHOUSE_PROXY_UPSTREAM: 'https://127.0.0.1:3000',
     GATEHOUSE_PROXY_TLS_CERT_FILE: '/etc/gatehouse-tls/tls.crt',
     GATEHOUSE_PROXY_TLS_KEY_FILE: '/etc/gatehouse-tls/tls.key',
@@ -362,6 +364,50 @@ test('probes use the scheme of the management port', async () => {
   assert.deepEqual(scheme({ manageScheme: 'https' }, {}), ['HTTPS', 'HTTPS', 'HTTPS'])
   assert.deepEqual(scheme({}, { 'gatehouse.dev/manage-scheme': 'https' }), ['HTTPS', 'HTTPS', 'HTTPS'])
   assert.deepEqual(scheme({ manageScheme: 'https' }, { 'gatehouse.dev/manage-scheme': 'http' })[0], 'HTTP')
+})
+
+test('the app of a sidecar: its annotation, or the namespace and the workload of the Pod', async () => {
+  const appOf = (
+    metadata: Record<string, unknown>,
+    { namespace = 'retail', app = 'workload' as 'workload' | 'config' } = {},
+  ) => {
+    const review = JSON.parse(REVIEWS.get('named-ports')!)
+    review.request.namespace = namespace
+    const { name: _, generateName: __, ownerReferences: ___, ...kept } = review.request.object.metadata
+    Object.assign(review.request.object, {
+      metadata: {
+        ...{ ...kept, ...metadata },
+        labels: { ...kept.labels, ...(metadata['labels'] as object) },
+        annotations: { ...kept.annotations, ...(metadata['annotations'] as object) },
+      },
+    })
+    const text = JSON.stringify(review)
+    const answer = answerTo(text, sidecarSettings({ app }))
+    if (!answer.allowed) return answer.status!.message.replace(/^[^:]*: /, '')
+    return environment(podAfter(text, answer).spec!.initContainers!.at(-1)!)['GATEHOUSE_PROXY_APP']
+  }
+  const owned = (kind: string, name: string, controller = true) => {
+    return { ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid: '1', controller }] }
+  }
+  const annotated = (app: string) => ({ annotations: { 'gatehouse.dev/app': app } })
+  const hash = { labels: { 'pod-template-hash': '6d4cf56db6' } }
+  assert.equal(appOf({ ...owned('ReplicaSet', 'web-6d4cf56db6'), ...hash }), 'retail-web')
+  assert.equal(appOf({ ...owned('ReplicaSet', 'web-other'), ...hash }), 'retail-web-other')
+  assert.equal(appOf({ ...owned('ReplicaSet', '-6d4cf56db6'), ...hash }), 'retail--6d4cf56db6')
+  assert.equal(appOf(owned('StatefulSet', 'shop.eu')), 'retail-shop-eu')
+  assert.equal(appOf(owned('Job', 'report-29391040')), 'retail-report')
+  assert.equal(appOf(owned('Job', 'report-2')), 'retail-report-2')
+  assert.equal(appOf({ name: 'alone' }), 'retail-alone')
+  assert.equal(appOf({ ...owned('Node', 'other', false), name: 'alone' }), 'retail-alone')
+  assert.equal(appOf({ generateName: 'many-' }), undefined, 'it has no name yet')
+  assert.equal(appOf({ name: 'alone' }, { app: 'config' }), undefined)
+  const long = [`${'a'.repeat(70)}1`, `${'a'.repeat(70)}2`].map((name) => String(appOf({ name })))
+  assert.match(long[0]!, /^retail-a{47}-[0-9a-f]{8}$/)
+  assert.notEqual(long[0], long[1])
+  assert.equal(appOf({ ...annotated('shop'), name: 'alone' }), 'shop')
+  assert.equal(appOf({ ...annotated('shop'), name: 'alone' }, { app: 'config' }), 'shop')
+  assert.match(String(appOf(annotated('Shop'))), /^annotation gatehouse\.dev\/app is "Shop"; expected/)
+  assert.match(String(appOf(annotated('default'))), /gatehouse\.dev\/app .*reserved/)
 })
 
 test('where the app is: its annotation, then the port that is taken, then its only one, then the ConfigMap', async () => {

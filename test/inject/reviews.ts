@@ -45,11 +45,11 @@ export interface Answer {
 
 /** As the webhook does, from text to what is sent back. */
 export function answerTo(text: string, settings = sidecarSettings()): Answer {
-  const { uid, pod } = parseReview(JSON.parse(text))
+  const { uid, namespace, pod } = parseReview(JSON.parse(text))
   const injection =
     pod === null
       ? ({ kind: 'nothing', warnings: [] } as const)
-      : inject(parsePod(pod.value), settings, VERSION)
+      : inject(parsePod(pod.value, namespace), settings, VERSION)
   return responseIn(JSON.parse(JSON.stringify(reviewAnswer(uid, injection))), uid)
 }
 

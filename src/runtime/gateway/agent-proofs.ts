@@ -1,6 +1,9 @@
 import { join } from 'node:path'
 import { PlaceLookups } from '../../identity/address/place-lookups.ts'
 import { ReverseDns } from '../../identity/address/reverse-dns.ts'
+import { Registries } from '../../identity/cards/registries.ts'
+import { rangesIn } from '../../identity/address/ranges-document.ts'
+import { fetchCode } from '../../identity/fetch/guarded-get.ts'
 import { DocumentMetrics } from '../../identity/fetch/document-metrics.ts'
 import { Investigations } from '../../identity/verify/investigations.ts'
 import type { AsnFile } from '../../identity/address/asn-file.ts'
@@ -19,10 +22,13 @@ export class AgentProofs {
   /** `null`: there is no list of networks. */
   readonly #asnFile: AsnPart | null
   readonly investigations: Investigations
+  readonly #registries: Registries
+  readonly #isOn: boolean
   readonly #places: PlaceLookups | null
 
   constructor({ identity, dataFolder }: Pick<GatewaySettings, 'identity' | 'dataFolder'>, log: Log) {
     const { reverseDns, resolvers, asnFile } = identity
+    this.#isOn = identity.mode !== 'off'
     this.#asnFile = asnFile === null ? null : new AsnPart(asnFile)
     const nowMs = Date.now
     const startedMs = Date.now() - performance.now()
@@ -34,8 +40,13 @@ export class AgentProofs {
             nowMs,
           })
         : null
+    const fetching = { ...identity, nowMs, log, metrics: this.documentMetrics }
+    this.#registries = new Registries({
+      ...fetching,
+      urls: identity.registries,
+    })
     this.investigations = new Investigations({
-      directories: new KeyDirectories({ ...identity, nowMs, log, metrics: this.documentMetrics }),
+      directories: new KeyDirectories({ ...fetching, registries: this.#registries, rangesIn }),
       places: this.#places,
       openFloor: () => {
         const file = join(dataFolder, 'signature-uses.json')
@@ -53,7 +64,15 @@ export class AgentProofs {
     return loaded
   }
 
+  /** Begins to fetch what is fetched without a cause, and loads the code for it. */
+  async start(): Promise<void> {
+    if (!this.#isOn) return
+    await fetchCode()
+    this.#registries.start()
+  }
+
   addMetrics(metrics: Metrics): void {
+    this.#registries.addMetrics(metrics)
     this.documentMetrics.addTo(metrics)
     this.investigations.addMetrics(metrics)
     this.#places?.addMetrics(metrics)

@@ -7,7 +7,7 @@ import type { FeedSettings } from '../../manage/publish/feed-puller.ts'
 import type { DirectorySettings } from '../../identity/verify/key-directories.ts'
 import type { FleetProxySettings } from '../../plane/fleet-proxy.ts'
 import type { KeyPairSource } from '../../proxy/tls/key-pair.ts'
-import type { WorkerSettings } from '../../proxy/worker/worker.ts'
+import type { WorkerSettings } from '../../proxy/worker/worker-settings.ts'
 import type { ManagePortSettings } from '../manage-port.ts'
 import type { OwnSources } from '../live-parts.ts'
 
@@ -45,6 +45,8 @@ interface FleetSettings extends Omit<FleetProxySettings, 'dataFolder' | 'version
 }
 
 interface IdentitySettings extends Pick<DirectorySettings, 'mode' | 'agents' | 'allowPrivate'> {
+  /** URLs of registries of signature agent cards. */
+  readonly registries: readonly string[]
   readonly reverseDns: boolean
   /** Empty: the system's resolvers are used. */
   readonly resolvers: readonly string[]

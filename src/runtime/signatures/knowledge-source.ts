@@ -37,14 +37,18 @@ export async function configuredNames(config: StartupConfig): Promise<SoftwareNa
   return SoftwareNames.of([...byId.values()])
 }
 
-function configuredSources(config: StartupConfig): Promise<SignatureSources> {
+async function configuredSources(config: StartupConfig): Promise<SignatureSources> {
   const silent = silentLog()
   const feeds = new FeedStore(feedFolder(config.data.dir), feedSettings(config), silent)
   const ranges =
     config.identity.rangesRefreshMs === null
       ? null
       : new RangesStore(rangesFolder(config.data.dir), silent, Date.now)
-  return withFetched({ paths: config.signatures, weightsFile: config.weights.file }, feeds, ranges)
+  return withFetched(
+    { paths: config.signatures, weightsFile: config.weights.file },
+    await feeds.load(),
+    ranges,
+  )
 }
 
 /** Only these variables count as a configuration, so that a policy can be tried without one. */

@@ -1,0 +1,58 @@
+import type { StartupConfig } from '../config/config.ts'
+import type { BucketConfig } from '../config/traffic/sinks.ts'
+import type { SinkSettings } from '../manage/events/sinks/sinks.ts'
+import type { ParquetSettings, RequestSinkSettings } from '../manage/export/request-sinks.ts'
+import type { S3Settings } from '../manage/export/s3-place.ts'
+import { readBoundedText } from '../shared/bounded-file.ts'
+import { type Secret, secretText } from '../shared/secret.ts'
+import { pemIn } from './pem-file.ts'
+
+export async function sinkSettings(sinks: StartupConfig['sinks']): Promise<SinkSettings> {
+  const { file, fileFormat, syslog, syslogFormat, syslogCaFile, apps } = sinks
+  return {
+    file: file === null ? null : { file, format: fileFormat },
+    syslog: syslog === null ? null : { url: syslog, format: syslogFormat, ca: await pemIn(syslogCaFile) },
+    apps,
+  }
+}
+
+export async function requestSinkSettings({ sinks, sightings }: StartupConfig): Promise<RequestSinkSettings> {
+  return { parquet: await parquetSettings(sinks, sightings.rowsMax), apps: sinks.apps }
+}
+
+async function parquetSettings(
+  { parquet }: StartupConfig['sinks'],
+  sightingsMax: number,
+): Promise<ParquetSettings | null> {
+  if (parquet === null) return null
+  const { everyMs, place } = parquet
+  // Before the database deletes them.
+  const rowsMax = Math.min(PIECE_ROWS_MAX, Math.ceil(sightingsMax / PIECES_KEPT_MIN))
+  return {
+    ...{ everyMs, rowsMax },
+    place: 'folder' in place ? place : { s3: await bucketSettings(place.bucket) },
+  }
+}
+
+async function bucketSettings(bucket: BucketConfig): Promise<Omit<S3Settings, 'draftFolder'>> {
+  const { name, accessKeyId, secretAccessKey, sessionToken, caFile, ...others } = bucket
+  return {
+    bucket: name,
+    ...others,
+    ca: await pemIn(caFile),
+    credentials: async () => ({
+      accessKeyId: await current(accessKeyId),
+      secretAccessKey: await current(secretAccessKey),
+      sessionToken: sessionToken === null ? null : await current(sessionToken),
+    }),
+  }
+}
+
+/** A secret whose file may have changed. */
+async function current(secret: Secret<string>): Promise<string> {
+  return secret.file === null ? secret.reveal() : secretText(await readBoundedText(secret.file))
+}
+
+/** The memory for a piece grows with it: some bytes for each request. */
+const PIECE_ROWS_MAX = 50_000
+const PIECES_KEPT_MIN = 10
