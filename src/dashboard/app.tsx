@@ -11,6 +11,7 @@ import { SignIn } from './shell/sign-in.tsx'
 export function App({ failure }: { readonly failure: string | null }) {
   const [session, setSession] = useState(currentSession)
   const [error, setError] = useState<Error | null>(null)
+  const [isLoading, setLoading] = useState(false)
   useEffect(() => watchSession(() => setSession(currentSession())), [])
   useEffect(() => watchErrors(setError), [])
   if (session === null) return <SignIn failure={signOutReason() ?? failure} />
@@ -18,8 +19,17 @@ export function App({ failure }: { readonly failure: string | null }) {
     <LocationProvider scope="/dashboard">
       <Shell>
         {error !== null && <Crash error={error} />}
+        {isLoading && error === null && (
+          <p class="loading" role="status">
+            Loading…
+          </p>
+        )}
         <ErrorBoundary onError={setError}>
-          <Router onRouteChange={() => setError(null)}>
+          <Router
+            onLoadStart={() => setLoading(true)}
+            onLoadEnd={() => setLoading(false)}
+            onRouteChange={() => setError(null)}
+          >
             {PAGES.flatMap(({ routes }) =>
               routes.map(({ path, component }) => <Route key={path} path={path} component={component} />),
             )}
@@ -35,7 +45,7 @@ function Nowhere() {
   return (
     <Page title="Page not found">
       <p>
-        This address has no page. Go to <a href="/dashboard/">Live</a>.
+        This address has no page. Go to the <a href="/dashboard/">overview</a>.
       </p>
     </Page>
   )

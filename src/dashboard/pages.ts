@@ -5,17 +5,53 @@ import type { Scope } from './api/operations.ts'
 /** A page and its subpages. Each is a separate file, loaded on the first visit. */
 export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
   {
-    title: 'Live',
+    title: 'Overview',
     path: '/dashboard',
     scope: 'read',
+    isByApp: true,
+    range: 'always',
     routes: [
-      { path: '/dashboard', component: lazy(() => import('./pages/live/live.tsx').then(({ Live }) => Live)) },
+      {
+        path: '/dashboard',
+        component: lazy(() => import('./pages/overview/overview.tsx').then(({ Overview }) => Overview)),
+      },
+    ],
+  },
+  {
+    title: 'Live',
+    path: '/dashboard/live',
+    scope: 'read',
+    isByApp: true,
+    routes: [
+      {
+        path: '/dashboard/live',
+        component: lazy(() => import('./pages/live/live.tsx').then(({ Live }) => Live)),
+      },
+    ],
+  },
+  {
+    title: 'Traffic',
+    path: '/dashboard/traffic',
+    scope: 'read',
+    isByApp: true,
+    range: 'optional',
+    routes: [
+      {
+        path: '/dashboard/traffic',
+        component: lazy(() => import('./pages/traffic/traffic.tsx').then(({ Traffic }) => Traffic)),
+      },
+      {
+        path: '/dashboard/traffic/:id',
+        component: lazy(() => import('./pages/traffic/request.tsx').then(({ RequestPage }) => RequestPage)),
+      },
     ],
   },
   {
     title: 'Agents',
     path: '/dashboard/agents',
     scope: 'read',
+    isByApp: true,
+    range: 'optional',
     routes: [
       {
         path: '/dashboard/agents',
@@ -31,6 +67,7 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     title: 'Campaigns',
     path: '/dashboard/campaigns',
     scope: 'read',
+    isForAllApps: true,
     routes: [
       {
         path: '/dashboard/campaigns',
@@ -100,6 +137,8 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     title: 'Policy',
     path: '/dashboard/policy',
     scope: 'admin',
+    isByApp: true,
+    withoutApp: 'the organisation',
     routes: [
       {
         path: '/dashboard/policy',
@@ -111,6 +150,8 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     title: 'Events',
     path: '/dashboard/events',
     scope: 'read',
+    isByApp: true,
+    range: 'optional',
     routes: [
       {
         path: '/dashboard/events',
@@ -147,6 +188,7 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     title: 'Fleet',
     path: '/dashboard/fleet',
     scope: 'admin',
+    isForAllApps: true,
     routes: [
       {
         path: '/dashboard/fleet',
@@ -187,5 +229,13 @@ export interface PageEntry {
   readonly path: string
   /** Without this scope the page is empty. `null`: every user has it. */
   readonly scope: Scope | null
+  /** Only for users with access to all apps. */
+  readonly isForAllApps?: boolean
+  /** Shows one app, or all of them. */
+  readonly isByApp?: boolean
+  /** What it shows if no app is chosen, and only to users with access to all apps. Default: all apps. */
+  readonly withoutApp?: string
+  /** Shows a time range. `optional`: all times without one in the address. */
+  readonly range?: 'always' | 'optional'
   readonly routes: readonly { readonly path: string; readonly component: FunctionComponent }[]
 }

@@ -26,7 +26,7 @@ test('the directory of agents, however many, and one of them', { skip }, async (
   await page.keyboard.press('End')
   await table.getByRole('link', { name: 'Zz made up 09999' }).waitFor()
 
-  await page.getByLabel('Last seen').selectOption('within an hour')
+  await page.getByRole('button', { name: '1h', exact: true }).click()
   await table.getByRole('link', { name: 'GPTBot' }).waitFor()
   assert.equal(await table.getAttribute('aria-rowcount'), '2')
   await page.getByLabel('Category').selectOption('llm-sdk')
@@ -58,4 +58,25 @@ test('the directory of agents, however many, and one of them', { skip }, async (
   await page.waitForURL(/window=7d/)
   await goTo('agents/no-such-agent')
   await page.getByText('It may have been deleted').waitFor()
+})
+
+test('a tool has the numbers of its requests, and the feed has the names of both', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await fillCatalogue(manage.storeUrl)
+  const seenAtMs = Date.now()
+  const tool = { verdict: 'automation', agent: null, category: null, software: 'curl', seenAtMs } as const
+  await manage.take([
+    seen(1, tool),
+    seen(2, { ...tool, done: 'block' }),
+    seen(3, { verdict: 'agent', agent: 'gptbot', category: 'crawler', seenAtMs }),
+  ])
+  await goTo('live')
+  const feed = page.getByRole('list', { name: 'Requests, newest first' })
+  await feed.getByRole('link', { name: 'GPTBot', exact: true }).waitFor()
+  await feed.getByRole('link', { name: 'curl', exact: true }).first().click()
+  await page.getByRole('heading', { name: 'curl', level: 1 }).waitFor()
+  await page.getByText('2 in 24 hours, 2 in 7 days, 2 in total').waitFor()
+  await page.getByText('2 requests, 1 blocked.').waitFor()
+  assert.doesNotMatch((await page.locator('dl.facts').first().textContent())!, /never/)
+  await looksFine(page, 'tool')
 })

@@ -49,3 +49,23 @@ test('a missing event is reported', { skip }, async (t) => {
   await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   await looksFine(page, 'nowhere')
 })
+
+test('a threat is shown as facts and tables, and its JSON only when it is wanted', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  const evidence = ['signed-from-foreign-address']
+  await manage.take([
+    seen(1, {
+      ...{ verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.97 },
+      ...{ evidence: ['spoofed', ...evidence], path: '/.env', seenAtMs: Date.now() },
+    }),
+  ])
+  await goTo('events?types=threat_detected')
+  await page.getByRole('table', { name: 'Events' }).getByRole('link').first().click()
+  await page.getByRole('heading', { name: 'Detection', exact: true }).waitFor()
+  await page.getByRole('heading', { name: 'Request', exact: true }).waitFor()
+  await page.getByRole('region', { name: 'Evidence, as a table' }).getByRole('row').nth(1).waitFor()
+  assert.doesNotMatch(await page.locator('main').innerText(), /[{}]|\[object/)
+  await looksFine(page, 'event-threat')
+  await page.getByText('JSON', { exact: true }).click()
+  await page.getByText(/"reason": "/).waitFor()
+})

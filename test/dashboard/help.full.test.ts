@@ -54,6 +54,27 @@ test('Help lists every page of the manual and shows it', { skip }, async (t) => 
   await looksFine(page, 'help-topic')
 })
 
+test('Help is searched by words, and a result leads to its section', { skip }, async (t) => {
+  const { page, goTo } = await openDashboard(t)
+  await goTo('help')
+  const field = page.getByRole('searchbox', { name: 'Search the manual' })
+  await field.fill('robots contradictions')
+  const found = page.getByRole('region', { name: 'Found' })
+  await found.getByRole('link', { name: 'Find contradictions' }).waitFor()
+  assert.match(page.url(), /[?]q=robots%20contradictions$/)
+  await looksFine(page, 'help-search')
+  await found.getByRole('link', { name: 'Find contradictions' }).click()
+  await page.getByRole('heading', { name: 'Tell crawlers what the policy does', level: 1 }).waitFor()
+  assert.match(page.url(), /help\/terms#find-contradictions$/)
+  await page.goBack()
+  await found.getByRole('link', { name: 'Find contradictions' }).waitFor()
+  assert.equal(await field.inputValue(), 'robots contradictions')
+  await field.fill('no such words anywhere')
+  await found.getByText('Nothing in the manual has all of these words').waitFor()
+  await field.fill('')
+  await page.getByRole('main').getByRole('link', { name: 'Policy', exact: true }).waitFor()
+})
+
 test('a page: its links and anchors lead somewhere and its code can be copied', { skip }, async (t) => {
   const { page, goTo } = await openDashboard(t, {
     browser: { permissions: ['clipboard-read', 'clipboard-write'] },

@@ -10,16 +10,15 @@ import { GATEHOUSE } from '../e2e/programs.ts'
 
 /**
  * `npm run picture`: starts the demo with a policy that blocks spoofed browsers, lets a browser visit its app, and writes
- * the picture of the dashboard that the README shows, once the plot has a shape and a blocked request is in sight.
+ * the picture of the dashboard that the README shows, once the plot has a shape and something was blocked.
  */
 const FILE = 'config/guide/dashboard.png'
 const BYTES_MAX = 150_000
 const POLICY = 'config/block-spoofed-browsers.yaml'
 const VIEWPORT = { width: 1_280, height: 740 }
 const TRAFFIC_MS = 220_000
-/** Rows of the feed that are in the picture. */
-const ROWS_SEEN = 3
-const LOOK_EVERY_MS = 50
+const LOOK_EVERY_MS = 500
+const DRAWN_MS = 6_000
 const VISIT_EVERY_MS = 700
 
 const folder = mkdtempSync(join(tmpdir(), 'picture-'))
@@ -64,7 +63,9 @@ async function photograph(link: string): Promise<void> {
       await visitor.goto('https://localhost:8443/')
       await visitor.waitForTimeout(VISIT_EVERY_MS)
     }
+    await page.getByRole('button', { name: '1h', exact: true }).click()
     while (!(await showsABlock(page))) await page.waitForTimeout(LOOK_EVERY_MS)
+    await page.waitForTimeout(DRAWN_MS)
     await page.screenshot({ path: FILE })
   } finally {
     await browser.close()
@@ -72,8 +73,8 @@ async function photograph(link: string): Promise<void> {
 }
 
 async function showsABlock(page: Page): Promise<boolean> {
-  const rows = await page.locator('.feed li').allTextContents()
-  return rows.slice(0, ROWS_SEEN).some((text) => text.includes('block:'))
+  const blocked = page.locator('.figures > div', { hasText: /^Blocked/ }).getByRole('link')
+  return Number(await blocked.textContent()) > 0
 }
 
 /** Replaces the policy file of the demo, which is loaded again when it changes. */

@@ -2,9 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { addressOf } from '../../src/dashboard/api/address.ts'
 import { adviceFor, problemOf } from '../../src/dashboard/api/problem.ts'
-import { emptySeconds, sumOf, withSecond } from '../../src/manage/intake/traffic.ts'
-import { csv } from '../../src/dashboard/parts/export.ts'
+import {
+  emptySeconds,
+  sumOf,
+  type TrafficSample,
+  withMinutes,
+  withSecond,
+} from '../../src/manage/intake/traffic.ts'
+import { summaryOf } from '../../src/dashboard/pages/overview/summary.ts'
+import { csv } from '../../src/shared/csv.ts'
 import { ago, counted, duration, percent, short } from '../../src/dashboard/parts/format.ts'
+import { plotData, sumsOf } from '../../src/dashboard/parts/plots/plot-data.ts'
 import { isScaled, rowWindow, scrollTopBy, scrollTopFor } from '../../src/dashboard/parts/window.ts'
 
 test('what is put into an address stays in its place', async () => {
@@ -52,10 +60,11 @@ test('no cell of a table is a formula, and none breaks a row', async () => {
     ['@SUM(A1)', 'two\nlines', null],
     [-5, '-5', '+1'],
     ['\t=1', true, undefined],
+    ['a;=1', '\uff1d1', 'plain'],
   ]
   assert.equal(
-    csv(['a', 'b', 'c'], rows),
-    `a,b,c\r\n'=1+1,"a,b","say ""x"""\r\n'@SUM(A1),"two\nlines",\r\n-5,'-5,'+1\r\n'\t=1,true,\r\n`,
+    csv([['a', 'b', 'c'], ...rows]),
+    `a,b,c\r\n'=1+1,"a,b","say ""x"""\r\n'@SUM(A1),"two\nlines",\r\n-5,'-5,'+1\r\n"'\t=1",true,\r\n"a;=1",'\uff1d1,plain\r\n`,
   )
 })
 
@@ -104,4 +113,74 @@ test('every row of a list of any length can be scrolled to', async () => {
       assert.ok(y > -41 && y < 600, `row ${row} of ${total} is drawn at ${y}`)
     }
   }
+})
+
+test('a second without a report is unknown, and is filled with what is left of its minute', async () => {
+  const sample = (requests: number): TrafficSample => ({
+    ...{ requests, by_verdict: { human: requests }, by_action: { pass: requests } },
+    ...{ by_category: {}, by_purpose: {}, agents: [] },
+  })
+  // A late report leaves no gap, a lost connection does.
+  let seconds = withSecond(emptySeconds(100_000, 10), 102_000, sample(4))
+  assert.deepEqual(seconds.at.slice(-2), [99, 102])
+  seconds = withSecond(seconds, 107_000, sample(8))
+  assert.deepEqual(seconds.at, [96, 97, 98, 99, 102, 103, 104, 105, 106, 107])
+  const requests = ({ traffic }: typeof seconds) => traffic.map((second) => second?.requests ?? null)
+  assert.deepEqual(requests(seconds), [null, null, null, null, 4, null, null, null, null, 8])
+  // From 60 to 120 there were 12 + 46 requests, of which 12 are known; of the minute before nothing is known.
+  const counts = { requests: 58, by_verdict: { human: 58 }, by_action: { pass: 58 } }
+  const filled = withMinutes(seconds, [{ atS: 60, endS: 108, ...counts }])
+  assert.deepEqual(requests(filled), [1, 1, 1, 1, 4, 1, 1, 1, 1, 8])
+  assert.equal(filled.traffic[0]!.by_verdict['human'], 1)
+  assert.equal(filled.traffic[0]!.by_action['pass'], 1)
+  // It is over, or it counts less than was heard: no negative rates.
+  assert.deepEqual(requests(withMinutes(seconds, [{ atS: 104, endS: 108, ...counts, requests: 3 }])), [
+    ...[null, null, null, null, 4, null, 0, 0, 0, 8],
+  ])
+  assert.deepEqual(withMinutes(seconds, [{ atS: 107, endS: 107, ...counts }]), seconds)
+  const far = withSecond(seconds, 900_000, sample(1))
+  assert.deepEqual([far.at.length, far.at[0], requests(far).filter((each) => each !== null)], [10, 891, [1]])
+})
+
+test('what is unknown is a gap of a plot', async () => {
+  const lines = [
+    { label: 'a', colour: 'human', values: [1, null, 3] },
+    { label: 'b', colour: 'agent', values: [1, null, 0.4] },
+  ]
+  assert.deepEqual(plotData([7, 8, 9], lines, { isStacked: true, isBars: false }), [
+    [7, 8, 9],
+    [2, null, 3.4],
+    [1, null, 3],
+  ])
+  assert.deepEqual(plotData([7, 8, 9], lines, { isStacked: false, isBars: false })[1], [1, null, 3])
+  const zero = [{ ...lines[0]!, values: [0, null, 3] }]
+  assert.deepEqual(plotData([7, 8, 9], zero, { isStacked: true, isBars: true })[1], [null, null, 3])
+  assert.deepEqual(plotData([7, 8, 9], zero, { isStacked: true, isBars: false })[1], [0, null, 3])
+  assert.equal(sumsOf(lines), 'a 4, b 1')
+})
+
+test('each share of a time range says whose it is', async () => {
+  const statistics = {
+    agents: { total: 9, seen: 3, new: 1 },
+    detection: {
+      requests: 100,
+      agents: 66,
+      by_category: { crawler: 44, unnamed: 22 },
+      verified: 2,
+      blocked: 1,
+    },
+  } as unknown as Parameters<typeof summaryOf>[0]
+  assert.equal(
+    summaryOf(statistics),
+    '100 requests, 66 % of them from agents: 44 % from 3 named agents (1 new), 22 % from agents without a name. 2 verified, 1 blocked.',
+  )
+  assert.match(
+    summaryOf({ ...statistics, agents: { ...statistics.agents, new: null } }),
+    /44 % from 3 named agents, 22 %/,
+  )
+  const people = { ...statistics.detection, agents: 0, by_category: {}, verified: 0 }
+  assert.equal(
+    summaryOf({ ...statistics, detection: people }),
+    '100 requests, 0 % of them from agents. 0 verified, 1 blocked.',
+  )
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { type Pasted, readPasted } from '../../src/dashboard/pages/explore/pasted.ts'
+import { timeBox } from '../time-box.ts'
 
 test('fingerprints of each type', async () => {
   for (const [type, fingerprint] of [
@@ -103,6 +104,6 @@ test('reports text that is not a request, and survives any text', async () => {
   )
   fc.assert(
     fc.property(text, (given) => void readPasted(given)),
-    { numRuns: 20_000, interruptAfterTimeLimit: 1_000 },
+    timeBox(20_000, 1_000),
   )
 })

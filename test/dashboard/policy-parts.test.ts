@@ -4,8 +4,11 @@ import { test } from 'tap'
 import type { Request } from '../../src/dashboard/api/operations.ts'
 import { recorded, writtenRequest } from '../../src/dashboard/pages/policy/described.ts'
 import { type DiffLine, diffOf, shortened } from '../../src/dashboard/pages/policy/diff.ts'
+import { conditionsOf, withMadeRule, withoutTrial } from '../../src/dashboard/parts/made-rule.ts'
+import { effectOf } from '../../src/dashboard/pages/policy/effect.ts'
 import { lineOfProblem } from '../../src/dashboard/pages/policy/json-place.ts'
 import { readWritten } from '../../src/dashboard/pages/policy/written.ts'
+import { timeBox } from '../time-box.ts'
 
 test('a diff gives both texts, and no more changes than there are', async () => {
   const of = (lines: readonly DiffLine[], other: DiffLine['kind']) =>
@@ -20,7 +23,7 @@ test('a diff gives both texts, and no more changes than there are', async () => 
       assert.equal(of(lines, 'removed'), after)
       if (before === after) assert.ok(lines.every(({ kind }) => kind === 'same'))
     }),
-    { numRuns: 5_000, interruptAfterTimeLimit: 1_000 },
+    timeBox(5_000, 1_000),
   )
   assert.deepEqual(diffOf('a\nb\nc', 'a\nx\nc'), [
     { kind: 'same', text: 'a' },
@@ -90,7 +93,57 @@ test('a text is JSON where the browser says so, and only there', async () => {
       }
       assert.equal(lineOfProblem(given) === null, isJson, given)
     }),
-    { numRuns: 20_000, interruptAfterTimeLimit: 2_000 },
+    timeBox(20_000, 2_000),
   )
   assert.equal(lineOfProblem('{\n"a": 1,\n\n  b: 2}'), 4)
+})
+
+test('a valid policy that stops requests is shown as a warning, with how many', async () => {
+  const change = (from: string, to: string, count: number) => ({ from, to, count })
+  const passing = effectOf({
+    sightings: 10,
+    transitions: [change('block', 'pass', 3), change('pass', 'tag', 2)],
+    verdicts: [],
+  })
+  assert.deepEqual(passing, { look: 'good', text: 'Valid policy.' })
+  assert.deepEqual(effectOf({ sightings: 0, transitions: [], verdicts: [] }), passing)
+  const { look, text } = effectOf({
+    sightings: 100,
+    transitions: [
+      change('tag', 'block 403', 40),
+      change('pass', 'tarpit', 1),
+      change('block 404', 'tarpit 2000ms', 9),
+    ],
+    verdicts: [
+      { name: 'human', ...change('tag', 'block 403', 2) },
+      { name: 'human', ...change('block 404', 'tarpit 2000ms', 9) },
+      { name: 'agent', ...change('tag', 'block 403', 38) },
+    ],
+  })
+  assert.equal(look, 'warn')
+  assert.match(
+    text,
+    /^Valid policy\. It stops 41 of 100 recorded requests \(41 %\) .*, 2 of them from people\.$/,
+  )
+})
+
+test('a rule for filters of requests stands first in the policy, on trial, under a name of its own', async () => {
+  assert.deepEqual(conditionsOf({ agent_id: 'gptbot', verified: 'false', http_version: '2', host: '' }), {
+    agent: 'gptbot',
+    verified: false,
+  })
+  assert.deepEqual(conditionsOf({ verified: 'ip-range' }), { verified: 'ip-range' })
+  assert.equal(conditionsOf({ path: '/reset/[redacted]', rule: 'x' }), null)
+  const rule = { name: 'gptbot', when: { agent: 'gptbot' }, action: 'block', dry_run: true }
+  const text = JSON.stringify({ agent: 'gptbot' })
+  assert.deepEqual(withMadeRule({}, text), { name: 'gptbot', policy: { rules: [rule] } })
+  const other = { name: 'gptbot', when: {}, action: 'tag', dry_run: true }
+  const second = { ...rule, name: 'gptbot 2' }
+  const made = withMadeRule({ first: [other], otherwise: 'tag' }, text)!
+  assert.deepEqual(made.policy, { first: [other], otherwise: 'tag', last: [second] })
+  const { dry_run: _, ...decided } = second
+  assert.deepEqual(withoutTrial(made.policy, made.name), { ...made.policy, last: [decided] })
+  const named = withMadeRule({ rules: [] }, JSON.stringify({ host: 'ä"<>'.repeat(99), path: '/a/b' }))!
+  assert.match(named.name, /^[A-Za-z0-9 ._:/-]{1,64}$/)
+  for (const wrong of ['', '[]', '1', '{', 'null']) assert.equal(withMadeRule({}, wrong), null, wrong)
 })

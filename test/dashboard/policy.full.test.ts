@@ -61,6 +61,24 @@ test('a policy is written, tried on what is recorded, put in force, and rolled b
   await looksFine(page, 'policy')
 })
 
+test('what crawlers read is shown, with what contradicts the robots.txt of the app', { skip }, async (t) => {
+  const { page, goTo, manage } = await openDashboard(t, { knows: true })
+  const rules = [{ name: 'training', when: { purpose: 'training' }, action: 'block' }]
+  await manage.ask('PUT', '/v1/policy', { rules }, { 'if-match': '*' })
+  await goTo('policy')
+  const form = page.getByRole('form', { name: 'Terms for crawlers' })
+  await form.getByLabel('robots.txt of the app').fill('User-agent: *\nDisallow: /cart\n')
+  await form.getByRole('button', { name: 'Show' }).click()
+  await page.getByText('2 contradictions').waitFor()
+  const table = page.getByRole('region', { name: 'Contradictions, as a table' })
+  await table.getByText('2: Disallow: /cart').waitFor()
+  await table.getByText('refuses it').waitFor()
+  const robots = page.getByRole('region', { name: 'robots.txt', exact: true })
+  assert.match((await robots.textContent()) ?? '', /User-agent: GPTBot/)
+  await page.getByRole('region', { name: 'RSL' }).getByText('ai-train').waitFor()
+  await looksFine(page, 'policy-terms')
+})
+
 test('a policy for an unknown agent is valid, with a warning', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t, { knows: true })
   await goTo('policy')
@@ -122,7 +140,7 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   const sighting = seen(1, { ...agent, path: '/<b>', seenAtMs: Date.now() })
   await manage.take([sighting])
   page.once('dialog', (dialog) => dialog.accept())
-  await goTo('')
+  await goTo('live')
   await page.getByRole('link', { name: /^tag/ }).click()
   await page.getByText(/Recorded request: it was passed with a tag/).waitFor()
   assert.match(await request.inputValue(), /^GET \/<b> HTTP/)
@@ -157,4 +175,140 @@ test('who is slower than another is told so, and loses nothing', { skip }, async
   await page.getByRole('link', { name: 'Live' }).click()
   await page.getByRole('heading', { name: 'Live', level: 1 }).waitFor()
   assert.equal(asked, 2)
+})
+
+const CARTS = JSON.stringify(
+  { rules: [{ name: 'carts', when: { path: '/cart' }, action: 'block' }] },
+  null,
+  2,
+)
+const ORGANISATION = {
+  first: [{ name: 'open', when: { path: '/open' }, action: 'pass' }],
+  last: [{ name: 'posts', when: { method: 'POST' }, action: { block: { status: 404 } } }],
+}
+
+test('the policy of an app is chosen, tried, put in force, explained and rolled back', {
+  skip,
+}, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await manage.ask('POST', '/v1/apps', { id: 'shop', name: 'The shop', hosts: ['shop.test'] })
+  await manage.ask('PUT', '/v1/policy', ORGANISATION, { 'if-match': '*' })
+  const nowMs = Date.now()
+  const carts = { app: 'shop', path: '/cart', method: 'GET', seenAtMs: nowMs }
+  await manage.take([seen(1, carts), seen(2, carts), seen(3, { path: '/cart', seenAtMs: nowMs })])
+  await goTo('policy')
+  await page.getByRole('heading', { name: 'Policy', exact: true, level: 1 }).waitFor()
+  await looksFine(page, 'policy-layers')
+  await page.getByLabel('App', { exact: true }).selectOption('shop')
+  await page.waitForURL(/policy\?app=shop$/)
+  await page.getByRole('heading', { name: 'Policy of shop' }).waitFor()
+  await page.getByText('no policy yet: the rules of the organisation alone decide').waitFor()
+  await looksFine(page, 'policy-app-none')
+  const text = page.getByLabel('Policy (JSON)')
+  await text.fill(JSON.stringify({ first: [] }))
+  await page.getByRole('button', { name: 'Validate and test' }).click()
+  await page
+    .getByText(/unknown field/)
+    .first()
+    .waitFor()
+  await text.fill(CARTS)
+  await page.getByRole('button', { name: 'Validate and test' }).click()
+  await page.getByText(/Of 2 recorded requests/).waitFor()
+  await page.getByText(/^Valid policy\. It stops 2 of 2 recorded requests/).waitFor()
+  await page.getByText(/2 \(100 %\) would have a different outcome/).waitFor()
+  await page.getByRole('row', { name: /carts.*app shop.*2/ }).waitFor()
+  await looksFine(page, 'policy-app-tried')
+  await page.getByRole('button', { name: 'Apply…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
+  await page.getByText('The policy is in force.').waitFor()
+  assert.deepEqual((await manage.ask('GET', '/v1/apps/shop/policy')).body.policy, JSON.parse(CARTS))
+  assert.deepEqual((await manage.ask('GET', '/v1/policy')).body.policy, ORGANISATION)
+
+  const request = page.getByLabel('Request, headers, or curl -v output')
+  await request.fill('GET /cart HTTP/1.1\nHost: none.test\n')
+  await page.getByRole('button', { name: 'Explain' }).click()
+  await page.getByRole('heading', { name: 'block by rule “carts” (app shop)' }).waitFor()
+  await page.getByRole('row', { name: /open.*first.*no match/ }).waitFor()
+  await page.getByRole('row', { name: /carts.*app shop.*decides/ }).waitFor()
+  await looksFine(page, 'policy-app-explained')
+
+  await text.fill('{"rules": []}')
+  await page.getByRole('button', { name: 'Apply…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
+  await page.getByRole('button', { name: 'Roll back to version 1' }).click()
+  await page.getByRole('dialog').getByText('carts').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
+  await page.getByText('Version 1 is in force again.').waitFor()
+  assert.equal((await manage.ask('GET', '/v1/apps/shop/policy')).body.restored_version, 1)
+  await looksFine(page, 'policy-app')
+  // The organisation's page judges a request with the rules of the app of its host.
+  await page.getByLabel('App', { exact: true }).selectOption('')
+  await page.waitForURL(/policy$/)
+  await manage.publish(ORGANISATION)
+  await request.fill('GET /cart HTTP/1.1\nHost: shop.test\n')
+  await page.getByRole('button', { name: 'Explain' }).click()
+  await page.getByRole('heading', { name: 'block by rule “carts” (app shop)' }).waitFor()
+  await goTo('live')
+  await page.getByRole('link', { name: /^tag/ }).first().waitFor()
+  const links = page.getByRole('list', { name: 'Requests, newest first' }).getByTitle('Explain this decision')
+  assert.match((await links.last().getAttribute('href'))!, /policy\?app=shop&request=/)
+})
+
+test('unsaved changes of a policy are not lost by a choice of another app', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t)
+  for (const id of ['shop', 'blog']) await manage.ask('POST', '/v1/apps', { id })
+  await goTo('policy?app=shop')
+  const text = page.getByLabel('Policy (JSON)')
+  await text.fill(CARTS)
+  let asked = 0
+  page.on('dialog', (dialog) => {
+    asked++
+    return asked === 1 ? dialog.dismiss() : dialog.accept()
+  })
+  const choice = page.getByLabel('App', { exact: true })
+  await choice.selectOption('blog')
+  assert.deepEqual([await choice.inputValue(), await text.inputValue()], ['shop', CARTS])
+  await choice.selectOption('blog')
+  await page.getByRole('heading', { name: 'Policy of blog' }).waitFor()
+  assert.equal(asked, 2)
+})
+
+test('a team has the policies of its own apps, and not that of the organisation', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { isStrange: true })
+  for (const id of ['shop', 'blog', 'news']) await manage.ask('POST', '/v1/apps', { id })
+  await page.goto('about:blank')
+  await goTo(`#key=${await manage.key({ apps: ['shop', 'blog'] })}`)
+  const nav = page.getByRole('navigation', { name: 'Pages' })
+  await nav.getByRole('link', { name: 'Policy' }).click()
+  await page.waitForURL(/policy\?app=shop$/)
+  await page.getByRole('heading', { name: 'Policy of shop' }).waitFor()
+  const choice = page.getByLabel('App', { exact: true })
+  assert.deepEqual(await choice.getByRole('option').allInnerTexts(), ['blog', 'shop'])
+  await choice.selectOption('blog')
+  await page.getByRole('heading', { name: 'Policy of blog' }).waitFor()
+  await looksFine(page, 'policy-team')
+  await goTo('policy?app=news')
+  await page.getByText('App news not found').waitFor()
+})
+
+test('the link of a request whose app was deleted says so', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t)
+  await manage.ask('POST', '/v1/apps', { id: 'shop' })
+  const sighting = seen(1, {
+    app: 'shop',
+    path: '/cart',
+    rule: 'carts',
+    action: 'block',
+    seenAtMs: Date.now(),
+  })
+  await manage.take([sighting])
+  assert.equal((await manage.ask('DELETE', '/v1/apps/shop')).status, 204)
+  await goTo(`traffic/${sighting.id}`)
+  await page.getByRole('link', { name: 'Explain this decision rule by rule' }).click()
+  await page.getByText('App shop not found').waitFor()
+  await page.getByText('It was deleted together with its policy').waitFor()
+  await looksFine(page, 'policy-app-gone')
+  await page.getByRole('link', { name: 'The recorded request' }).click()
+  await page.waitForURL(/traffic\/[^/]+$/)
+  await page.getByText('carts', { exact: true }).waitFor()
 })

@@ -17,10 +17,15 @@ test('keys are made, shown once, and revoked', { skip }, async (t) => {
   await page.getByRole('button', { name: 'Create' }).click()
   await page.getByRole('group', { name: 'Scopes' }).getByText('is empty').waitFor()
   await page.getByRole('checkbox', { name: /^detect/ }).check()
+  await page.getByLabel('Apps').fill('default, shop')
+  await page.getByRole('button', { name: 'Create' }).click()
+  await page.getByText('is not the id of an app').first().waitFor()
+  await page.getByLabel('Apps').fill('default')
   await page.getByRole('button', { name: 'Create' }).click()
   const key = (await page.locator('pre').textContent())!
   const headers = { authorization: `Bearer ${key}` }
-  assert.deepEqual((await manage.ask('GET', '/v1/me', undefined, headers)).body.scopes, ['detect'])
+  const { scopes, apps } = (await manage.ask('GET', '/v1/me', undefined, headers)).body
+  assert.deepEqual([scopes, apps], [['detect'], ['default']])
   await looksFine(page, 'settings-keys')
   await page.getByRole('button', { name: 'Revoke nightly build' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
@@ -147,6 +152,26 @@ test('a reader sees only what it may read', { skip }, async (t) => {
   assert.ok(await pages.getByRole('link', { name: 'Events' }).isVisible())
   await goTo('settings/keys')
   await page.getByText('Sign in with a key that has the required scope').waitFor()
+})
+
+test('an administrator of some apps sees no page of the whole installation', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { isStrange: true })
+  const { body } = await manage.ask('POST', '/v1/keys', { name: 'team', access: 'admin', apps: ['default'] })
+  await page.goto('about:blank')
+  await goTo(`#key=${body.key}`)
+  await page.getByText('apps: default').waitFor()
+  const pages = page.getByRole('navigation', { name: 'Pages' })
+  for (const title of ['Campaigns', 'Fleet'])
+    await pages.getByRole('link', { name: title }).waitFor({ state: 'hidden' })
+  assert.equal(await page.getByText('The last five minutes').count(), 0)
+  await looksFine(page, 'settings-team')
+  await goTo('settings/users')
+  await page.getByRole('button', { name: 'New user' }).click()
+  await page.getByLabel('Email').fill('ben@example.com')
+  await page.getByRole('button', { name: 'Create' }).click()
+  await page.getByText('ben@example.com').waitFor()
+  const { users } = (await manage.ask('GET', '/v1/users')).body
+  assert.deepEqual(users[0].apps, ['default'])
 })
 
 async function open(t: Test, tab: string) {

@@ -72,6 +72,27 @@ test('a webhook is made, tried, changed, replayed, and deleted', { skip }, async
   await page.getByText('No webhooks yet').waitFor()
 })
 
+test('a change of a webhook keeps all its filters', { skip }, async (t) => {
+  const receiver = await HookReceiver.start(t)
+  const { manage, page, goTo } = await openDashboard(t, { allowPrivateWebhooks: true })
+  const filters = {
+    ...{ categories: ['crawler'], purposes: ['training'], agents: ['gptbot'], apps: ['shop'] },
+    ...{ min_severity: 'high', min_confidence: 0.85 },
+  }
+  const { body } = await manage.ask('POST', '/v1/webhooks', {
+    url: receiver.url,
+    events: ['new_agent'],
+    filters,
+  })
+  await goTo(`webhooks/${body.id}`)
+  await page.getByRole('button', { name: 'Change', exact: true }).click()
+  await page.getByLabel('Description').fill('of the shop')
+  await looksFine(page, 'webhook-change')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('of the shop').waitFor()
+  assert.deepEqual((await manage.ask('GET', `/v1/webhooks/${body.id}`)).body.filters, filters)
+})
+
 test('a receiver that refuses is shown, with what it says', { skip }, async (t) => {
   const receiver = await HookReceiver.start(t, (response) => void response.writeHead(500).end('no room here'))
   const { manage, page, goTo } = await openDashboard(t, { allowPrivateWebhooks: true })

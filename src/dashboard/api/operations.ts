@@ -19,7 +19,12 @@ export const OPERATIONS = {
   listTools: ['GET', '/tools'],
   executeTool: ['POST', '/execute'],
   listRequests: ['GET', '/requests'],
+  getRequestFacets: ['GET', '/requests/facets'],
+  exportRequests: ['GET', '/requests/export'],
   getRequest: ['GET', '/requests/{id}'],
+  listPayments: ['GET', '/payments'],
+  exportPayments: ['GET', '/payments/export'],
+  refundPayment: ['POST', '/payments/{id}/refund'],
   listCampaigns: ['GET', '/campaigns'],
   getCampaign: ['GET', '/campaigns/{id}'],
   listEvents: ['GET', '/events'],
@@ -44,6 +49,14 @@ export const OPERATIONS = {
   getApp: ['GET', '/apps/{app_id}'],
   updateApp: ['PATCH', '/apps/{app_id}'],
   deleteApp: ['DELETE', '/apps/{app_id}'],
+  getAppPolicy: ['GET', '/apps/{app_id}/policy'],
+  putAppPolicy: ['PUT', '/apps/{app_id}/policy'],
+  listAppPolicyVersions: ['GET', '/apps/{app_id}/policy/versions'],
+  getAppPolicyVersion: ['GET', '/apps/{app_id}/policy/versions/{version}'],
+  restoreAppPolicy: ['POST', '/apps/{app_id}/policy/versions/{version}/restore'],
+  explainAppPolicy: ['POST', '/apps/{app_id}/policy/explain'],
+  previewAppPolicy: ['POST', '/apps/{app_id}/policy/preview'],
+  showAppTerms: ['POST', '/apps/{app_id}/policy/terms'],
   getPolicy: ['GET', '/policy'],
   putPolicy: ['PUT', '/policy'],
   listPolicyVersions: ['GET', '/policy/versions'],
@@ -51,6 +64,7 @@ export const OPERATIONS = {
   restorePolicy: ['POST', '/policy/versions/{version}/restore'],
   previewPolicy: ['POST', '/policy/preview'],
   explainPolicy: ['POST', '/policy/explain'],
+  showTerms: ['POST', '/policy/terms'],
   getSettings: ['GET', '/settings'],
   updateSettings: ['PATCH', '/settings'],
   createTrust: ['POST', '/trust'],
@@ -85,7 +99,7 @@ export interface Operations {
   }
   listAgents: {
     path: {  }
-    query: { category?: AgentCategory; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; q?: string; seen_since?: string; page?: number; limit?: number }
+    query: { category?: AgentCategory; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; q?: string; seen_since?: string; app?: string; team?: string; page?: number; limit?: number }
     body: undefined
     answer: { readonly agents: readonly (Agent)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
@@ -109,7 +123,7 @@ export interface Operations {
   }
   getStats: {
     path: {  }
-    query: { window?: "1h" | "24h" | "7d" | "30d"; bucket?: "1m" | "5m" | "15m" | "1h" | "6h" | "1d" }
+    query: { window?: "1h" | "24h" | "7d" | "30d"; bucket?: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; app?: string; team?: string; include?: string }
     body: undefined
     answer: Statistics
   }
@@ -181,15 +195,45 @@ export interface Operations {
   }
   listRequests: {
     path: {  }
-    query: { verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; agent_id?: string; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route"; app?: string; host?: string; path?: string; address?: string; ja4?: string; proxy?: string; campaign_id?: string; cursor?: string; limit?: number }
+    query: { id?: string; verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; agent_id?: string; verified?: "true" | "false" | "web-bot-auth" | "ip-range" | "reverse-dns"; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route" | "charge"; rule?: string; conflict?: "spoofed-browser" | "address-foreign" | "host-foreign" | "network-foreign" | "signature-failed" | "signed-as-another" | "signed-with-foreign-fingerprint" | "signed-from-foreign-address"; app?: string; team?: string; host?: string; path?: string; address?: string; ja4?: string; ja4h?: string; http_version?: "2" | "3" | "1.0" | "1.1"; proxy?: string; campaign_id?: string; mcp_method?: string; mcp_tool?: string; since?: string; until?: string; cursor?: string; limit?: number }
     body: undefined
-    answer: { readonly requests: readonly (Request)[]; readonly limit: number; readonly next_cursor: string | null }
+    answer: { readonly requests: readonly (Request)[]; readonly stopped_at: Time | null; readonly limit: number; readonly next_cursor: string | null }
+  }
+  getRequestFacets: {
+    path: {  }
+    query: { id?: string; verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; agent_id?: string; verified?: "true" | "false" | "web-bot-auth" | "ip-range" | "reverse-dns"; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route" | "charge"; rule?: string; conflict?: "spoofed-browser" | "address-foreign" | "host-foreign" | "network-foreign" | "signature-failed" | "signed-as-another" | "signed-with-foreign-fingerprint" | "signed-from-foreign-address"; app?: string; team?: string; host?: string; path?: string; address?: string; ja4?: string; ja4h?: string; http_version?: "2" | "3" | "1.0" | "1.1"; proxy?: string; campaign_id?: string; mcp_method?: string; mcp_tool?: string; since?: string; until?: string; facets?: string; limit?: number }
+    body: undefined
+    answer: { readonly requests: number; readonly estimated: number; readonly stopped_at: Time | null; readonly facets: readonly (RequestFacet)[] }
+  }
+  exportRequests: {
+    path: {  }
+    query: { id?: string; verdict?: "agent" | "automation" | "human" | "unknown"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; agent_id?: string; verified?: "true" | "false" | "web-bot-auth" | "ip-range" | "reverse-dns"; action?: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route" | "charge"; rule?: string; conflict?: "spoofed-browser" | "address-foreign" | "host-foreign" | "network-foreign" | "signature-failed" | "signed-as-another" | "signed-with-foreign-fingerprint" | "signed-from-foreign-address"; app?: string; team?: string; host?: string; path?: string; address?: string; ja4?: string; ja4h?: string; http_version?: "2" | "3" | "1.0" | "1.1"; proxy?: string; campaign_id?: string; mcp_method?: string; mcp_tool?: string; since?: string; until?: string; format?: "ndjson" | "csv" | "parquet"; limit?: number }
+    body: undefined
+    answer: undefined
   }
   getRequest: {
     path: { id: string }
     query: {  }
     body: undefined
     answer: Request
+  }
+  listPayments: {
+    path: {  }
+    query: { page?: number; limit?: number; app?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price"; since?: string; until?: string }
+    body: undefined
+    answer: { readonly payments: readonly (Payment)[]; readonly total: number; readonly page: number; readonly limit: number }
+  }
+  exportPayments: {
+    path: {  }
+    query: { app?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price"; since?: string; until?: string; format?: "ndjson" | "csv"; limit?: number }
+    body: undefined
+    answer: undefined
+  }
+  refundPayment: {
+    path: { id: string }
+    query: {  }
+    body: PaymentRefund
+    answer: Payment
   }
   listCampaigns: {
     path: {  }
@@ -205,7 +249,7 @@ export interface Operations {
   }
   listEvents: {
     path: {  }
-    query: { types?: string; category?: string; purpose?: string; agent?: string; min_severity?: "low" | "medium" | "high" | "critical"; min_confidence?: string; since?: string; until?: string; last_event_id?: string; page?: number; limit?: number }
+    query: { types?: string; category?: string; purpose?: string; agent?: string; app?: string; team?: string; min_severity?: "low" | "medium" | "high" | "critical"; min_confidence?: string; since?: string; until?: string; last_event_id?: string; page?: number; limit?: number }
     body: undefined
     answer: { readonly events: readonly (Event)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
@@ -301,7 +345,7 @@ export interface Operations {
   }
   listAudit: {
     path: {  }
-    query: { page?: number; limit?: number; action?: string; principal?: string; since?: string }
+    query: { page?: number; limit?: number; app?: string; action?: string; principal?: string; since?: string }
     body: undefined
     answer: { readonly audit: readonly (AuditEntry)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
@@ -334,6 +378,54 @@ export interface Operations {
     query: {  }
     body: undefined
     answer: undefined
+  }
+  getAppPolicy: {
+    path: { app_id: string }
+    query: {  }
+    body: undefined
+    answer: AppPolicyInForce
+  }
+  putAppPolicy: {
+    path: { app_id: string }
+    query: {  }
+    body: AppPolicy | AppPolicyAnswered
+    answer: AppPolicyInForce
+  }
+  listAppPolicyVersions: {
+    path: { app_id: string }
+    query: { page?: number; limit?: number }
+    body: undefined
+    answer: { readonly versions: readonly (PolicyVersion)[]; readonly total: number; readonly page: number; readonly limit: number }
+  }
+  getAppPolicyVersion: {
+    path: { app_id: string; version: number }
+    query: {  }
+    body: undefined
+    answer: { readonly version: number; readonly hash: string; readonly author: string; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean; readonly policy: AppPolicy }
+  }
+  restoreAppPolicy: {
+    path: { app_id: string; version: number }
+    query: {  }
+    body: undefined
+    answer: AppPolicyInForce
+  }
+  explainAppPolicy: {
+    path: { app_id: string }
+    query: {  }
+    body: AppPolicyExplanationRequest
+    answer: PolicyExplanation
+  }
+  previewAppPolicy: {
+    path: { app_id: string }
+    query: {  }
+    body: AppPolicyPreviewRequest
+    answer: PolicyPreview
+  }
+  showAppTerms: {
+    path: { app_id: string }
+    query: {  }
+    body: AppPolicyTermsRequest
+    answer: PolicyTerms
   }
   getPolicy: {
     path: {  }
@@ -376,6 +468,12 @@ export interface Operations {
     query: {  }
     body: PolicyExplanationRequest
     answer: PolicyExplanation
+  }
+  showTerms: {
+    path: {  }
+    query: {  }
+    body: PolicyTermsRequest
+    answer: PolicyTerms
   }
   getSettings: {
     path: {  }
@@ -533,9 +631,11 @@ export type TaskRequest = { readonly type: "detect" | "lookup" | "compare" | "ex
 
 export type ExecuteRequest = { readonly tool: string; readonly arguments?: unknown }
 
+export type PaymentRefund = { readonly note?: string }
+
 export type FeedbackRequest = { readonly request_id?: string; readonly decision_id?: string; readonly verdict: "agent" | "human"; readonly agent?: string }
 
-export type KeyRequest = { readonly name: string; readonly access?: "read" | "write" | "admin"; readonly scopes?: readonly (Scope)[]; readonly plan?: Plan; readonly expires_at?: string }
+export type KeyRequest = { readonly name: string; readonly access?: "read" | "write" | "admin"; readonly scopes?: readonly (Scope)[]; readonly apps?: readonly (string)[] | "*"; readonly plan?: Plan; readonly expires_at?: string }
 
 export type Scope = "read" | "detect" | "write" | "admin" | "mcp"
 
@@ -545,7 +645,7 @@ export type GrantState = "waiting" | "approved" | "denied" | "finished"
 
 export type GrantDecision = { readonly decision: "approve" | "deny"; readonly scopes?: readonly ("read" | "detect" | "write" | "admin" | "mcp")[] }
 
-export type ClientRequest = { readonly name: string; readonly grant_types: readonly (GrantType)[]; readonly redirect_uris?: readonly (string)[]; readonly scopes: readonly (Scope)[]; readonly token_endpoint_auth_method?: ClientAuthMethod; readonly jwks?: Readonly<Record<string, unknown>>; readonly plan?: "free" | "standard" | "unlimited" }
+export type ClientRequest = { readonly name: string; readonly grant_types: readonly (GrantType)[]; readonly redirect_uris?: readonly (string)[]; readonly scopes: readonly (Scope)[]; readonly apps?: readonly (string)[] | "*"; readonly token_endpoint_auth_method?: ClientAuthMethod; readonly jwks?: Readonly<Record<string, unknown>>; readonly plan?: "free" | "standard" | "unlimited" }
 
 export type GrantType = "client_credentials" | "authorization_code" | "refresh_token"
 
@@ -553,45 +653,59 @@ export type ClientAuthMethod = "client_secret_basic" | "client_secret_post" | "p
 
 export type SigningKeyRequest = { readonly drop_old?: boolean }
 
-export type AppRequest = { readonly id: string; readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[] }
+export type AppRequest = { readonly id: string; readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[]; readonly quota?: AppQuota | null }
 
-export type AppChanges = { readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[] }
+export type AppQuota = { readonly minute?: number; readonly hour?: number; readonly day?: number }
 
-export type Policy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
+export type AppChanges = { readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[]; readonly quota?: AppQuota | null }
 
-export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
+export type AppPolicy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
+
+export type AppPolicyAnswered = { readonly policy: AppPolicy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
 
 export type Time = string
 
 export type PolicyWarning = { readonly pointer: string; readonly detail: string }
 
-export type PolicyPreviewRequest = { readonly policy: Policy; readonly window?: "1h" | "24h" | "7d" | "30d"; readonly against?: "recorded" | "current" }
+export type AppPolicyExplanationRequest = { readonly request: WrittenRequest; readonly policy?: AppPolicy }
 
-export type PolicyExplanationRequest = { readonly request: WrittenRequest; readonly policy?: Policy }
+export type WrittenRequest = { readonly method?: string; readonly host?: string; readonly path?: string; readonly http?: "1.1" | "2" | 1.1 | 2; readonly address?: string; readonly headers?: Readonly<Record<string, unknown>> | readonly (readonly (string)[])[]; readonly ja4?: string; readonly ja4h?: string; readonly stable?: string; readonly http2?: string; readonly hello?: "malformed" | "not-tls"; readonly campaign?: string; readonly mcp?: { readonly method?: string; readonly tool?: string; readonly resource?: string }; readonly verdict?: { readonly kind: "agent" | "automation" | "human" | "unknown"; readonly agent?: string | { readonly id: string; readonly name?: string; readonly category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; readonly purpose?: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[] }; readonly software?: string | { readonly id: string; readonly name?: string; readonly kind?: "agent" | "tool" | "browser" }; readonly confidence?: number; readonly name_confidence?: number; readonly verified?: "web-bot-auth" | "ip-range" | "reverse-dns"; readonly signer?: string; readonly evidence?: readonly (string)[] } }
 
-export type WrittenRequest = { readonly method?: string; readonly host?: string; readonly path?: string; readonly http?: "1.1" | "2" | 1.1 | 2; readonly address?: string; readonly headers?: Readonly<Record<string, unknown>> | readonly (readonly (string)[])[]; readonly ja4?: string; readonly ja4h?: string; readonly stable?: string; readonly http2?: string; readonly hello?: "malformed" | "not-tls"; readonly verdict?: { readonly kind: "agent" | "automation" | "human" | "unknown"; readonly agent?: string | { readonly id: string; readonly name?: string; readonly category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; readonly purpose?: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[] }; readonly software?: string | { readonly id: string; readonly name?: string; readonly kind?: "agent" | "tool" | "browser" }; readonly confidence?: number; readonly name_confidence?: number; readonly verified?: "web-bot-auth" | "ip-range" | "reverse-dns"; readonly signer?: string; readonly evidence?: readonly (string)[] } }
+export type AppPolicyPreviewRequest = { readonly policy: AppPolicy; readonly window?: "1h" | "24h" | "7d" | "30d"; readonly against?: "recorded" | "current" }
+
+export type AppPolicyTermsRequest = { readonly policy?: AppPolicy; readonly host?: string; readonly robots?: string }
+
+export type Policy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly first?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly last?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
+
+export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
+
+export type PolicyPreviewRequest = { readonly policy: Policy; readonly app?: string; readonly window?: "1h" | "24h" | "7d" | "30d"; readonly against?: "recorded" | "current" }
+
+export type PolicyExplanationRequest = { readonly request: WrittenRequest; readonly app?: string; readonly policy?: Policy }
+
+export type PolicyTermsRequest = { readonly app?: string; readonly policy?: Policy; readonly host?: string; readonly robots?: string }
 
 export type SettingChanges = { readonly 'log.level'?: "debug" | "info" | "warn" | "error" | "silent" | null; readonly 'manage.access_log'?: boolean | null; readonly 'limits.free_per_day'?: number | null; readonly 'limits.standard_per_hour'?: number | null; readonly 'submissions.auto_accept'?: boolean | null }
 
-export type TrustRequest = { readonly agent_id?: string; readonly document?: Readonly<Record<string, unknown>>; readonly jwk?: Readonly<Record<string, unknown>>; readonly scopes: readonly (Scope)[]; readonly name?: string; readonly plan?: Plan }
+export type TrustRequest = { readonly agent_id?: string; readonly document?: Readonly<Record<string, unknown>>; readonly jwk?: Readonly<Record<string, unknown>>; readonly scopes: readonly (Scope)[]; readonly apps?: readonly (string)[] | "*"; readonly name?: string; readonly plan?: Plan }
 
-export type UserRequest = { readonly email: string; readonly password?: string; readonly scopes: readonly (Scope)[] }
+export type UserRequest = { readonly email: string; readonly password?: string; readonly scopes: readonly (Scope)[]; readonly apps?: readonly (string)[] | "*" }
 
-export type UserChanges = { readonly scopes?: readonly (Scope)[]; readonly password?: string; readonly one_time_codes?: false; readonly passkeys?: false; readonly disabled?: boolean }
+export type UserChanges = { readonly scopes?: readonly (Scope)[]; readonly apps?: readonly (string)[] | "*"; readonly password?: string; readonly one_time_codes?: false; readonly passkeys?: false; readonly disabled?: boolean }
 
 export type OpenidRequest = { readonly subject: string }
 
-export type WebhookRequest = { readonly url: string; readonly events: readonly (EventType)[]; readonly filters?: WebhookFilters | null; readonly description?: string | null; readonly enabled?: boolean }
+export type WebhookRequest = { readonly url: string; readonly events: readonly (EventType)[]; readonly filters?: WebhookFilters | null; readonly description?: string | null; readonly enabled?: boolean; readonly apps?: readonly (string)[] | "*" }
 
 export type EventType = "new_agent" | "new_signature" | "threat_detected"
 
-export type WebhookFilters = { readonly categories?: readonly ("llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom")[]; readonly purposes?: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly agents?: readonly (string)[]; readonly min_severity?: "low" | "medium" | "high" | "critical"; readonly min_confidence?: number }
+export type WebhookFilters = { readonly categories?: readonly ("llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom")[]; readonly purposes?: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly agents?: readonly (string)[]; readonly apps?: readonly (string)[]; readonly min_severity?: "low" | "medium" | "high" | "critical"; readonly min_confidence?: number }
 
 export type WebhookChanges = { readonly url?: string; readonly events?: readonly (EventType)[]; readonly filters?: WebhookFilters | null; readonly description?: string | null; readonly enabled?: boolean }
 
 export type WebhookReplay = { readonly since: string; readonly until?: string; readonly types?: readonly (EventType)[] }
 
-export type Problem = { readonly type: string; readonly title: string; readonly status: number; readonly detail: string; readonly instance?: string; readonly code: "invalid_request" | "missing_token" | "invalid_token" | "expired_token" | "use_dpop_nonce" | "insufficient_scope" | "origin_not_allowed" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_conflict" | "idempotency_in_progress" | "precondition_failed" | "too_large" | "uri_too_long" | "unsupported_media_type" | "expectation_failed" | "precondition_required" | "rate_limited" | "header_too_large" | "internal" | "unavailable"; readonly request_id?: string; readonly errors?: readonly ({ readonly pointer: string; readonly detail: string })[] }
+export type Problem = { readonly type: string; readonly title: string; readonly status: number; readonly detail: string; readonly instance?: string; readonly code: "invalid_request" | "missing_token" | "invalid_token" | "expired_token" | "use_dpop_nonce" | "insufficient_scope" | "needs_all_apps" | "origin_not_allowed" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_conflict" | "idempotency_in_progress" | "precondition_failed" | "too_large" | "uri_too_long" | "unsupported_media_type" | "expectation_failed" | "precondition_required" | "rate_limited" | "header_too_large" | "internal" | "unavailable"; readonly request_id?: string; readonly errors?: readonly ({ readonly pointer: string; readonly detail: string })[] }
 
 export type DetectionResult = { readonly is_agent: boolean; readonly confidence: number; readonly agent_name: string | null; readonly agent_category: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom" | null; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string }; readonly agent_purpose: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly name_confidence: number; readonly agent_id: string | null; readonly verified: string | null; readonly proof: Proof | null; readonly conflicts: readonly (string)[]; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly software: { readonly id: string; readonly name: string; readonly kind: "agent" | "tool" | "browser" } | null; readonly evidence: readonly (Evidence)[]; readonly request_id: string }
 
@@ -607,7 +721,7 @@ export type Signature = { readonly fingerprint: string; readonly type: Fingerpri
 
 export type FoundSignature = { readonly fingerprint: string; readonly type: FingerprintType; readonly agent_name: string | null; readonly agent_id: string | null; readonly kind: "agent" | "tool" | "browser" | null; readonly first_seen: Time; readonly last_seen: Time | null; readonly confidence: number; readonly observations: number; readonly requests_seen: number; readonly source: "builtin" | "submitted" | "observed"; readonly status: "active" | "trial" | "unknown" | "retired"; readonly decisive: boolean; readonly score?: number }
 
-export type Statistics = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly agents: { readonly total: number; readonly seen: number; readonly new: number }; readonly fingerprints: { readonly unique: number; readonly by_type: { readonly ja4: number; readonly ja4s: number; readonly ja4h: number; readonly ja4x: number }; readonly unknown: number }; readonly detection: { readonly requests: number; readonly agents: number; readonly rate: number; readonly blocked: number; readonly tagged: number; readonly verified: number; readonly verified_by: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>>; readonly by_purpose: Readonly<Record<string, number>>; readonly by_agent: readonly ({ readonly agent_id: string; readonly agent_name: string; readonly agent_category: string | null; readonly agent_purpose: readonly (string)[]; readonly requests: number; readonly blocked: number })[]; readonly by_action: Readonly<Record<string, number>>; readonly by_confidence: Readonly<Record<string, number>> }; readonly series: readonly ({ readonly at: Time; readonly requests: number; readonly agents: number; readonly blocked: number; readonly by_verdict: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>>; readonly by_purpose: Readonly<Record<string, number>> })[]; readonly generated_at: Time }
+export type Statistics = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly agents: { readonly total: number; readonly seen: number; readonly new: number | null }; readonly fingerprints: { readonly unique: number; readonly by_type: { readonly ja4: number; readonly ja4s: number; readonly ja4h: number; readonly ja4x: number }; readonly unknown: number } | null; readonly detection: { readonly requests: number; readonly agents: number; readonly rate: number; readonly blocked: number; readonly tagged: number; readonly by_verdict: Readonly<Record<string, number>>; readonly blocked_by_verdict: Readonly<Record<string, number>>; readonly verified: number; readonly verified_by: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>>; readonly by_purpose: Readonly<Record<string, number>>; readonly by_action: Readonly<Record<string, number>>; readonly by_confidence: Readonly<Record<string, number>>; readonly by_agent: readonly ({ readonly agent_id: string; readonly agent_name: string; readonly agent_category: string | null; readonly agent_purpose: readonly (string)[]; readonly requests: number; readonly blocked: number })[] }; readonly by_app: readonly ({ readonly app: string; readonly requests: number; readonly agents: number; readonly blocked: number })[] | null; readonly previous: { readonly detection: { readonly requests: number; readonly agents: number; readonly rate: number; readonly blocked: number; readonly tagged: number; readonly by_verdict: Readonly<Record<string, number>>; readonly blocked_by_verdict: Readonly<Record<string, number>>; readonly verified: number; readonly verified_by: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>>; readonly by_purpose: Readonly<Record<string, number>>; readonly by_action: Readonly<Record<string, number>>; readonly by_confidence: Readonly<Record<string, number>> }; readonly series: readonly ({ readonly at: Time; readonly requests: number; readonly agents: number; readonly blocked: number })[] } | null; readonly counted_since: Time | null; readonly series: readonly ({ readonly at: Time; readonly requests: number; readonly agents: number; readonly blocked: number; readonly by_verdict: Readonly<Record<string, number>>; readonly by_action: Readonly<Record<string, number>>; readonly by_category: Readonly<Record<string, number>>; readonly by_purpose: Readonly<Record<string, number>> })[]; readonly generated_at: Time }
 
 export type AgentTraffic = { readonly agent_id: string; readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly requests: number; readonly blocked: number; readonly series: readonly ({ readonly at: Time; readonly requests: number; readonly blocked: number })[] }
 
@@ -629,7 +743,11 @@ export type Tool = { readonly name: string; readonly title: string; readonly des
 
 export type ExecuteResult = { readonly tool: string; readonly result: Readonly<Record<string, unknown>>; readonly is_error: boolean; readonly duration_ms: number }
 
-export type Request = { readonly id: string; readonly seen_at: Time; readonly proxy: string; readonly app: string; readonly method: string; readonly host: string | null; readonly path: string; readonly address: string; readonly user_agent: string | null; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly confidence: number; readonly name_confidence: number; readonly agent_id: string | null; readonly agent_category: string | null; readonly agent_purpose: readonly (string)[]; readonly software_id: string | null; readonly verified: string | null; readonly identity: string | null; readonly conflicts: readonly (string)[]; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string; readonly ja4x: string }; readonly evidence: readonly (string)[]; readonly campaign_id: string | null; readonly rule: string; readonly action: string; readonly dry_run: string | null }
+export type Request = { readonly id: string; readonly seen_at: Time; readonly proxy: string; readonly app: string; readonly method: string; readonly host: string | null; readonly path: string; readonly address: string; readonly user_agent: string | null; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly confidence: number; readonly name_confidence: number; readonly agent_id: string | null; readonly agent_name: string | null; readonly agent_category: string | null; readonly agent_purpose: readonly (string)[]; readonly software_id: string | null; readonly software_name: string | null; readonly verified: string | null; readonly identity: string | null; readonly conflicts: readonly (string)[]; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string; readonly ja4x: string }; readonly evidence: readonly (string)[]; readonly campaign_id: string | null; readonly mcp_method: string | null; readonly mcp_tool: string | null; readonly rule: string; readonly layer: "first" | "app" | "last" | null; readonly action: string; readonly dry_run: string | null; readonly sampled: number }
+
+export type RequestFacet = { readonly facet: "app" | "host" | "path" | "address" | "agent_id" | "category" | "purpose" | "verdict" | "action" | "rule" | "verified" | "conflict" | "ja4" | "http_version" | "proxy" | "ja4h"; readonly values: readonly ({ readonly value: string | null; readonly name: string | null; readonly requests: number; readonly estimated: number })[]; readonly others: number }
+
+export type Payment = { readonly id: string; readonly state: "open" | "paid" | "owed" | "refused" | "refunded"; readonly scheme: "x402" | "crawler-price"; readonly app: string; readonly rule: string; readonly agent_id: string | null; readonly key: string | null; readonly payer: string | null; readonly host: string; readonly path: string; readonly price: string; readonly currency: string; readonly network: string | null; readonly asset: string | null; readonly transaction: string | null; readonly why: string | null; readonly purpose: readonly (string)[]; readonly license: string | null; readonly decision_id: string; readonly created_at: Time; readonly settled_at: Time | null; readonly served_at: Time | null; readonly pass_until: Time | null; readonly refunded_at: Time | null; readonly refund_note: string | null }
 
 export type Campaign = { readonly id: string; readonly state: "running" | "ended"; readonly found_at: Time; readonly last_seen_at: Time; readonly host: string | null; readonly members: number; readonly requests: number; readonly software_id: string | null; readonly user_agent: string | null; readonly fingerprints: { readonly ja4: string | null; readonly stable: string | null; readonly http2: string | null }; readonly signs: { readonly addresses: number; readonly people: number; readonly pages_min: number; readonly pages: number; readonly different_pages: number; readonly timing_variation: number | null } }
 
@@ -643,45 +761,49 @@ export type Instance = { readonly id: string; readonly pid: number | null; reado
 
 export type FleetProxy = { readonly id: string; readonly host: string; readonly version: string; readonly config_hash: string; readonly state: "serving" | "unready" | "starting" | "stale"; readonly started_at: Time; readonly heard_at: Time; readonly snapshot: { readonly number: number; readonly hash: string; readonly made_at: Time; readonly age_s: number } | null; readonly snapshot_source: "builtin" | "disk" | "bus"; readonly refused_snapshot: { readonly number: number; readonly reason: string } | null; readonly current: boolean; readonly workers: readonly (Instance)[]; readonly sightings: { readonly waiting: number; readonly dropped: number } }
 
-export type Principal = { readonly id: string; readonly name: string; readonly scopes: readonly (Scope)[]; readonly plan: Plan; readonly expires_at: Time | null }
+export type Principal = { readonly id: string; readonly name: string; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly plan: Plan; readonly expires_at: Time | null }
 
-export type NewKey = { readonly id: string; readonly name: string; readonly scopes: readonly (Scope)[]; readonly plan: Plan; readonly created_at: Time; readonly expires_at: Time | null; readonly key: string }
+export type NewKey = { readonly id: string; readonly name: string; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly plan: Plan; readonly created_at: Time; readonly expires_at: Time | null; readonly key: string }
 
-export type Key = { readonly id: string; readonly name: string; readonly scopes: readonly (Scope)[]; readonly plan: Plan; readonly created_at: Time; readonly expires_at: Time | null; readonly last_used_at: Time | null }
+export type Key = { readonly id: string; readonly name: string; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly plan: Plan; readonly created_at: Time; readonly expires_at: Time | null; readonly last_used_at: Time | null }
 
 export type Grant = { readonly id: string; readonly name: string | null; readonly uri: string | null; readonly thumbprint: string; readonly state: GrantState; readonly scopes: readonly ("read" | "detect" | "write" | "admin" | "mcp")[]; readonly decided_by: string | null; readonly bearer: boolean; readonly finish_uri: string | null; readonly created_at: Time; readonly expires_at: Time }
 
-export type NewClient = { readonly client_id: string; readonly name: string; readonly grant_types: readonly (GrantType)[]; readonly redirect_uris: readonly (string)[]; readonly scopes: readonly (Scope)[]; readonly token_endpoint_auth_method: ClientAuthMethod; readonly jwks: Readonly<Record<string, unknown>> | null; readonly plan: Plan; readonly created_at: Time; readonly origin: string; readonly client_secret?: string }
+export type NewClient = { readonly client_id: string; readonly name: string; readonly grant_types: readonly (GrantType)[]; readonly redirect_uris: readonly (string)[]; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly token_endpoint_auth_method: ClientAuthMethod; readonly jwks: Readonly<Record<string, unknown>> | null; readonly plan: Plan; readonly created_at: Time; readonly origin: string; readonly client_secret?: string }
 
-export type Client = { readonly client_id: string; readonly name: string; readonly grant_types: readonly (GrantType)[]; readonly redirect_uris: readonly (string)[]; readonly scopes: readonly (Scope)[]; readonly token_endpoint_auth_method: ClientAuthMethod; readonly jwks: Readonly<Record<string, unknown>> | null; readonly plan: Plan; readonly created_at: Time; readonly origin: string }
+export type Client = { readonly client_id: string; readonly name: string; readonly grant_types: readonly (GrantType)[]; readonly redirect_uris: readonly (string)[]; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly token_endpoint_auth_method: ClientAuthMethod; readonly jwks: Readonly<Record<string, unknown>> | null; readonly plan: Plan; readonly created_at: Time; readonly origin: string }
 
 export type SigningKey = { readonly kid: string; readonly created_at: Time; readonly signs_from: Time }
 
-export type AuditEntry = { readonly id: string; readonly at: Time; readonly principal: string; readonly action: string; readonly subject: string | null; readonly detail: Readonly<Record<string, unknown>>; readonly address: string | null; readonly request_id: string | null }
+export type AuditEntry = { readonly id: string; readonly at: Time; readonly principal: string; readonly action: string; readonly subject: string | null; readonly apps: readonly (string)[] | "*"; readonly detail: Readonly<Record<string, unknown>>; readonly address: string | null; readonly request_id: string | null }
 
-export type App = { readonly id: string; readonly name: string; readonly team: string | null; readonly hosts: readonly (string)[]; readonly upstream: string | null; readonly labels: readonly (string)[]; readonly source: "settings" | "api"; readonly created_at: Time | null; readonly updated_at: Time | null }
+export type App = { readonly id: string; readonly name: string; readonly team: string | null; readonly hosts: readonly (string)[]; readonly upstream: string | null; readonly labels: readonly (string)[]; readonly quota: AppQuota | null; readonly source: "settings" | "api"; readonly created_at: Time | null; readonly updated_at: Time | null }
 
-export type PolicyInForce = { readonly policy: Policy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
+export type AppPolicyInForce = { readonly policy: AppPolicy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
 
 export type PolicyVersion = { readonly version: number; readonly hash: string; readonly author: string; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean }
 
-export type PolicyPreview = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly against: "recorded" | "current"; readonly from: Time | null; readonly to: Time | null; readonly complete: boolean; readonly sightings: number; readonly unchanged: number; readonly changed: number; readonly unjudged: number; readonly by_settings: number; readonly left_out: number; readonly transitions: readonly ({ readonly from: string; readonly to: string; readonly count: number })[]; readonly rules: readonly ({ readonly rule: string; readonly before: number | null; readonly after: number | null; readonly on_trial: number })[]; readonly agents: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly paths: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly warnings: readonly (PolicyWarning)[]; readonly open: readonly ({ readonly policy: "new" | "old"; readonly rule: string; readonly needs: readonly (string)[]; readonly sightings: number })[] }
+export type PolicyExplanation = { readonly app: string; readonly verdict: { readonly kind: "agent" | "automation" | "human" | "unknown"; readonly given: boolean; readonly agent: { readonly id: string; readonly name: string; readonly category: string; readonly purpose: readonly (string)[] } | null; readonly software: { readonly id: string; readonly name: string; readonly kind: "agent" | "tool" | "browser" } | null; readonly confidence: number; readonly name_confidence: number; readonly verified: "web-bot-auth" | "ip-range" | "reverse-dns" | null; readonly proof: Proof | null; readonly conflicts: readonly (string)[]; readonly evidence: readonly (Evidence)[] }; readonly rules: readonly ({ readonly rule: string; readonly layer: "first" | "app" | "last"; readonly holds: boolean; readonly decides: boolean; readonly dry_run: boolean; readonly expired: boolean; readonly doubtful: boolean; readonly why: string; readonly conditions: readonly ({ readonly name: string; readonly takes: unknown; readonly holds: boolean; readonly seen: unknown })[] })[]; readonly decision: { readonly rule: string; readonly layer: "first" | "app" | "last"; readonly action: string; readonly would_have: { readonly rule: string; readonly layer: "first" | "app" | "last"; readonly action: string } | null }; readonly unknown_signer_wait_ms: number | null }
 
-export type PolicyExplanation = { readonly verdict: { readonly kind: "agent" | "automation" | "human" | "unknown"; readonly given: boolean; readonly agent: { readonly id: string; readonly name: string; readonly category: string; readonly purpose: readonly (string)[] } | null; readonly software: { readonly id: string; readonly name: string; readonly kind: "agent" | "tool" | "browser" } | null; readonly confidence: number; readonly name_confidence: number; readonly verified: "web-bot-auth" | "ip-range" | "reverse-dns" | null; readonly proof: Proof | null; readonly conflicts: readonly (string)[]; readonly evidence: readonly (Evidence)[] }; readonly rules: readonly ({ readonly rule: string; readonly holds: boolean; readonly decides: boolean; readonly dry_run: boolean; readonly expired: boolean; readonly doubtful: boolean; readonly why: string; readonly conditions: readonly ({ readonly name: string; readonly takes: unknown; readonly holds: boolean; readonly seen: unknown })[] })[]; readonly decision: { readonly rule: string; readonly action: string; readonly would_have: { readonly rule: string; readonly action: string } | null }; readonly unknown_signer_wait_ms: number | null }
+export type PolicyPreview = { readonly app: string | null; readonly window: "1h" | "24h" | "7d" | "30d"; readonly against: "recorded" | "current"; readonly from: Time | null; readonly to: Time | null; readonly complete: boolean; readonly sightings: number; readonly unchanged: number; readonly changed: number; readonly unjudged: number; readonly by_settings: number; readonly left_out: number; readonly transitions: readonly ({ readonly from: string; readonly to: string; readonly count: number })[]; readonly rules: readonly ({ readonly rule: string; readonly layer: "first" | "app" | "last"; readonly app: string | null; readonly before: number | null; readonly after: number | null; readonly on_trial: number })[]; readonly verdicts: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly agents: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly paths: readonly ({ readonly name: string; readonly from: string; readonly to: string; readonly count: number })[]; readonly warnings: readonly (PolicyWarning)[]; readonly open: readonly ({ readonly policy: "new" | "old"; readonly rule: string; readonly layer: "first" | "app" | "last"; readonly app: string | null; readonly needs: readonly (string)[]; readonly sightings: number })[] }
+
+export type PolicyTerms = { readonly robots: string; readonly content_usage: readonly ({ readonly path: string; readonly value: string })[]; readonly rsl: string; readonly unpublished: readonly ({ readonly rule: string; readonly layer: "first" | "app" | "last" })[]; readonly contradictions: readonly ({ readonly kind: "refused" | "let_in"; readonly path: string; readonly line: number | null; readonly rule: string | null; readonly user_agents: readonly (string)[] })[] | null; readonly complete: boolean }
+
+export type PolicyInForce = { readonly policy: Policy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
 
 export type Settings = { readonly settings: readonly (Setting)[] }
 
 export type Setting = { readonly name: string; readonly value: unknown; readonly origin: string; readonly configured: unknown; readonly changeable: boolean; readonly description: string; readonly changed_at: Time | null }
 
-export type Trust = { readonly id: string; readonly agent_id: string | null; readonly document: Readonly<Record<string, unknown>> | null; readonly jwk: Readonly<Record<string, unknown>> | null; readonly thumbprint: string | null; readonly name: string | null; readonly scopes: readonly (Scope)[]; readonly plan: Plan; readonly created_at: Time }
+export type Trust = { readonly id: string; readonly agent_id: string | null; readonly document: Readonly<Record<string, unknown>> | null; readonly jwk: Readonly<Record<string, unknown>> | null; readonly thumbprint: string | null; readonly name: string | null; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly plan: Plan; readonly created_at: Time }
 
-export type User = { readonly id: string; readonly email: string; readonly scopes: readonly (Scope)[]; readonly has_password: boolean; readonly has_one_time_codes: boolean; readonly disabled: boolean; readonly openid: OpenidAccount | null; readonly created_at: Time }
+export type User = { readonly id: string; readonly email: string; readonly scopes: readonly (Scope)[]; readonly apps: readonly (string)[] | "*"; readonly has_password: boolean; readonly has_one_time_codes: boolean; readonly disabled: boolean; readonly openid: OpenidAccount | null; readonly created_at: Time }
 
 export type OpenidAccount = { readonly issuer: string; readonly subject: string }
 
-export type WebhookWithSecret = { readonly id: string; readonly url: string; readonly events: readonly (EventType)[]; readonly filters: WebhookFilters | null; readonly description: string | null; readonly enabled: boolean; readonly created_at: Time; readonly updated_at: Time; readonly old_secret_expires_at: Time | null; readonly disabled_at: Time | null; readonly disabled_reason: string | null; readonly pending: number; readonly last_delivery_at: Time | null; readonly failing_since: Time | null; readonly paused_until: Time | null; readonly secret: string }
+export type WebhookWithSecret = { readonly id: string; readonly url: string; readonly events: readonly (EventType)[]; readonly filters: WebhookFilters | null; readonly apps: readonly (string)[] | "*"; readonly description: string | null; readonly enabled: boolean; readonly created_at: Time; readonly updated_at: Time; readonly old_secret_expires_at: Time | null; readonly disabled_at: Time | null; readonly disabled_reason: string | null; readonly pending: number; readonly last_delivery_at: Time | null; readonly failing_since: Time | null; readonly paused_until: Time | null; readonly secret: string }
 
-export type Webhook = { readonly id: string; readonly url: string; readonly events: readonly (EventType)[]; readonly filters: WebhookFilters | null; readonly description: string | null; readonly enabled: boolean; readonly created_at: Time; readonly updated_at: Time; readonly old_secret_expires_at: Time | null; readonly disabled_at: Time | null; readonly disabled_reason: string | null; readonly pending: number; readonly last_delivery_at: Time | null; readonly failing_since: Time | null; readonly paused_until: Time | null }
+export type Webhook = { readonly id: string; readonly url: string; readonly events: readonly (EventType)[]; readonly filters: WebhookFilters | null; readonly apps: readonly (string)[] | "*"; readonly description: string | null; readonly enabled: boolean; readonly created_at: Time; readonly updated_at: Time; readonly old_secret_expires_at: Time | null; readonly disabled_at: Time | null; readonly disabled_reason: string | null; readonly pending: number; readonly last_delivery_at: Time | null; readonly failing_since: Time | null; readonly paused_until: Time | null }
 
 export type Delivery = { readonly id: string; readonly webhook_id: string; readonly event_id: string; readonly event_type: "new_agent" | "new_signature" | "threat_detected" | "test"; readonly event_at: Time; readonly status: "pending" | "delivered" | "failed"; readonly attempts: number; readonly log: readonly (DeliveryAttempt)[]; readonly created_at: Time; readonly next_attempt_at: Time | null; readonly finished_at: Time | null }
 

@@ -34,10 +34,14 @@ export function useLoaded<Value>(
   const again = useCallback(() => setTurn((before) => before + 1), [])
   const current = useRef(load)
   current.current = load
+  const loaded = useRef(key)
   // `turn` stands for a reload.
   useEffect(() => {
     const stop = new AbortController()
-    setState((before) => ({ ...before, isAsking: true }))
+    const isOther = loaded.current !== key
+    loaded.current = key
+    // A problem stays during a reload, but not when something else is loaded.
+    setState((before) => ({ ...before, isAsking: true, ...(isOther && { problem: null }) }))
     current
       .current(stop.signal)
       .then(({ value, tag }) => setState({ answer: value, tag, problem: null, isAsking: false }))

@@ -18,9 +18,10 @@ export function useDoing(): Doing {
   const run = async (work: () => Promise<void>) => {
     if (isDoing) return
     setDoing(true)
+    // The problem of the last attempt says nothing about this one.
+    setProblem(null)
     try {
       await work()
-      setProblem(null)
     } catch (error) {
       if (!(error instanceof ApiProblem)) throw error
       setProblem(error)

@@ -1,6 +1,6 @@
 const KNOWN = new Set([
   ...['agent', 'automation', 'human', 'unknown', 'verified'],
-  ...['pass', 'tag', 'block', 'challenge', 'throttle'],
+  ...['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'charge'],
   ...['good', 'warn', 'bad', 'low', 'medium', 'high', 'critical'],
 ])
 

@@ -1,17 +1,19 @@
-import { type Cell, csv } from './export.ts'
+import { csv, type CsvCell } from '../../shared/csv.ts'
 
 interface Props {
   /** The file name, without its extension. */
   readonly name: string
   readonly columns: readonly string[]
-  rows(): readonly (readonly Cell[])[] | Promise<readonly (readonly Cell[])[]>
+  rows(): readonly (readonly CsvCell[])[] | Promise<readonly (readonly CsvCell[])[]>
   json(): unknown
 }
 
 /** Downloads the visible data as a file. */
 export function Download({ name, columns, rows, json }: Props) {
-  const asCsv = async () => save(`${name}.csv`, 'text/csv', csv(columns, await rows()))
-  const asJson = async () => save(`${name}.json`, 'application/json', JSON.stringify(await json(), null, 2))
+  const asCsv = async () =>
+    save(`${name}.csv`, new Blob([csv([columns, ...(await rows())])], { type: 'text/csv' }))
+  const asJson = async () =>
+    save(`${name}.json`, new Blob([JSON.stringify(await json(), null, 2)], { type: 'application/json' }))
   return (
     <span class="group">
       <button type="button" onClick={() => void asCsv()}>
@@ -24,9 +26,10 @@ export function Download({ name, columns, rows, json }: Props) {
   )
 }
 
-function save(name: string, type: string, text: string): void {
+/** Gives the user a file. */
+export function save(name: string, file: Blob): void {
   const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type }))
+  link.href = URL.createObjectURL(file)
   link.download = name
   link.click()
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000)

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import { counted } from './format.ts'
 
 /** Filters of a list. Their values are in the address, so that a link can be shared. */
 export function useFilters<Name extends string>(names: readonly Name[]) {
@@ -14,6 +15,92 @@ export function useFilters<Name extends string>(names: readonly Name[]) {
     route(`${path}${text === '' ? '' : `?${text}`}`, true)
   }
   return { values, set }
+}
+
+export interface FilterField<Name extends string = string> {
+  readonly name: Name
+  readonly label: string
+  /** The values to choose from. Default: any text. */
+  readonly choices?: readonly string[]
+  /** Text of the option for no choice. */
+  readonly all?: string
+  /** A time, in the reader's zone. */
+  readonly isTime?: boolean
+  /** Shown only with a value. */
+  readonly isRare?: boolean
+}
+
+interface FieldsProps<Name extends string> {
+  readonly fields: readonly FilterField<Name>[]
+  readonly values: Readonly<Record<Name, string>>
+  set(name: Name, value: string): void
+  /** Further controls. */
+  readonly children?: ComponentChildren
+}
+
+/** The filters of a list as a row of fields. */
+export function FilterFields<Name extends string>({ fields, values, set, children }: FieldsProps<Name>) {
+  const shown = fields.filter(({ name, isRare = false }) => !isRare || values[name] !== '')
+  return (
+    <search>
+      <div class="filters">
+        {shown.map(({ name, label, choices, all, isTime = false }) => {
+          const props = { label, value: values[name], set: (value: string) => set(name, value) }
+          if (choices !== undefined)
+            return (
+              <ChoiceFilter key={name} {...props} choices={choices} {...(all !== undefined && { all })} />
+            )
+          return isTime ? <TimeFilter key={name} {...props} /> : <TextFilter key={name} {...props} />
+        })}
+        {children}
+      </div>
+    </search>
+  )
+}
+
+/**
+ * The part of an API query that these filters stand for. The server checks the values, which anyone may write into
+ * the address.
+ */
+export function filterQuery<Query extends object>(
+  fields: readonly FilterField[],
+  values: Readonly<Record<string, string>>,
+): Query {
+  const given = fields.flatMap(({ name, isTime = false }) => {
+    const value = values[name] ?? ''
+    const sent = isTime ? utcOf(value) : value
+    return sent === '' ? [] : [[name, sent] as const]
+  })
+  return Object.fromEntries(given) as Query
+}
+
+/** Of a time in the reader's zone; empty: invalid. */
+function utcOf(local: string): string {
+  const at = new Date(local)
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString()
+}
+
+interface FreshProps {
+  readonly count: number
+  /** What there is more of: `event`. */
+  readonly of: string
+  show(): void
+}
+
+/** Offers to load a list again that has new items. */
+export function Fresh({ count, of, show }: FreshProps) {
+  return (
+    <>
+      {count > 0 && (
+        <button type="button" class="main" onClick={show}>
+          Show {counted(count, `new ${of}`)}
+        </button>
+      )}
+      <span class="hidden" role="status">
+        {count > 0 ? counted(count, `new ${of}`) : ''}
+      </span>
+    </>
+  )
 }
 
 export function Filters({ children }: { readonly children: ComponentChildren }) {

@@ -64,6 +64,12 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
         style={{ height: `${window.height + HEAD_HEIGHT}px` }}
         onScroll={({ currentTarget }) => setScrollTop(currentTarget.scrollTop)}
         onKeyDown={(event) => {
+          const by = ROW_KEYS[event.key]
+          if (by !== undefined && hrefOf !== undefined && !isScaled({ total, rowHeight: ROW_HEIGHT })) {
+            event.preventDefault()
+            focusRow(event.currentTarget, by, { total, viewHeight })
+            return
+          }
           const rows = stepOf(event, viewHeight)
           if (rows === null || !isScaled({ total, rowHeight: ROW_HEIGHT })) return
           event.preventDefault()
@@ -90,7 +96,7 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
                   key={row === null ? index : keyOf(row)}
                   class="long-row"
                   role="row"
-                  aria-rowindex={index + 2}
+                  aria-rowindex={index + FIRST_ROW}
                   style={style}
                 >
                   {columns.map((column, place) => (
@@ -112,6 +118,21 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
       </div>
     </>
   )
+}
+
+/** Moves the focus to the link of the next row, or of the one before. Without a focused row, to the first visible one. */
+function focusRow(
+  table: HTMLElement,
+  by: number,
+  { total, viewHeight }: { readonly total: number; readonly viewHeight: number },
+): void {
+  const focused = table.ownerDocument.activeElement?.closest('[aria-rowindex]')
+  const index = Number(focused?.getAttribute('aria-rowindex') ?? 0) - FIRST_ROW
+  const wanted = index < 0 ? Math.ceil(table.scrollTop / ROW_HEIGHT) : index + by
+  const row = Math.min(Math.max(wanted, 0), total - 1)
+  const top = row * ROW_HEIGHT
+  table.scrollTop = Math.min(Math.max(table.scrollTop, top + ROW_HEIGHT - viewHeight), top)
+  table.querySelector<HTMLElement>(`[aria-rowindex="${row + FIRST_ROW}"] a`)?.focus({ preventScroll: true })
 }
 
 /** The number of rows that a key moves; `null`: another key. */
@@ -195,6 +216,9 @@ function useHeight(place: { readonly current: HTMLElement | null }): number {
   return height
 }
 
+const ROW_KEYS: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 }
+/** In `aria-rowindex`; the head is row 1. */
+const FIRST_ROW = 2
 export const PART_LENGTH = 100
 /** The same value as in the style sheet. */
 const ROW_HEIGHT = 40

@@ -1,17 +1,41 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { signOut } from '../api/session.ts'
 import { useAsked } from '../api/use-asked.ts'
-import { PAGES } from '../pages.ts'
+import { type PageEntry, PAGES } from '../pages.ts'
+import { type Chosen, chosenIn, withQuery } from '../parts/chosen/app.ts'
+import { windowIn } from '../parts/chosen/window.ts'
+import { WindowChoice } from '../parts/chosen/window-choice.tsx'
 import icon from '../icon.svg'
+import { AppChoice } from './app-choice.tsx'
 import { ThemeChoice } from './theme-choice.tsx'
 
 /** The frame of every page: navigation and the current user. */
 export function Shell({ children }: { readonly children: ComponentChildren }) {
-  const { path } = useLocation()
+  const { path, query } = useLocation()
   const { answer: me } = useAsked('getMe', {})
-  const may = (scope: string | null) =>
-    scope === null || me === null || me.scopes.some((own) => own === 'admin' || own === scope)
+  const nav = useRef<HTMLElement>(null)
+  // On a phone, the navigation is one line that is scrolled sideways. `me` decides which pages it has.
+  useEffect(() => {
+    const current = nav.current?.querySelector<HTMLElement>('[aria-current]')
+    if (current && nav.current)
+      nav.current.scrollLeft = current.offsetLeft - (nav.current.clientWidth - current.offsetWidth) / 2
+  }, [path, me])
+  const page = PAGES.find((page) => page.path === path)
+  const isByApp = page?.isByApp ?? false
+  // Kept on the way through pages that show neither.
+  const chosen = useRef<Chosen>({})
+  const window = useRef<string | undefined>(undefined)
+  const given = chosenIn(query)
+  // A page for one app or the organisation has no teams.
+  const isOfTeam = page?.withoutApp !== undefined && chosen.current.team !== undefined
+  if (isByApp && !(isOfTeam && given.app === undefined)) chosen.current = given
+  if (page?.range !== undefined) window.current = windowIn(query['window']) ?? undefined
+  const may = ({ scope, isForAllApps = false }: PageEntry) =>
+    me === null ||
+    ((scope === null || me.scopes.some((own) => own === 'admin' || own === scope)) &&
+      (!isForAllApps || me.apps === '*'))
   return (
     <div class="shell">
       <a class="skip" href="#page">
@@ -21,11 +45,14 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         <a class="brand" href="/dashboard/">
           <img src={icon} alt="" /> Gatehouse
         </a>
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={nav}>
           <ul class="plain">
-            {PAGES.filter(({ scope }) => may(scope)).map((page) => (
+            {PAGES.filter(may).map((page) => (
               <li key={page.path}>
-                <a href={page.path} aria-current={isAt(path, page.path) ? 'page' : undefined}>
+                <a
+                  href={withQuery(page.path, addressOf(page, chosen.current, window.current))}
+                  aria-current={isAt(path, page.path) ? 'page' : undefined}
+                >
                   {page.title}
                 </a>
               </li>
@@ -36,7 +63,8 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <ThemeChoice />
           {me !== null && (
             <span class="who">
-              Signed in as <strong>{me.name}</strong> ({me.scopes.join(', ')})
+              Signed in as <strong>{me.name}</strong> ({me.scopes.join(', ')}
+              {me.apps === '*' ? '' : `; apps: ${me.apps.join(', ')}`})
             </span>
           )}
           <a href="/docs">API</a>
@@ -46,10 +74,29 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         </div>
       </header>
       <main id="page" tabIndex={-1}>
+        {(isByApp || page?.range !== undefined) && me !== null && (
+          <div class="reach">
+            {isByApp && <AppChoice chosen={chosen.current} own={me.apps} all={page?.withoutApp ?? null} />}
+            {page?.range !== undefined && <WindowChoice isOptional={page.range === 'optional'} />}
+          </div>
+        )}
         {children}
       </main>
     </div>
   )
+}
+
+/** What a page takes over from the page before. */
+function addressOf(
+  { isByApp = false, withoutApp, range }: PageEntry,
+  { app, team }: Chosen,
+  window: string | undefined,
+): Readonly<Record<string, string | undefined>> {
+  return {
+    app: isByApp ? app : undefined,
+    team: isByApp && withoutApp === undefined ? team : undefined,
+    window: range === undefined ? undefined : window,
+  }
 }
 
 function isAt(path: string, page: string): boolean {

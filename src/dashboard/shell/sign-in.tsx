@@ -15,6 +15,7 @@ export function SignIn({ failure }: { readonly failure: string | null }) {
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     const key = String(new FormData(event.currentTarget as HTMLFormElement).get('key')).trim()
+    setWrong(null)
     setAsking(true)
     const why = await whyNot(key)
     setAsking(false)

@@ -1,27 +1,39 @@
-import { useLocation, useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso'
 import type { AgentDetail } from '../../api/operations.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { Badge } from '../../parts/badge.tsx'
+import { useChosenApp, withApp } from '../../parts/chosen/app.ts'
+import { useWindow } from '../../parts/chosen/window.ts'
+import { WindowChoice } from '../../parts/chosen/window-choice.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { counted, percent, whole } from '../../parts/format.ts'
 import { Page } from '../../parts/page.tsx'
-import { Plot } from '../../parts/plot.tsx'
+import { Plot } from '../../parts/plots/plot.tsx'
+import { RuleLink } from '../../parts/rule-link.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { subjectOf, TITLES } from '../events/event-words.ts'
 import { categoryOf, purposeOf } from '../live/names.ts'
-import { WindowChoice, windowIn } from '../live/window-choice.tsx'
 import { Table } from '../../parts/table.tsx'
 
 export function AgentPage() {
   const { params } = useRoute()
   const id = params['agent_id']!
+  const app = useChosenApp()
   const used = useAsked('getAgent', { path: { agent_id: id } })
   return (
     <Page
       title={used.answer?.name ?? 'Agent'}
       help="verified-agents"
       about={<a href="/dashboard/agents">All agents</a>}
+      actions={
+        <>
+          <a class="button" href={withApp('/dashboard/traffic', app, { agent_id: id })}>
+            Its requests
+          </a>
+          <RuleLink app={app} filters={{ agent_id: used.answer?.id ?? '' }} isButton />
+        </>
+      }
     >
       <Answered used={used}>
         {(agent) => (
@@ -56,7 +68,9 @@ function About({ agent }: { readonly agent: AgentDetail }) {
           ['Homepage', <Outside key="home" url={homepage} />],
           [
             'Documentation',
-            documentation === homepage ? null : <Outside key="documentation" url={documentation} />,
+            documentation === null || documentation === homepage ? null : (
+              <Outside key="documentation" url={documentation} />
+            ),
           ],
           ['Last seen', <Time key="last" at={agent.last_seen} />],
           ['Known since', <FullTime key="first" at={agent.first_seen} />],
@@ -90,14 +104,13 @@ function Outside({ url }: { readonly url: string | null }) {
 }
 
 function Traffic({ id }: { readonly id: string }) {
-  const { query } = useLocation()
-  const window = windowIn(query['window'])
+  const window = useWindow()
   const used = useAsked('getAgentTraffic', { path: { agent_id: id }, query: { window } }, { everyMs: 10_000 })
   return (
     <section class="card" aria-labelledby="traffic">
       <div class="page-head">
         <h2 id="traffic">Requests</h2>
-        <WindowChoice window={window} />
+        <WindowChoice />
       </div>
       <Answered used={used}>
         {({ series, requests, blocked }) =>
@@ -111,9 +124,15 @@ function Traffic({ id }: { readonly id: string }) {
               <Plot
                 title="Requests"
                 at={series.map(({ at }) => Date.parse(at) / 1_000)}
+                isStacked
+                isBars
                 lines={[
-                  { label: 'All', colour: 'agent', values: series.map(({ requests }) => requests) },
-                  { label: 'Blocked', colour: 'block', values: series.map(({ blocked }) => blocked) },
+                  { label: 'Blocked', colour: 'blocked', values: series.map(({ blocked }) => blocked) },
+                  {
+                    label: 'Not blocked',
+                    colour: 'requests',
+                    values: series.map(({ requests, blocked }) => requests - blocked),
+                  },
                 ]}
               />
             </>

@@ -1,8 +1,10 @@
 import { useLocation } from 'preact-iso'
 import { ask } from '../../api/ask.ts'
-import type { Agent, AgentCategory } from '../../api/operations.ts'
+import type { Agent, Operations } from '../../api/operations.ts'
 import { Download } from '../../parts/download.tsx'
-import { ChoiceFilter, Filters, TextFilter, useFilters } from '../../parts/filters.tsx'
+import { useChosen } from '../../parts/chosen/app.ts'
+import { useSince } from '../../parts/chosen/window.ts'
+import { FilterFields, filterQuery, useFilters } from '../../parts/filters.tsx'
 import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
@@ -11,9 +13,14 @@ import { categoryOf, CATEGORIES, PURPOSES, purposesText } from '../live/names.ts
 
 /** The directory of known agents. */
 export function Agents() {
-  const { values, set } = useFilters(['q', 'category', 'purpose', 'seen'])
+  const { values, set } = useFilters(FIELDS.map(({ name }) => name))
   const { route } = useLocation()
-  const query = queryOf(values)
+  const { since } = useSince()
+  const query = {
+    ...filterQuery<AgentQuery>(FIELDS, values),
+    ...(since !== undefined && { seen_since: since }),
+    ...useChosen(),
+  }
   const load = async (page: number, signal: AbortSignal) => {
     const { agents, total } = await ask(
       'listAgents',
@@ -41,37 +48,19 @@ export function Agents() {
         />
       }
     >
-      <Filters>
-        <TextFilter label="Name or description" value={values.q} set={(value) => set('q', value)} />
-        <ChoiceFilter
-          label="Category"
-          value={values.category}
-          choices={CATEGORIES.map(({ category }) => category).filter((category) => category !== 'unnamed')}
-          set={(value) => set('category', value)}
-        />
-        <ChoiceFilter
-          label="Purpose"
-          value={values.purpose}
-          choices={PURPOSES.map(({ purpose }) => purpose)}
-          set={(value) => set('purpose', value)}
-        />
-        <ChoiceFilter
-          label="Last seen"
-          value={values.seen}
-          all="any time"
-          choices={Object.keys(SINCE_MS)}
-          set={(value) => set('seen', value)}
-        />
-      </Filters>
+      <FilterFields fields={FIELDS} values={values} set={set} />
       <LongTable
         label="Agents"
         columns={COLUMNS}
-        listKey={JSON.stringify(values)}
+        listKey={JSON.stringify(query)}
         keyOf={({ id }) => id}
         load={load}
         hrefOf={({ id }) => `/dashboard/agents/${encodeURIComponent(id)}`}
         empty={
           <Empty title="No matching agents">
+            {since !== undefined && (
+              <p>These are agents that were seen in the time range. Choose “all” for the whole directory.</p>
+            )}
             <p>
               <button type="button" onClick={() => route('/dashboard/agents')}>
                 Clear filters
@@ -82,21 +71,6 @@ export function Agents() {
       />
     </Page>
   )
-}
-
-type Values = Readonly<Record<'q' | 'category' | 'purpose' | 'seen', string>>
-
-function queryOf({ q, category, purpose, seen }: Values) {
-  const sinceMs = SINCE_MS[seen]
-  return {
-    ...(q !== '' && { q }),
-    ...(category !== '' && { category: category as AgentCategory }),
-    ...(purpose !== '' && { purpose: purpose as Agent['purpose'][number] }),
-    // Rounded to the minute, so that the query stays the same a moment later.
-    ...(sinceMs !== undefined && {
-      seen_since: new Date(Math.floor((Date.now() - sinceMs) / 60_000) * 60_000).toISOString(),
-    }),
-  }
 }
 
 const COLUMNS: readonly LongColumn<Agent>[] = [
@@ -111,12 +85,15 @@ const COLUMNS: readonly LongColumn<Agent>[] = [
     cell: ({ description }) => description,
   },
 ]
-const DAY_MS = 86_400_000
-const SINCE_MS: Readonly<Record<string, number>> = {
-  'within an hour': 3_600_000,
-  'within a day': DAY_MS,
-  'within a week': 7 * DAY_MS,
-  'within a month': 30 * DAY_MS,
-}
+const FIELDS = [
+  { name: 'q', label: 'Name or description' },
+  {
+    name: 'category',
+    label: 'Category',
+    choices: CATEGORIES.map(({ category }) => category).filter((category) => category !== 'unnamed'),
+  },
+  { name: 'purpose', label: 'Purpose', choices: PURPOSES.map(({ purpose }) => purpose) },
+] as const
+type AgentQuery = Operations['listAgents']['query']
 /** The API's maximum page size. */
 const EXPORTED_MAX = 200

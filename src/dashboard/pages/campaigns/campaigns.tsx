@@ -52,7 +52,13 @@ const COLUMNS: readonly LongColumn<Campaign>[] = [
     isNumber: true,
     cell: ({ members }) => whole(members),
   },
-  { title: 'Pages', width: '7rem', isExtra: true, isNumber: true, cell: ({ requests }) => whole(requests) },
+  {
+    title: 'Pages since found',
+    width: '10rem',
+    isExtra: true,
+    isNumber: true,
+    cell: ({ requests }) => whole(requests),
+  },
   {
     title: 'Browser',
     width: 'minmax(6rem, 1fr)',

@@ -23,7 +23,7 @@ export function EventPage() {
             </p>
             <Details of={event.data} />
             <details>
-              <summary>Webhook payload</summary>
+              <summary>JSON</summary>
               <Preformatted label="JSON" text={JSON.stringify(event, null, 2)} />
             </details>
           </section>

@@ -22,6 +22,7 @@ export function Capture() {
         ? `${given.name} has ${whole(given.size)} bytes. The upload limit is ${whole(BYTES_MAX)} bytes. `
         : null,
     )
+    setTask(null)
     if (given.size > BYTES_MAX) return
     void doing.run(async () => {
       const capture = await base64(given)

@@ -4,27 +4,34 @@ import { type Block, parseMarkdown, plainText } from '../../../shared/markdown.t
 import { Markdown } from './markdown.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Answered, ProblemNote, Waiting } from '../../parts/states.tsx'
+import { SearchField, SearchResults, useManualQuery } from './search.tsx'
 import { useTopic, useTopics } from './use-guide.ts'
 
 /** The list of the manual's pages. */
 export function Help() {
   const used = useTopics()
+  const query = useManualQuery()
+  const isSearching = query.written.trim() !== ''
   return (
     <Page title="Help" about="The manual. The command line shows the same pages: gatehouse help TOPIC.">
-      <Answered used={used}>
-        {(topics) => (
-          <ul class="plain grid">
-            {topics.map(({ topic, title, about }) => (
-              <li key={topic} class="card">
-                <h2>
-                  <a href={`/dashboard/help/${topic}`}>{title}</a>
-                </h2>
-                <p>{about}</p>
-              </li>
-            ))}
-          </ul>
-        )}
-      </Answered>
+      <SearchField {...query} />
+      {isSearching && <SearchResults query={query.written} />}
+      {!isSearching && (
+        <Answered used={used}>
+          {(topics) => (
+            <ul class="plain grid">
+              {topics.map(({ topic, title, about }) => (
+                <li key={topic} class="card">
+                  <h2>
+                    <a href={`/dashboard/help/${topic}`}>{title}</a>
+                  </h2>
+                  <p>{about}</p>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Answered>
+      )}
     </Page>
   )
 }

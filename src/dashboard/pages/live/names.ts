@@ -6,15 +6,19 @@ export const VERDICTS = [
   { verdict: 'unknown', label: 'Unknown', colour: 'unknown' },
 ] as const
 
+export function verdictOf(verdict: string): string {
+  return VERDICTS.find((each) => each.verdict === verdict)?.label ?? verdict
+}
+
 /** Categories of agents in drawing order, with their colours. */
 export const CATEGORIES = [
-  { category: 'llm-sdk', label: 'LLM SDKs', colour: 'series-1' },
-  { category: 'browser-agent', label: 'Browser agents', colour: 'series-2' },
-  { category: 'orchestrator', label: 'Orchestrators', colour: 'series-3' },
-  { category: 'crawler', label: 'Crawlers', colour: 'series-4' },
-  { category: 'mcp-client', label: 'MCP clients', colour: 'series-5' },
-  { category: 'custom', label: 'Custom', colour: 'series-6' },
-  { category: 'unnamed', label: 'Unnamed', colour: 'series-7' },
+  { category: 'llm-sdk', label: 'LLM SDKs', colour: 'llm-sdk' },
+  { category: 'browser-agent', label: 'Browser agents', colour: 'browser-agent' },
+  { category: 'orchestrator', label: 'Orchestrators', colour: 'orchestrator' },
+  { category: 'crawler', label: 'Crawlers', colour: 'crawler' },
+  { category: 'mcp-client', label: 'MCP clients', colour: 'mcp-client' },
+  { category: 'custom', label: 'Custom', colour: 'custom' },
+  { category: 'unnamed', label: 'Unnamed', colour: 'unnamed' },
 ] as const
 
 /** Published purposes of agents, in the order of the statistics. */

@@ -13,15 +13,19 @@ export interface Described {
   readonly agent: string
   readonly category: string
   readonly purpose: readonly string[]
+  /** The call of an MCP server; empty: none. */
+  readonly mcpMethod: string
+  readonly mcpTool: string
 }
 
 export const NOTHING_DESCRIBED: Described = {
   ...{ text: '', ja4: '', address: '', kind: '', agent: '', category: '', purpose: [] },
+  ...{ mcpMethod: '', mcpTool: '' },
 }
 
 /** The request in the API's form, or what is wrong with it. */
 export function writtenRequest(described: Described): WrittenRequest | string {
-  const { text, ja4, address, kind, agent, category, purpose } = described
+  const { text, ja4, address, kind, agent, category, purpose, mcpMethod, mcpTool } = described
   const sent = sentIn(text)
   if (typeof sent === 'string') return sent
   if (agent !== '' && kind !== 'agent') return 'An agent ID needs the verdict “agent”.'
@@ -37,21 +41,27 @@ export function writtenRequest(described: Described): WrittenRequest | string {
     ...(ja4 !== '' && { ja4 }),
     ...(address !== '' && { address }),
     ...(kind !== '' && { verdict }),
+    ...((mcpMethod !== '' || mcpTool !== '') && {
+      mcp: { ...(mcpMethod !== '' && { method: mcpMethod }), ...(mcpTool !== '' && { tool: mcpTool }) },
+    }),
   }
 }
 
 /** A recorded request with its verdict. */
 export function recorded(request: Request): Described {
   const { method, host, path, user_agent, fingerprints, address, verdict } = request
-  const { agent_id, agent_category, agent_purpose } = request
+  const { agent_id, agent_category, agent_purpose, mcp_method, mcp_tool } = request
   const lines = [
     `${method} ${path} HTTP/${fingerprints.ja4h.slice(2, 4) === '20' ? '2' : '1.1'}`,
     ...(host === null ? [] : [`Host: ${host}`]),
     ...(user_agent === null ? [] : [`User-Agent: ${user_agent}`]),
   ]
   return {
-    ...{ text: lines.join('\n'), ja4: fingerprints.ja4, address, kind: verdict },
+    ...{ text: lines.join('\n'), ja4: fingerprints.ja4, kind: verdict },
+    // Policies take addresses, and a stored one may be a network or a hash.
+    ...{ address: /^hash:|\//.test(address) ? '' : address },
     ...{ agent: agent_id ?? '', category: agent_category ?? '', purpose: agent_purpose },
+    ...{ mcpMethod: mcp_method ?? '', mcpTool: mcp_tool ?? '' },
   }
 }
 

@@ -1,43 +1,64 @@
-import { useEffect, useState } from 'preact/hooks'
-import { ask } from '../../api/ask.ts'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
 import type { PolicyInForce, PolicyPreview } from '../../api/operations.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 import { Field } from '../../parts/field.tsx'
+import { withApp } from '../../parts/chosen/app.ts'
+import { withMadeRule, withoutTrial } from '../../parts/made-rule.ts'
 import { ProblemNote } from '../../parts/states.tsx'
-import { type Window, WINDOWS } from '../live/window-choice.tsx'
+import { WINDOWS, type Window } from '../../parts/chosen/window.ts'
 import { Difference } from './difference.tsx'
+import { effectOf } from './effect.ts'
+import { CrawlerTerms } from './crawler-terms.tsx'
 import { Explain } from './explain.tsx'
+import { policyOf, type PolicyPageOwner } from './owner.ts'
 import { Warnings } from './warnings.tsx'
 import { WhatIf } from './what-if.tsx'
 import { readWritten, writtenAs } from './written.ts'
 
 interface Props {
+  readonly owner: PolicyPageOwner
   readonly inForce: PolicyInForce
   readonly tag: string | null
   put(): void
 }
 
 /** Edits a policy: it is tried on recorded requests and compared before it is put in force. */
-export function Editor({ inForce, tag, put }: Props) {
+export function Editor({ owner, inForce, tag, put }: Props) {
+  const operations = policyOf(owner)
   const current = writtenAs(inForce.policy)
-  const [text, setText] = useState(current)
+  const { query, path, route } = useLocation()
+  // A rule that another page has made.
+  const made = useMemo(
+    () => (query['rule'] === undefined ? null : withMadeRule(inForce.policy, query['rule'])),
+    [query['rule']],
+  )
+  const [text, setText] = useState(made === null ? current : writtenAs(made.policy))
   const [tried, setTried] = useState<{ readonly text: string; readonly preview: PolicyPreview } | null>(null)
   const [window, setWindow] = useState<Window>('24h')
   const [asks, setAsks] = useState(false)
   const doing = useDoing()
   const written = readWritten(text)
   const isChanged = text !== current
-  useLeaving(isChanged)
+  useLeaving(isChanged, owner)
   const isFile = inForce.source === 'file'
   const policy = written.kind === 'policy' ? written.policy : null
   const tryIt = () =>
     doing.run(async () => {
+      setTried(null)
       setTried({
         text,
-        preview: await ask('previewPolicy', { body: { policy: policy!, window, against: 'current' } }),
+        preview: await operations.preview({
+          policy: made === null ? policy! : withoutTrial(policy!, made.name),
+          window,
+          against: 'current',
+        }),
       })
     })
+  useEffect(() => {
+    if (made !== null) void tryIt()
+  }, [])
   return (
     <>
       <section class="card" aria-labelledby="editor">
@@ -61,6 +82,12 @@ export function Editor({ inForce, tag, put }: Props) {
             />
           )}
         </Field>
+        {made !== null && (
+          <p class="note">
+            The rule “{made.name}” is new and on trial: it is counted and has no effect. The test shows what
+            it would do without <code>dry_run</code>.
+          </p>
+        )}
         {doing.problem !== null && <ProblemNote problem={doing.problem} />}
         <p class="actions">
           <label>
@@ -106,9 +133,7 @@ export function Editor({ inForce, tag, put }: Props) {
           <section aria-label="Effect on recorded requests">
             <h3>Effect on recorded requests</h3>
             {tried.text !== text && <p class="note warn">The policy was edited after this test.</p>}
-            <p class="note good" role="status">
-              Valid policy.
-            </p>
+            <Tested preview={tried.preview} />
             <Warnings warnings={tried.preview.warnings} />
             <WhatIf preview={tried.preview} />
           </section>
@@ -121,7 +146,9 @@ export function Editor({ inForce, tag, put }: Props) {
             done={() => {
               setAsks(false)
               void doing.run(async () => {
-                await ask('putPolicy', { body: policy! }, tag === null ? {} : { ifMatch: tag })
+                await operations.put(policy!, tag === null ? {} : { ifMatch: tag })
+                // The rule is not made again.
+                if (made !== null) route(withApp(path, owner), true)
                 put()
               })
             }}
@@ -137,29 +164,49 @@ export function Editor({ inForce, tag, put }: Props) {
           </Confirm>
         )}
       </section>
-      <Explain policy={isChanged ? policy : null} />
+      <Explain owner={owner} policy={isChanged ? policy : null} />
+      <CrawlerTerms owner={owner} policy={isChanged ? policy : null} />
     </>
   )
 }
 
+function Tested({ preview }: { readonly preview: PolicyPreview }) {
+  const { look, text } = effectOf(preview)
+  return (
+    <p class={`note ${look}`} role="status">
+      {text}
+    </p>
+  )
+}
+
 /** Asks before the user leaves with unsaved changes. */
-function useLeaving(isChanged: boolean): void {
+function useLeaving(isChanged: boolean, owner: PolicyPageOwner): void {
   useEffect(() => {
     if (!isChanged) return
     const unload = (event: BeforeUnloadEvent) => event.preventDefault()
     const click = (event: MouseEvent) => {
       const link = (event.target as Element).closest('a')
       if (link === null || link.target !== '' || event.ctrlKey || event.metaKey) return
-      if (confirm('Your changes are not applied and will be lost. Leave this page?')) return
+      if (confirm(LEAVING)) return
       event.preventDefault()
+      event.stopPropagation()
+    }
+    const change = (event: Event) => {
+      const select = (event.target as Element).closest<HTMLSelectElement>('.app-choice select')
+      if (select === null || confirm(LEAVING)) return
+      select.value = owner ?? ''
       event.stopPropagation()
     }
     addEventListener('beforeunload', unload)
     // In the capture phase, before the router handles the click.
     addEventListener('click', click, true)
+    addEventListener('change', change, true)
     return () => {
       removeEventListener('beforeunload', unload)
       removeEventListener('click', click, true)
+      removeEventListener('change', change, true)
     }
-  }, [isChanged])
+  }, [isChanged, owner])
 }
+
+const LEAVING = 'Your changes are not applied and will be lost. Leave this page?'

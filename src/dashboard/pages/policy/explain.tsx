@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
-import { ask } from '../../api/ask.ts'
 import type { Policy, PolicyExplanation } from '../../api/operations.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { useDoing } from '../../api/use-doing.ts'
+import { DEFAULT_APP } from '../../parts/chosen/app.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { Field } from '../../parts/field.tsx'
@@ -11,15 +11,17 @@ import { Form } from '../../parts/form.tsx'
 import { Answered } from '../../parts/states.tsx'
 import { Table } from '../../parts/table.tsx'
 import { percent } from '../../parts/format.ts'
+import { isLayered, layerText, policyOf, type PolicyPageOwner } from './owner.ts'
 import { type Described, NOTHING_DESCRIBED, recorded, writtenRequest } from './described.ts'
 
 interface Props {
+  readonly owner: PolicyPageOwner
   /** The policy being edited; `null`: the policy in force. */
   readonly policy: Policy | null
 }
 
 /** Shows what the policy does to a pasted or recorded request, rule by rule. */
-export function Explain({ policy }: Props) {
+export function Explain({ owner, policy }: Props) {
   const { query } = useLocation()
   const id = query['request']
   return (
@@ -30,15 +32,15 @@ export function Explain({ policy }: Props) {
         recorded.
       </p>
       {id === undefined ? (
-        <Asking policy={policy} given={NOTHING_DESCRIBED} />
+        <Asking owner={owner} policy={policy} given={NOTHING_DESCRIBED} app={null} />
       ) : (
-        <Recorded key={id} policy={policy} id={id} />
+        <Recorded key={id} owner={owner} policy={policy} id={id} />
       )}
     </section>
   )
 }
 
-function Recorded({ policy, id }: Props & { readonly id: string }) {
+function Recorded({ owner, policy, id }: Props & { readonly id: string }) {
   const used = useAsked('getRequest', { path: { id } })
   return (
     <Answered used={used}>
@@ -48,14 +50,20 @@ function Recorded({ policy, id }: Props & { readonly id: string }) {
             Recorded request: it was {DONE[request.action] ?? request.action} by {ruleText(request.rule)}. Of
             its headers only the User-Agent is recorded. Its query string is not recorded.
           </p>
-          <Asking policy={policy} given={recorded(request)} />
+          <Asking owner={owner} policy={policy} given={recorded(request)} app={request.app} />
         </>
       )}
     </Answered>
   )
 }
 
-function Asking({ policy, given }: Props & { readonly given: Described }) {
+interface AskingProps extends Props {
+  readonly given: Described
+  /** The app of a recorded request. */
+  readonly app: string | null
+}
+
+function Asking({ owner, policy, given, app }: AskingProps) {
   const doing = useDoing()
   const [wrong, setWrong] = useState<string | null>(null)
   const [found, setFound] = useState<PolicyExplanation | null>(null)
@@ -71,12 +79,13 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
             ...{ text: text('text'), ja4: text('ja4'), address: text('address') },
             ...{ kind: text('kind'), agent: text('agent'), category: given.category },
             purpose: given.purpose,
+            ...{ mcpMethod: text('mcpMethod'), mcpTool: text('mcpTool') },
           })
           setWrong(typeof written === 'string' ? written : null)
           setFound(null)
           if (typeof written === 'string') return
           const body = policy === null ? { request: written } : { request: written, policy }
-          setFound(await ask('explainPolicy', { body }))
+          setFound(await policyOf(owner).explain(body, app))
         }}
       >
         <Field
@@ -108,6 +117,12 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
           <Field label="Agent" hint="An agent ID, only with the verdict “agent”.">
             {(tied) => <input {...tied} name="agent" spellcheck={false} defaultValue={given.agent} />}
           </Field>
+          <Field label="MCP tool" hint="Of a call to an app that is an MCP server.">
+            {(tied) => <input {...tied} name="mcpTool" spellcheck={false} defaultValue={given.mcpTool} />}
+          </Field>
+          <Field label="MCP method" hint="Default with a tool: tools/call.">
+            {(tied) => <input {...tied} name="mcpMethod" spellcheck={false} defaultValue={given.mcpMethod} />}
+          </Field>
         </div>
       </Form>
       <div aria-live="polite">{found !== null && <Explanation found={found} />}</div>
@@ -116,12 +131,14 @@ function Asking({ policy, given }: Props & { readonly given: Described }) {
 }
 
 function Explanation({ found }: { readonly found: PolicyExplanation }) {
-  const { verdict, rules, decision, unknown_signer_wait_ms: waitMs } = found
+  const { app, verdict, rules, decision, unknown_signer_wait_ms: waitMs } = found
+  const hasLayers = isLayered([...rules, decision])
   const { would_have: wouldHave } = decision
   return (
     <>
       <h3>
         <Badge of={decision.action} /> by {ruleText(decision.rule)}
+        {hasLayers && ` (${layerText(decision.layer, app)})`}
       </h3>
       {wouldHave !== null && (
         <p class="note warn">
@@ -138,6 +155,7 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
       )}
       <Facts
         of={[
+          ['App', hasLayers || app !== DEFAULT_APP ? app : null],
           ['Verdict', <Badge key="kind" of={verdict.kind} />],
           ['Source', verdict.given ? 'chosen above' : 'classified from the request'],
           ['Software', verdict.software?.name ?? verdict.agent?.name ?? null],
@@ -157,9 +175,17 @@ function Explanation({ found }: { readonly found: PolicyExplanation }) {
         <Table
           label="Rules"
           rows={rules}
-          keyOf={({ rule }) => rule}
+          keyOf={({ layer, rule }) => `${layer} ${rule}`}
           columns={[
             { title: 'Rule', cell: ({ rule }) => rule },
+            ...(hasLayers
+              ? [
+                  {
+                    title: 'Layer',
+                    cell: ({ layer }: PolicyExplanation['rules'][number]) => layerText(layer, app),
+                  },
+                ]
+              : []),
             {
               title: 'Match',
               cell: ({ holds, decides }) => (
@@ -185,4 +211,5 @@ const KINDS = ['agent', 'automation', 'human', 'unknown']
 const DONE: Readonly<Record<string, string>> = {
   ...{ pass: 'passed', tag: 'passed with a tag', block: 'blocked', rate_limit: 'rate-limited' },
   ...{ tarpit: 'delayed, then blocked', redirect: 'redirected', route: 'sent to another upstream' },
+  charge: 'passed if paid for',
 }

@@ -1,7 +1,8 @@
-import { useState } from 'preact/hooks'
-import { ask } from '../../api/ask.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { DEFAULT_APP, useChosenApp } from '../../parts/chosen/app.ts'
 import type { PolicyInForce, PolicyVersion } from '../../api/operations.ts'
-import { useAsked } from '../../api/use-asked.ts'
+import { useAsked, useLoaded } from '../../api/use-asked.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Confirm } from '../../parts/confirm.tsx'
@@ -12,12 +13,37 @@ import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { Difference } from './difference.tsx'
 import { Editor } from './editor.tsx'
+import { policyOf, type PolicyPageOwner } from './owner.ts'
 import { Warnings } from './warnings.tsx'
 import { writtenAs } from './written.ts'
 
-/** The policy in force and its editor. */
+/** The policy of the organisation, or of the app in the address. */
 export function PolicyPage() {
-  const used = useAsked('getPolicy', {})
+  const app = useChosenApp()
+  const { path, query, route } = useLocation()
+  const { answer: me } = useAsked('getMe', {})
+  const own = me === null || me.apps === '*' ? null : me.apps
+  // Users of some apps do not see the policy of the organisation.
+  useEffect(() => {
+    const first = own?.includes(DEFAULT_APP) ? DEFAULT_APP : own?.[0]
+    if (app === null && first !== undefined)
+      route(`${path}?${new URLSearchParams({ ...query, app: first })}`, true)
+  }, [app, own])
+  if (app !== null || me?.apps === '*') return <PolicyOf key={app} owner={app} />
+  return (
+    <Page title="Policy" help="policy">
+      {own?.length === 0 && (
+        <Empty title="No apps">
+          <p>You have no apps.</p>
+        </Empty>
+      )}
+    </Page>
+  )
+}
+
+/** A policy in force and its editor. */
+function PolicyOf({ owner }: { readonly owner: PolicyPageOwner }) {
+  const used = useLoaded(`policy of ${owner}`, policyOf(owner).load)
   const [turn, setTurn] = useState(0)
   const [said, setSaid] = useState<string | null>(null)
   const changed = (text: string) => {
@@ -25,11 +51,16 @@ export function PolicyPage() {
     setTurn((before) => before + 1)
     used.again()
   }
+  if (owner !== null && used.problem?.status === 404) return <NoApp id={owner} />
   return (
     <Page
-      title="Policy"
-      help="policy"
-      about="What Gatehouse does with each request. The first matching rule decides."
+      title={owner === null ? 'Policy' : `Policy of ${owner}`}
+      help={owner === null ? 'policy' : 'apps#the-policy-of-an-app'}
+      about={
+        owner === null
+          ? 'What Gatehouse does with each request. The first matching rule decides.'
+          : 'The rules for requests to this app. They are tried after the first rules of the organisation and before its last ones.'
+      }
     >
       {said !== null && (
         <p class="note good" role="status">
@@ -39,15 +70,17 @@ export function PolicyPage() {
       <Answered used={used}>
         {(inForce) => (
           <>
-            <InForce inForce={inForce} />
+            <InForce owner={owner} inForce={inForce} />
             <Editor
               key={inForce.hash}
+              owner={owner}
               inForce={inForce}
               tag={used.tag}
               put={() => changed('The policy is in force.')}
             />
             {inForce.source !== 'file' && (
               <Versions
+                owner={owner}
                 turn={turn}
                 inForce={inForce}
                 tag={used.tag}
@@ -61,21 +94,42 @@ export function PolicyPage() {
   )
 }
 
-function InForce({ inForce }: { readonly inForce: PolicyInForce }) {
+/** The address may name an app that was deleted, like the link of a recorded request. */
+function NoApp({ id }: { readonly id: string }) {
+  const { query } = useLocation()
+  const request = query['request']
+  return (
+    <Page title={`Policy of ${id}`} help="apps#the-policy-of-an-app">
+      <Empty title={`App ${id} not found`}>
+        <p>It was deleted together with its policy, or it is not one of your apps.</p>
+        {request !== undefined && (
+          <p>
+            The decision cannot be explained without it.{' '}
+            <a href={`/dashboard/traffic/${encodeURIComponent(request)}`}>The recorded request</a> still has
+            the rule that decided.
+          </p>
+        )}
+      </Empty>
+    </Page>
+  )
+}
+
+function InForce({ owner, inForce }: { readonly owner: PolicyPageOwner; readonly inForce: PolicyInForce }) {
+  const hasNone = owner !== null && inForce.source === 'default'
   const { source, file, version, author, created_at, restored_version, warnings, problems, hash } = inForce
   return (
     <section class="card" aria-labelledby="in-force">
       <h2 id="in-force">In force</h2>
       <Facts
         of={[
-          ['From', FROM[source]],
+          ['From', hasNone ? NO_OWN : FROM[source]],
           ['File', file],
           ['Version', version === null ? null : String(version)],
           ['Author', author],
           ['Saved', created_at === null ? null : <FullTime key="put" at={created_at} />],
           ['Restored from', restored_version === null ? null : `version ${restored_version}`],
-          ['In force since', <Time key="since" at={inForce.in_force_since} />],
-          ['SHA-256', <code key="hash">{hash.slice(0, 16)}</code>],
+          ['In force since', hasNone ? null : <Time key="since" at={inForce.in_force_since} />],
+          ['SHA-256', hasNone ? null : <code key="hash">{hash.slice(0, 16)}</code>],
         ]}
       />
       <Warnings warnings={warnings} />
@@ -94,18 +148,20 @@ function InForce({ inForce }: { readonly inForce: PolicyInForce }) {
 }
 
 interface VersionsProps {
+  readonly owner: PolicyPageOwner
   readonly turn: number
   readonly inForce: PolicyInForce
   readonly tag: string | null
   restored(version: number): void
 }
 
-function Versions({ turn, inForce, tag, restored }: VersionsProps) {
+function Versions({ owner, turn, inForce, tag, restored }: VersionsProps) {
+  const operations = policyOf(owner)
   const doing = useDoing()
   const [asked, setAsked] = useState<{ readonly version: number; readonly text: string } | null>(null)
   const look = (version: number) =>
     doing.run(async () => {
-      const { policy } = await ask('getPolicyVersion', { path: { version } })
+      const { policy } = await operations.version(version)
       setAsked({ version, text: writtenAs(policy) })
     })
   return (
@@ -117,7 +173,7 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
         listKey={String(turn)}
         keyOf={({ version }) => String(version)}
         load={async (page, signal) => {
-          const found = await ask('listPolicyVersions', { query: { page, limit: PART_LENGTH } }, { signal })
+          const found = await operations.versions({ page, limit: PART_LENGTH }, { signal })
           return { rows: found.versions, total: found.total }
         }}
         columns={[
@@ -155,7 +211,11 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
         ]}
         empty={
           <Empty title="No policy saved yet">
-            <p>Without a policy every request is tagged and none is blocked.</p>
+            <p>
+              {owner === null
+                ? 'Without a policy every request is tagged and none is blocked.'
+                : 'Without a policy of this app, the rules of the organisation alone decide.'}
+            </p>
           </Empty>
         }
       />
@@ -168,7 +228,7 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
             const { version } = asked
             setAsked(null)
             void doing.run(async () => {
-              await ask('restorePolicy', { path: { version } }, tag === null ? {} : { ifMatch: tag })
+              await operations.restore(version, tag === null ? {} : { ifMatch: tag })
               restored(version)
             })
           }}
@@ -180,6 +240,7 @@ function Versions({ turn, inForce, tag, restored }: VersionsProps) {
   )
 }
 
+const NO_OWN = 'no policy yet: the rules of the organisation alone decide'
 const FROM: Readonly<Record<PolicyInForce['source'], string>> = {
   file: 'a file',
   api: 'the dashboard or the API',

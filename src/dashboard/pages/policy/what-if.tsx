@@ -4,10 +4,15 @@ import { FullTime } from '../../parts/time.tsx'
 import { percent, whole } from '../../parts/format.ts'
 import { Empty } from '../../parts/states.tsx'
 import { Table } from '../../parts/table.tsx'
+import { verdictOf } from '../live/names.ts'
+import { isLayered, layerText } from './owner.ts'
 
 /** What a policy would have changed for recorded requests. */
 export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
   const { sightings, changed, unchanged, unjudged, by_settings, left_out, from, to, complete } = preview
+  const hasLayers = isLayered(preview.rules)
+  const layerHead = hasLayers ? ['Layer'] : []
+  const layerOf = (layer: string, app: string | null) => (hasLayers ? [layerText(layer, app)] : [])
   if (sightings === 0)
     return (
       <Empty title="No requests recorded in this time range">
@@ -34,16 +39,24 @@ export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
         {!complete && ' The time limit was reached: only the newest requests were tested.'}
       </p>
       <Rows
+        title="Affected clients, people first"
+        heads={['Verdict', 'Before', 'After', 'Requests']}
+        rows={preview.verdicts
+          .toSorted((one, other) => Number(other.name === 'human') - Number(one.name === 'human'))
+          .map(({ name, from, to, count }) => [verdictOf(name), from, to, whole(count)])}
+      />
+      <Rows
         title="Actions before and after"
         heads={['Before', 'After', 'Requests']}
         rows={preview.transitions.map(({ from, to, count }) => [from, to, whole(count)])}
       />
       <Rows
         title="Rules"
-        heads={['Rule', 'Before', 'After', 'On trial']}
-        rows={preview.rules.map(({ rule, before, after, on_trial }) => [
+        heads={['Rule', ...layerHead, 'Before', 'After', 'On trial']}
+        rows={preview.rules.map(({ rule, layer, app, before, after, on_trial }) => [
           ...[
             rule,
+            ...layerOf(layer, app),
             before === null ? 'no such rule' : whole(before),
             after === null ? 'no such rule' : whole(after),
             whole(on_trial),
@@ -62,9 +75,15 @@ export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
       />
       <Rows
         title="Rules that need data that is not recorded"
-        heads={['Rule', 'Policy', 'Needs', 'Requests']}
-        rows={preview.open.map(({ rule, policy, needs, sightings }) => [
-          ...[rule, policy === 'new' ? 'new' : 'in force', needs.join(', '), whole(sightings)],
+        heads={['Rule', ...layerHead, 'Policy', 'Needs', 'Requests']}
+        rows={preview.open.map(({ rule, layer, app, policy, needs, sightings }) => [
+          ...[
+            rule,
+            ...layerOf(layer, app),
+            policy === 'new' ? 'new' : 'in force',
+            needs.join(', '),
+            whole(sightings),
+          ],
         ])}
       />
     </>

@@ -5,12 +5,14 @@ import { Filters, TextFilter, TimeFilter, useFilters } from '../../parts/filters
 import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { FullTime } from '../../parts/time.tsx'
+import { appsText } from './apps-field.tsx'
 
 /** The log of changes by users and programs. */
 export function Audit() {
-  const { values, set } = useFilters(['action', 'principal', 'since'])
+  const { values, set } = useFilters(['app', 'action', 'principal', 'since'])
   const at = new Date(values.since)
   const query = {
+    ...(values.app !== '' && { app: values.app }),
     ...(values.action !== '' && { action: values.action }),
     ...(values.principal !== '' && { principal: values.principal }),
     ...(values.since !== '' && !Number.isNaN(at.getTime()) && { since: at.toISOString() }),
@@ -28,15 +30,17 @@ export function Audit() {
     <section aria-labelledby="list">
       <h2 id="list">Audit log</h2>
       <Filters>
+        <TextFilter label="App" value={values.app} set={(value) => set('app', value)} />
         <TextFilter label="Action" value={values.action} set={(value) => set('action', value)} />
         <TextFilter label="By" value={values.principal} set={(value) => set('principal', value)} />
         <TimeFilter label="Since" value={values.since} set={(value) => set('since', value)} />
         <Download
           name="audit"
-          columns={['at', 'principal', 'action', 'subject', 'detail', 'address', 'request_id']}
+          columns={['at', 'principal', 'action', 'subject', 'apps', 'detail', 'address', 'request_id']}
           rows={async () =>
-            (await exported()).map(({ at, principal, action, subject, detail, address, request_id }) => [
-              ...[at, principal, action, subject, JSON.stringify(detail), address, request_id],
+            (await exported()).map((entry) => [
+              ...[entry.at, entry.principal, entry.action, entry.subject, appsText(entry.apps)],
+              ...[JSON.stringify(entry.detail), entry.address, entry.request_id],
             ])
           }
           json={exported}
@@ -67,6 +71,7 @@ const COLUMNS: readonly LongColumn<AuditEntry>[] = [
     ),
   },
   { title: 'By', width: 'minmax(6rem, 1fr)', cell: ({ principal }) => principal },
+  { title: 'Apps', width: 'minmax(5rem, 1fr)', isExtra: true, cell: ({ apps }) => appsText(apps) },
   { title: 'From', width: '9rem', isExtra: true, cell: ({ address }) => address },
   { title: 'When', width: '15rem', isExtra: true, cell: ({ at }) => <FullTime at={at} /> },
 ]

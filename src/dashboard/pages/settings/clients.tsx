@@ -18,6 +18,7 @@ import { PART_LENGTH } from '../../parts/long-table.tsx'
 import { Secret } from '../../parts/secret.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { AppsField, appsIn, appsText } from './apps-field.tsx'
 import { KeptList } from './kept-list.tsx'
 import { PlanField } from './plan-field.tsx'
 import { TakeAway } from './take-away.tsx'
@@ -66,6 +67,12 @@ export function Clients() {
           width: 'minmax(6rem, 1fr)',
           isExtra: true,
           cell: ({ scopes }) => scopes.join(', '),
+        },
+        {
+          title: 'Apps',
+          width: 'minmax(4rem, 1fr)',
+          isExtra: true,
+          cell: ({ apps }) => appsText(apps),
         },
         {
           title: 'Created',
@@ -168,6 +175,7 @@ function NewClientForm({
       <Field label="Public keys" hint="A JWK Set, for private_key_jwt." error={doing.errorAt('/jwks')}>
         {(tied) => <textarea {...tied} name="jwks" rows={3} spellcheck={false} />}
       </Field>
+      <AppsField error={doing.errorAt('/apps')} />
       <PlanField error={doing.errorAt('/plan')} />
     </Form>
   )
@@ -178,10 +186,12 @@ function requestIn(data: FormData): ClientRequest {
   const jwks = jsonIn(data, 'jwks')
   const plan = textOf(data, 'plan') as Plan | undefined
   const uris = (textOf(data, 'redirect_uris') ?? '').split(/\s+/).filter((uri) => uri !== '')
+  const apps = appsIn(data)
   return {
     name: textOf(data, 'name') ?? '',
     grant_types: data.getAll('grant_types') as GrantType[],
     scopes: data.getAll('scopes') as Scope[],
+    ...(apps !== undefined && { apps }),
     ...(uris.length > 0 && { redirect_uris: uris }),
     ...(method !== undefined && { token_endpoint_auth_method: method }),
     ...(jwks !== undefined && { jwks }),

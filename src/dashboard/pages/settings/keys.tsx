@@ -9,6 +9,7 @@ import { PART_LENGTH } from '../../parts/long-table.tsx'
 import { Secret } from '../../parts/secret.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { AppsField, appsIn, appsText } from './apps-field.tsx'
 import { KeptList } from './kept-list.tsx'
 import { PlanField } from './plan-field.tsx'
 import { TakeAway } from './take-away.tsx'
@@ -32,6 +33,12 @@ export function Keys() {
           width: 'minmax(6rem, 2fr)',
           isExtra: true,
           cell: ({ scopes }) => scopes.join(', '),
+        },
+        {
+          title: 'Apps',
+          width: 'minmax(4rem, 1fr)',
+          isExtra: true,
+          cell: ({ apps }) => appsText(apps),
         },
         { title: 'Plan', width: '6rem', isExtra: true, cell: ({ plan }) => plan },
         {
@@ -93,10 +100,11 @@ function NewKeyForm({ made, cancel }: { readonly made: (key: NewKey) => void; re
       doing={doing}
       cancel={cancel}
       done={async (data) => {
-        const ends = textOf(data, 'expires_at')
+        const [ends, apps] = [textOf(data, 'expires_at'), appsIn(data)]
         const body: KeyRequest = {
           name: textOf(data, 'name') ?? '',
           scopes: data.getAll('scopes') as Scope[],
+          ...(apps !== undefined && { apps }),
           ...(textOf(data, 'plan') !== undefined && { plan: textOf(data, 'plan') as Plan }),
           ...(ends !== undefined && { expires_at: new Date(ends).toISOString() }),
         }
@@ -113,6 +121,7 @@ function NewKeyForm({ made, cancel }: { readonly made: (key: NewKey) => void; re
         chosen={['read', 'detect']}
         error={doing.errorAt('/scopes') ?? doing.errorAt('/access')}
       />
+      <AppsField error={doing.errorAt('/apps')} />
       <PlanField error={doing.errorAt('/plan')} />
       <Field
         label="Expires"

@@ -73,9 +73,12 @@ function Changeable({ setting: { name, value, origin, configured, description },
         <Field label={name} hint={`${description} Source: ${origin}.`} error={doing.errorAt(`/${name}`)}>
           {(tied) =>
             typeof configured === 'boolean' ? (
-              <select {...tied} name="value" defaultValue={String(value)}>
-                <option value="true">true</option>
-                <option value="false">false</option>
+              <select {...tied} name="value">
+                {['true', 'false'].map((each) => (
+                  <option key={each} value={each} selected={each === String(value)}>
+                    {each}
+                  </option>
+                ))}
               </select>
             ) : (
               <input {...tied} name="value" required defaultValue={String(value)} />

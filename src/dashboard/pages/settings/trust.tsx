@@ -8,6 +8,7 @@ import { PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
 import { jsonIn } from './clients.tsx'
+import { AppsField, appsIn, appsText } from './apps-field.tsx'
 import { KeptList } from './kept-list.tsx'
 import { PlanField } from './plan-field.tsx'
 import { TakeAway } from './take-away.tsx'
@@ -34,6 +35,12 @@ export function TrustEntries() {
           width: 'minmax(6rem, 1fr)',
           isExtra: true,
           cell: ({ scopes }) => scopes.join(', '),
+        },
+        {
+          title: 'Apps',
+          width: 'minmax(4rem, 1fr)',
+          isExtra: true,
+          cell: ({ apps }) => appsText(apps),
         },
         { title: 'Since', width: '9rem', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
         {
@@ -118,6 +125,7 @@ function NewTrust({ done, cancel }: { readonly done: () => void; readonly cancel
         chosen={['read', 'detect']}
         error={doing.errorAt('/scopes')}
       />
+      <AppsField error={doing.errorAt('/apps')} />
       <PlanField error={doing.errorAt('/plan')} />
     </Form>
   )
@@ -126,8 +134,10 @@ function NewTrust({ done, cancel }: { readonly done: () => void; readonly cancel
 function requestIn(data: FormData): TrustRequest {
   const [agent, document, jwk] = [textOf(data, 'agent_id'), jsonIn(data, 'document'), jsonIn(data, 'jwk')]
   const [name, plan] = [textOf(data, 'name'), textOf(data, 'plan') as Plan | undefined]
+  const apps = appsIn(data)
   return {
     scopes: data.getAll('scopes') as Scope[],
+    ...(apps !== undefined && { apps }),
     ...(agent !== undefined && { agent_id: agent }),
     ...(document !== undefined && { document }),
     ...(jwk !== undefined && { jwk }),

@@ -9,6 +9,7 @@ import { Form, textOf } from '../../parts/form.tsx'
 import { PART_LENGTH } from '../../parts/long-table.tsx'
 import { Empty, ProblemNote } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { AppsField, appsIn, appsText } from './apps-field.tsx'
 import { KeptList } from './kept-list.tsx'
 import { TakeAway } from './take-away.tsx'
 
@@ -31,6 +32,12 @@ export function Users() {
           width: 'minmax(6rem, 2fr)',
           isExtra: true,
           cell: ({ scopes }) => scopes.join(', '),
+        },
+        {
+          title: 'Apps',
+          width: 'minmax(4rem, 1fr)',
+          isExtra: true,
+          cell: ({ apps }) => appsText(apps),
         },
         {
           title: 'Sign-in methods',
@@ -92,9 +99,11 @@ function NewUser({ done, cancel }: { readonly done: () => void; readonly cancel:
       done={async (data) => {
         const password = textOf(data, 'password')
         const scopes = data.getAll('scopes') as Scope[]
+        const apps = appsIn(data)
         const body = {
           email: textOf(data, 'email') ?? '',
           scopes,
+          ...(apps !== undefined && { apps }),
           ...(password !== undefined && { password }),
         }
         await ask('createUser', { body })
@@ -118,6 +127,7 @@ function NewUser({ done, cancel }: { readonly done: () => void; readonly cancel:
         chosen={['read', 'detect']}
         error={doing.errorAt('/scopes')}
       />
+      <AppsField error={doing.errorAt('/apps')} />
     </Form>
   )
 }
@@ -143,7 +153,9 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
           const data = new FormData(event.currentTarget)
           const password = textOf(data, 'password')
           const scopes = data.getAll('scopes') as Scope[]
-          void change({ scopes, ...(password !== undefined && { password }) }, 'Saved.')
+          const apps = appsIn(data)
+          const access = { scopes, ...(apps !== undefined && { apps }) }
+          void change({ ...access, ...(password !== undefined && { password }) }, 'Saved.')
         }}
       >
         <Choices
@@ -153,6 +165,7 @@ function ChangeUser({ user: given, close }: { readonly user: User; readonly clos
           chosen={user.scopes}
           error={doing.errorAt('/scopes')}
         />
+        <AppsField apps={user.apps} error={doing.errorAt('/apps')} />
         <Field
           label="New password"
           hint="A new password signs them out everywhere. Leave empty to keep the current one."

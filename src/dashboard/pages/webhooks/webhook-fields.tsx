@@ -58,16 +58,40 @@ export function WebhookFields({
       >
         {(tied) => <input {...tied} name="agents" defaultValue={filters.agents?.join(', ') ?? ''} />}
       </Field>
+      <Field
+        label="Only of these apps"
+        hint="App IDs, separated by commas. Events that are not about one app do not pass."
+        error={doing.errorAt('/filters/apps')}
+      >
+        {(tied) => <input {...tied} name="apps" defaultValue={filters.apps?.join(', ') ?? ''} />}
+      </Field>
       <Field label="Minimum severity of threats" error={doing.errorAt('/filters/min_severity')}>
         {(tied) => (
-          <select {...tied} name="min_severity" defaultValue={filters.min_severity ?? ''}>
+          <select {...tied} name="min_severity">
             <option value="">all</option>
             {SEVERITIES.map((each) => (
-              <option key={each} value={each}>
+              <option key={each} value={each} selected={each === filters.min_severity}>
                 {each}
               </option>
             ))}
           </select>
+        )}
+      </Field>
+      <Field
+        label="Minimum confidence"
+        hint="From 0 to 1. Events without a confidence pass."
+        error={doing.errorAt('/filters/min_confidence')}
+      >
+        {(tied) => (
+          <input
+            {...tied}
+            name="min_confidence"
+            type="number"
+            min={0}
+            max={1}
+            step="any"
+            defaultValue={filters.min_confidence ?? ''}
+          />
         )}
       </Field>
     </>
@@ -87,18 +111,23 @@ export function webhookIn(data: FormData) {
 function filtersIn(data: FormData): WebhookFilters | null {
   const categories = data.getAll('categories') as NonNullable<WebhookFilters['categories']>
   const purposes = data.getAll('purposes') as NonNullable<WebhookFilters['purposes']>
-  const agents = (textOf(data, 'agents') ?? '')
-    .split(',')
-    .map((each) => each.trim())
-    .filter((each) => each !== '')
+  const [agents, apps] = [listOf(data, 'agents'), listOf(data, 'apps')]
   const severity = SEVERITIES.find((each) => each === data.get('min_severity'))
+  const confidence = textOf(data, 'min_confidence')
   const filters = {
     ...(categories.length > 0 && { categories }),
     ...(purposes.length > 0 && { purposes }),
     ...(agents.length > 0 && { agents }),
+    ...(apps.length > 0 && { apps }),
     ...(severity !== undefined && { min_severity: severity }),
+    ...(confidence !== undefined && { min_confidence: Number(confidence) }),
   }
   return Object.keys(filters).length === 0 ? null : filters
+}
+
+function listOf(data: FormData, name: string): string[] {
+  const words = (textOf(data, name) ?? '').split(',').map((each) => each.trim())
+  return words.filter((each) => each !== '')
 }
 
 export const EVENTS = [

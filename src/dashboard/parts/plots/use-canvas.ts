@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { THEME_CHANGED } from '../shell/theme.ts'
+import { THEME_CHANGED } from '../../shell/theme.ts'
 
 type UPlotFile = typeof import('./uplot.ts')
 
