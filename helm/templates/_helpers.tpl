@@ -88,7 +88,7 @@ securityContext:
 
 {{/* Fails if settings have a secret in them, which would be readable in a ConfigMap: {value, at}. */}}
 {{- define "gatehouse.refuseSecrets" -}}
-{{- $secrets := list "password" "token" "signature_key" "admin_key" "key_passphrase" "registration_token" "client_secret" "encryption_key" "encryption_keys" -}}
+{{- $secrets := list "password" "token" "signature_key" "admin_key" "key_passphrase" "registration_token" "client_secret" "encryption_key" "encryption_keys" "access_key" "secret_key" "session_token" "keys" -}}
 {{- if kindIs "map" .value -}}
 {{- range $name, $value := .value -}}
 {{- $at := printf "%s.%s" $.at $name -}}
