@@ -129,7 +129,13 @@ async function chaos(place: Place): Promise<readonly string[]> {
 
 async function keyIn(storeUrl: string): Promise<string> {
   const store = await Store.open(storeUrl)
-  const wanted = { name: 'chaos', scopes: ['admin' as const], plan: 'unlimited' as const, expiresAtMs: null }
+  const wanted = {
+    name: 'chaos',
+    apps: '*' as const,
+    scopes: ['admin' as const],
+    plan: 'unlimited' as const,
+    expiresAtMs: null,
+  }
   const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
   await store.close()
   return key

@@ -253,6 +253,6 @@ function certificate(into: string): { certificate: string; key: string } {
 }
 
 const PACKAGE_FILE = new URL('../../package.json', import.meta.url)
-const DEPENDENCIES: Record<string, string> = JSON.parse(readFileSync(PACKAGE_FILE, 'utf8')).dependencies
+const DEPENDENCIES: Record<string, string> = JSON.parse(readFileSync(PACKAGE_FILE, 'utf8')).devDependencies
 
 const PROGRAM = new URL('../../dist/bin.js', import.meta.url).pathname

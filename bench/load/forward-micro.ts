@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import http from 'node:http'
+import http2 from 'node:http2'
 import net from 'node:net'
 import { Readable } from 'node:stream'
 import type { Connection } from '../../src/proxy/connection/connection.ts'
@@ -10,20 +11,27 @@ import { UpstreamGroup, upstreamCounters } from '../../src/proxy/upstream/upstre
 
 async function compare(rounds: number): Promise<void> {
   const child = fork(new URL(import.meta.url), { execArgv: [] })
-  const [port] = (await once(child, 'message')) as [number]
-  const group = groupAt(port)
+  const [[port, h2Port]] = (await once(child, 'message')) as [[number, number]]
+  const groups = { forward: groupAt(`http://127.0.0.1:${port}`), h2c: groupAt(`h2c://127.0.0.1:${h2Port}`) }
   const agent = new http.Agent({ keepAlive: true, maxSockets: LANES })
+  const session = http2.connect(`http://127.0.0.1:${h2Port}`, {
+    settings: { initialWindowSize: WINDOW_BYTES },
+  })
+  session.once('connect', () => session.setLocalWindowSize(64 * WINDOW_BYTES))
   for (const { name, path, bytes, count } of LOADS) {
+    const forwards = (group: UpstreamGroup) => (done: () => void) =>
+      forward(
+        new Answered(path, bytes, done),
+        group,
+        { own: HEADERS, introduction: null },
+        () => NONE,
+        () => {},
+      )
     const ways: Record<string, (done: () => void) => void> = {
-      forward: (done) =>
-        forward(
-          new Answered(path, bytes, done),
-          group,
-          { own: HEADERS, introduction: null },
-          () => NONE,
-          () => {},
-        ),
+      forward: forwards(groups.forward),
       'node:http': (done) => askNode(agent, port, path, bytes, done),
+      'forward, h2c': forwards(groups.h2c),
+      'node:http2': (done) => askNodeHttp2(session, path, bytes, done),
     }
     const samples = new Map<string, number[]>(Object.keys(ways).map((way) => [way, []]))
     for (let round = 0; round <= rounds; round++) {
@@ -35,12 +43,13 @@ async function compare(rounds: number): Promise<void> {
     for (const [way, taken] of samples) {
       const quartile = taken.sort((a, b) => a - b)[Math.floor(taken.length / 4)]!
       process.stdout.write(
-        `${name.padEnd(10)} ${way.padEnd(10)} ${quartile.toFixed(1)} µs of CPU a request\n`,
+        `${name.padEnd(10)} ${way.padEnd(12)} ${quartile.toFixed(1)} µs of CPU a request\n`,
       )
     }
   }
-  group.close()
+  for (const group of Object.values(groups)) group.close()
   agent.destroy()
+  session.destroy()
   child.disconnect()
 }
 
@@ -123,10 +132,29 @@ function askNode(agent: http.Agent, port: number, path: string, bytes: number, d
   request.end()
 }
 
-function groupAt(port: number): UpstreamGroup {
+function askNodeHttp2(
+  session: http2.ClientHttp2Session,
+  path: string,
+  bytes: number,
+  done: () => void,
+): void {
+  const headers: Record<string, string> = { ':path': path, ':authority': HEADERS[1]! }
+  for (let i = 2; i < HEADERS.length; i += 2) headers[HEADERS[i]!.toLowerCase()] = HEADERS[i + 1]!
+  let left = bytes
+  const stream = session.request(headers, { endStream: true })
+  stream.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+  })
+  stream.on('end', () => {
+    if (left !== 0) throw new Error('the answer is not whole')
+    done()
+  })
+}
+
+function groupAt(url: string): UpstreamGroup {
   const settings = {
     name: 'bench',
-    urls: [`http://127.0.0.1:${port}`],
+    urls: [url],
     connectTimeoutMs: 5000,
     headTimeoutMs: 60_000,
     idleTimeoutMs: 0,
@@ -151,7 +179,20 @@ function serve(): void {
     socket.on('data', (request) => socket.write(answers[request.includes('/big') ? 1 : 0]!))
     socket.on('error', () => {})
   })
-  server.listen(0, '127.0.0.1', () => process.send!((server.address() as net.AddressInfo).port))
+  const overHttp2 = http2.createServer({ maxSessionMemory: 1_000 }).on('stream', (stream, headers) => {
+    const isBig = headers[':path'] === '/big'
+    stream.on('error', () => {})
+    stream.respond({
+      server: 'bench',
+      'content-type': 'text/plain',
+      'content-length': LOADS[isBig ? 1 : 0].bytes,
+    })
+    stream.end(isBig ? BIG : SMALL)
+  })
+  const portOf = (one: net.Server) => (one.address() as net.AddressInfo).port
+  server.listen(0, '127.0.0.1', () => {
+    overHttp2.listen(0, '127.0.0.1', () => process.send!([portOf(server), portOf(overHttp2)]))
+  })
   process.on('disconnect', () => process.exit())
 }
 
@@ -160,6 +201,9 @@ const LOADS = [
   { name: '200 bytes', path: '/small', bytes: 200, count: 30_000 },
   { name: '1 MiB', path: '/big', bytes: 1024 * 1024, count: 1000 },
 ] as const
+const [SMALL, BIG] = LOADS.map(({ bytes }) => Buffer.alloc(bytes, 'a'))
+/** Like those of our own client. */
+const WINDOW_BYTES = 262_144
 const NONE: readonly string[] = []
 const NO_BODY = Readable.from([])
 const HEADERS: readonly string[] = [
@@ -172,7 +216,7 @@ const HEADERS: readonly string[] = [
 
 /**
  * What forwarding costs by itself, without a client or TLS: our upstream side against node:http's with a keep-alive
- * agent, taking turns, to a trivial upstream in a process of its own. Usage: node bench/load/forward-micro.ts [ROUNDS]
+ * agent and against a session of node:http2, taking turns, to a trivial upstream in a process of its own. Usage: node bench/load/forward-micro.ts [ROUNDS]
  */
 if (process.send !== undefined) serve()
 else await compare(Number(process.argv[2] ?? 5))

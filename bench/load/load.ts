@@ -16,6 +16,7 @@ import {
 } from './contenders.ts'
 import { costInHalves } from './halves.ts'
 import { family, LOADS, type Load, type Sample, sampled, steady, usage } from './loads.ts'
+import { median, quartile } from './middle.ts'
 import { type Column, table } from './table.ts'
 
 /**
@@ -52,7 +53,8 @@ const contenders = values.before === undefined ? CONTENDERS : [...CONTENDERS, ea
 const entrants = contenders
   .map((contender, index) => enter(contender, 18_443 + index))
   .filter((entrant) => entrant !== null)
-let report = `Rounds: ${rounds} of ${seconds} s. ${entrants.map(({ version }) => version).join(', ')}.\n`
+const versions = [...new Set(entrants.map((entrant) => entrant.version))].join(', ')
+let report = `Rounds: ${rounds} of ${seconds} s. ${versions}.\n`
 try {
   for (const { port, isDirect } of entrants) await listening(isDirect ? place.appPort : port)
   const idle = entrants.map(({ pid }) => usage(pid).rssBytes)
@@ -214,14 +216,4 @@ function put(text: string): void {
   const [before, rest] = readFileSync(README, 'utf8').split(BEGIN) as [string, string]
   const after = rest.slice(rest.indexOf(END))
   writeFileSync(README, `${before}${BEGIN}\n${text}${after}`)
-}
-
-/** Of one round each: what keeps the processor from one keeps it from the next. */
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
-}
-
-/** The machine is noisy upwards only: the 25th percentile is what a request costs. */
-function quartile(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 4)] ?? Number.NaN
 }

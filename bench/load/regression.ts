@@ -2,96 +2,131 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { listening, makePlace, startApp, startGatehouse } from './contenders.ts'
-import { KEEP_ALIVE, type Load, NEW_CONNECTIONS, sampled } from './loads.ts'
+import { KEEP_ALIVE, type Load, NEW_CONNECTIONS, RESUMED_CONNECTIONS, sampled } from './loads.ts'
+import { median, quartile } from './middle.ts'
+import { type Column, table } from './table.ts'
 
 /**
- * `npm run bench:regression [-- --base REVISION --starts N --rounds N --seconds N]`: what a request costs, as a multiple
- * of what it costs the last release (the newest tag `v…` that is in this history), both taking turns; fails where that is
- * clearly more. Without a release there is nothing to be compared with, and it says so. Two starts of one build differ
- * by more than two rounds of one start, so small differences need several starts.
+ * `npm run bench:regression [-- --base REVISION --before FOLDER --only NAME --starts N --rounds N --seconds N]`: what a
+ * request costs, as a multiple of what it costs the last release (the newest tag `v…` that is in this history), both
+ * taking turns; fails where that is clearly more. Without a release there is nothing to be compared with, and it says so.
+ * Two starts of one build differ by more than two rounds of one start, so small differences need several starts.
  */
 const { values } = parseArgs({
   options: {
     base: { type: 'string' },
+    before: { type: 'string' },
+    only: { type: 'string', default: '' },
     starts: { type: 'string', default: '1' },
     rounds: { type: 'string', default: '9' },
     seconds: { type: 'string', default: '1' },
   },
 })
-/** Of one build beside itself, the middle of nine rounds was 0.95 to 1.06 on a busy machine. */
+/** Of one build beside itself, a start gave 0.99 to 1.04 for new connections while forty processes waited for a processor. */
 const RATIO_MAX = 1.2
-const COMPARED: readonly Load[] = [...KEEP_ALIVE, NEW_CONNECTIONS]
+const ALL: readonly Load[] = [...KEEP_ALIVE, NEW_CONNECTIONS, RESUMED_CONNECTIONS]
+const COMPARED = ALL.filter(({ name }) => name.includes(values.only))
 const base = values.base ?? lastRelease()
-if (base === null) process.stdout.write('There is no release yet that this version could be compared with.\n')
-else await compare(base)
+if (values.before !== undefined) compare(await starts(resolve(values.before)), values.before)
+else if (base !== null) compare(await startsOfRevision(base), base)
+else process.stdout.write('No release exists yet to compare this version with.\n')
 
-async function compare(revision: string): Promise<void> {
+/** What one start says of one load. */
+interface Compared {
+  /** This version as a multiple of the earlier one. */
+  readonly cpu: number
+  readonly rate: number
+  /** Of this version, for a request. */
+  readonly cpuMicros: number
+}
+
+type Start = ReadonlyMap<string, Compared>
+
+function compare(ofStarts: readonly Start[], revision: string): void {
+  const columns: Column<readonly Compared[]>[] = [
+    ['CPU', (each) => median(each.map(({ cpu }) => cpu)).toFixed(3)],
+    ['of starts', (each) => range(each.map(({ cpu }) => cpu))],
+    ['requests/s', (each) => median(each.map(({ rate }) => rate)).toFixed(3)],
+    ['of starts', (each) => range(each.map(({ rate }) => rate))],
+    ['CPU µs/request', (each) => median(each.map(({ cpuMicros }) => cpuMicros)).toFixed(1)],
+  ]
+  const rows = COMPARED.map(({ name }) => [name, ofStarts.map((start) => start.get(name)!)] as const)
+  process.stdout.write(table(`as a multiple of ${revision}`, columns, new Map(rows)))
+  for (const [name, each] of rows) {
+    if (median(each.map(({ cpu }) => cpu)) <= RATIO_MAX) continue
+    process.stdout.write(`${name}: more than ${RATIO_MAX} x the CPU, which is too much\n`)
+    process.exitCode = 1
+  }
+}
+
+async function startsOfRevision(revision: string): Promise<readonly Start[]> {
   const folder = mkdtempSync(join(tmpdir(), 'regression-'))
   const earlier = join(folder, 'earlier')
   try {
     build(revision, earlier)
-    const ofStarts: ReadonlyMap<string, number>[] = []
-    for (let start = 0; start < Number(values.starts); start++)
-      ofStarts.push(await ratiosIn(folder, join(earlier, 'dist/bin.js'), start))
-    for (const { name } of COMPARED) {
-      const ratios = ofStarts.map((ratiosOf) => ratiosOf.get(name)!)
-      const ratio = middle(ratios)
-      const isWorse = ratio > RATIO_MAX
-      const each = ratios.length > 1 ? ` (starts: ${ratios.map((each) => each.toFixed(2)).join(' ')})` : ''
-      process.stdout.write(
-        `${name}: ${ratio.toFixed(2)} x ${revision}${each}${isWorse ? ', which is too much' : ''}\n`,
-      )
-      if (isWorse) process.exitCode = 1
-    }
+    return await starts(earlier)
   } finally {
     execFileSync('git', ['worktree', 'remove', '--force', earlier])
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/**
- * By name of the load: the middle of what the rounds of one start have given. Starts differ in who starts first, rounds
- * in who is asked first.
- */
-async function ratiosIn(
-  folder: string,
-  program: string,
-  start: number,
-): Promise<ReadonlyMap<string, number>> {
+/** This version beside the one that a folder has built. */
+async function starts(earlier: string): Promise<readonly Start[]> {
+  const ofStarts: Start[] = []
+  for (let count = 0; count < Number(values.starts); count++) {
+    const folder = mkdtempSync(join(tmpdir(), 'regression-'))
+    try {
+      ofStarts.push(await start(folder, join(earlier, 'dist/bin.js'), count % 2 === 1))
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+    const each = [...ofStarts.at(-1)!].map(([name, { cpu }]) => `${name} ${cpu.toFixed(3)}`).join(', ')
+    process.stderr.write(`start ${count + 1}: CPU ${each}\n`)
+  }
+  return ofStarts
+}
+
+/** Starts differ in which of the two starts first, rounds in which is asked first. */
+async function start(folder: string, program: string, isEarlierFirst: boolean): Promise<Start> {
   const place = makePlace(folder, 18_081)
   const app = startApp(place)
-  const starts = [
-    () => ({ port: 18_601, child: startGatehouse(place, 18_601) }),
-    () => ({
+  const begin = {
+    now: () => ({ port: 18_601, child: startGatehouse(place, 18_601) }),
+    before: () => ({
       port: 18_602,
-      child: startGatehouse({ ...place, folder: earlierData(folder) }, 18_602, { program }),
+      child: startGatehouse({ ...place, folder: join(folder, 'of-earlier') }, 18_602, { program }),
     }),
-  ] as const
-  const second = start % 2 === 0 ? null : starts[1]()
-  const now = starts[0]()
-  const before = second ?? starts[1]()
+  }
+  const early = isEarlierFirst ? begin.before() : null
+  const now = begin.now()
+  const before = early ?? begin.before()
   const children = [app, now.child, before.child]
   try {
     for (const port of [place.appPort, now.port, before.port]) await listening(port)
-    const cost = async ({ port, child }: typeof now, load: Load) => {
-      const run = () => load.run('https', port, Number(values.seconds), place.loadProcessor)
-      return (await sampled(child.pid!, run)).cpuMicros
-    }
-    const middles = new Map<string, number>()
+    const measure = ({ port, child }: typeof now, load: Load) =>
+      sampled(child.pid!, () => load.run('https', port, Number(values.seconds), place.loadProcessor))
+    const found = new Map<string, Compared>()
     for (const load of COMPARED) {
-      const ratios: number[] = []
-      for (let round = 0; round <= Number(values.rounds); round++) {
-        const costs = new Map<typeof now, number>()
-        for (const each of round % 2 === 0 ? [now, before] : [before, now])
-          costs.set(each, await cost(each, load))
-        if (round > 0) ratios.push(costs.get(now)! / costs.get(before)!) // the first warms up
-      }
-      middles.set(load.name, middle(ratios))
+      const samples = new Map(
+        [now, before].map((one) => [one, { cpus: [] as number[], rates: [] as number[] }]),
+      )
+      for (let round = 0; round <= Number(values.rounds); round++)
+        for (const one of round % 2 === 0 ? [now, before] : [before, now]) {
+          const { cpuMicros, requests, seconds } = await measure(one, load)
+          if (round === 0) continue // it warms up
+          samples.get(one)!.cpus.push(cpuMicros)
+          samples.get(one)!.rates.push(requests / seconds)
+        }
+      const [ours, theirs] = [samples.get(now)!, samples.get(before)!]
+      const cpuMicros = quartile(ours.cpus)
+      const rate = median(ours.rates.map((each, round) => each / theirs.rates[round]!))
+      found.set(load.name, { cpu: cpuMicros / quartile(theirs.cpus), rate, cpuMicros })
     }
-    return middles
+    return found
   } finally {
     for (const child of children) {
       child.kill()
@@ -100,12 +135,8 @@ async function ratiosIn(
   }
 }
 
-function middle(ratios: readonly number[]): number {
-  return ratios.toSorted((one, other) => one - other)[ratios.length >> 1]!
-}
-
-function earlierData(folder: string): string {
-  return join(folder, 'of-earlier')
+function range(ratios: readonly number[]): string {
+  return `${Math.min(...ratios).toFixed(3)}–${Math.max(...ratios).toFixed(3)}`
 }
 
 function build(revision: string, into: string): void {

@@ -37,7 +37,14 @@ const client = {
     grantTypes: [],
     redirectUris: [],
   },
-  ...{ scopes: ['read', 'detect'], jwks: null, plan: 'standard', origin: 'administrator', createdAtMs: 0 },
+  ...{
+    scopes: ['read', 'detect'],
+    apps: '*' as const,
+    jwks: null,
+    plan: 'standard',
+    origin: 'administrator',
+    createdAtMs: 0,
+  },
 }
 await store.transaction((queries) => store.oauthClients.add(client, queries))
 

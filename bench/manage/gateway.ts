@@ -59,7 +59,13 @@ export async function post({ manage, key }: Gateway, path: string, body: unknown
 
 async function keyIn(folder: string): Promise<string> {
   const store = await Store.open(`sqlite:${join(folder, 'gatehouse.db')}`)
-  const wanted = { name: 'bench', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null } as const
+  const wanted = {
+    name: 'bench',
+    apps: '*' as const,
+    scopes: ['admin'],
+    plan: 'unlimited',
+    expiresAtMs: null,
+  } as const
   const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
   await store.close()
   return key

@@ -2,19 +2,22 @@ import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
 import { DecisionIds } from '../../src/proxy/connection/decision-id.ts'
 
 /**
- * Sightings as two proxies make them on a site with much traffic: 40 agents and some browsers, 200 TLS stacks, a JA4H of
- * its own for every twentieth request, 5,000 addresses.
+ * Sightings as two proxies make them on a site with much traffic: 1,200 kinds of clients, of which 400 are of 40 agents,
+ * with 200 TLS stacks; 5,000 addresses. The cookies of a third of all requests, and so the end of their JA4H, are those
+ * of one person. One request in 10,000 is for a host that hardly has any.
  */
 export class SightingSource {
   readonly #ids: readonly DecisionIds[]
   readonly #blocks: number
+  readonly #apps: readonly string[]
   #nowMs: number
   #count = 0
 
-  /** `blocks`: which of how many requests are blocked; 0: none. */
-  constructor(nowMs: number, blocks = 10) {
+  /** `blocks`: which of how many requests are blocked; 0: none. `apps`: their number. */
+  constructor(nowMs: number, blocks = 10, apps = 1) {
     this.#nowMs = nowMs
     this.#blocks = blocks
+    this.#apps = apps === 1 ? ['default'] : Array.from({ length: apps }, (_, app) => `app-${app}`)
     this.#ids = [new DecisionIds(nowMs), new DecisionIds(nowMs)]
   }
 
@@ -31,18 +34,20 @@ export class SightingSource {
     }
     const ids = this.#ids[Math.floor(count / 512) % 2]!
     const random = Math.imul(count + 1, 0x9e3779b1) >>> 0
-    const isAgent = random % 3 === 0
-    const agent = isAgent ? `agent-${(random >>> 8) % 40}` : null
-    const stack = ((random >>> 4) % 200).toString(16).padStart(4, '0')
-    const own = (count % 20 === 0 ? random : (random >>> 3) % 500).toString(16).padStart(12, '0')
+    const client = (random >>> 8) % 1_200
+    const isAgent = client % 3 === 0
+    const agent = isAgent ? `agent-${client % 40}` : null
+    const stack = (client % 200).toString(16).padStart(4, '0')
+    const headers = (client % 500).toString(16).padStart(12, '0')
+    const cookies = isAgent || count % 2 === 0 ? '000000000000' : random.toString(16).padStart(12, '0')
     return {
       id: ids.next() as string as SightingId,
       seenAtMs: this.#nowMs,
       proxy: 'gate-one',
       address: `198.51.${(random >>> 5) % 20}.${(random >>> 12) % 250}`,
       method: 'GET',
-      host: 'www.example.test',
-      app: 'default',
+      host: count % 10_000 === 5_000 ? 'quiet.example.test' : 'www.example.test',
+      app: this.#apps[(random >>> 9) % this.#apps.length]!,
       path: `/articles/${random % 10_000}/comments`,
       userAgent: USER_AGENT,
       ja4: `t13d1516h2_8daaf615${stack}_b186095e22b6`,
@@ -50,7 +55,7 @@ export class SightingSource {
       noHello: null,
       stable: `gs1-t13d1516h2-8daaf615${stack}-b186095e22b6`,
       ja4s: 't130200_1301_a56c5b993250',
-      ja4h: `ge20nn14enus_${own}_000000000000_000000000000`,
+      ja4h: `ge20nn14enus_${headers}_000000000000_${cookies}`,
       ja4x: null,
       http2: '1:65536;2:0;4:6291456;6:262144|15663105|0|m,a,s,p',
       verdict: isAgent ? 'agent' : 'human',
@@ -58,9 +63,9 @@ export class SightingSource {
       category: isAgent ? 'crawler' : null,
       purposes: isAgent ? ['search'] : [],
       software: agent ?? 'chrome',
-      confidence: (random % 1000) / 1000,
+      confidence: (client % 100) / 100,
       nameConfidence: 0.5,
-      verified: isAgent && random % 2 === 0 ? 'ip-range' : null,
+      verified: isAgent && client % 2 === 0 ? 'ip-range' : null,
       signer: null,
       signatureFault: null,
       allegedSigner: null,
@@ -69,9 +74,14 @@ export class SightingSource {
       headerOrder: 0,
       target: 0,
       campaign: null,
+      visitor: null,
+      sampled: null,
+      mcpMethod: null,
+      mcpTool: null,
       key: null,
       evidence: ['ua-names-agent', 'stack-agrees', 'headers-of-agents'],
       rule: 'otherwise',
+      layer: 'last',
       action: 'tag',
       dryRun: false,
       done: this.#blocks > 0 && random % this.#blocks === 0 ? 'block' : 'tag',

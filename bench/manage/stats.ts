@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { statistics } from '../../src/manage/api/stats.ts'
 import { FingerprintTally } from '../../src/store/catalogue/fingerprints-seen.ts'
-import { RollupTally } from '../../src/store/traffic/rollup-tally.ts'
+import { RollupTally } from '../../src/plane/counts/rollup-tally.ts'
 import { Store } from '../../src/store/store.ts'
 import { SightingSource } from './sightings.ts'
 
@@ -49,7 +49,7 @@ async function fill(store: Store, nowMs: number): Promise<void> {
   for (let dayMs = nowMs - (nowMs % DAY_MS) - 30 * DAY_MS; dayMs < nowMs; dayMs += DAY_MS) {
     const tally = new RollupTally()
     for (let minuteMs = dayMs; minuteMs < dayMs + DAY_MS && minuteMs < nowMs; minuteMs += MINUTE_MS)
-      for (const sighting of some) tally.add({ ...sighting, seenAtMs: minuteMs }, sighting.agent)
+      for (const sighting of some) tally.add({ ...sighting, seenAtMs: minuteMs })
     for (let factor = 1; factor <= FACTOR; factor++)
       await store.transaction((queries) => store.rollups.add(tally, RETENTION, nowMs, queries))
   }

@@ -32,6 +32,7 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
   const { thumbprint, key } = signer.key
   keys.take({
     ...{ kind: 'keys', agentId: AGENT, keys: [signer.jwk as Record<string, string>], why: null },
+    ...{ card: null, registries: [], ranges: null },
     ...{ askAgainMs: farMs, freshUntilMs: farMs, untilMs: farMs },
   })
   const check = new SignatureCheck({ allowPrivate: false, needsNonce: false }, keys, new FailureBudget())
