@@ -107,7 +107,7 @@ class Caller {
     if (status !== 401 && status !== 414) assert.ok(headers['ratelimit'] !== undefined, 'no RateLimit')
     if (status < 400) {
       if (headers['content-type'] === EVENTS) return null
-      this.#checkAnswer(operation, asked, status, body)
+      this.#checkAnswer(operation, asked, status, headers, body)
       return null
     }
     this.#checkProblem(operation, asked, status, headers, body)
@@ -121,10 +121,20 @@ class Caller {
     this.#database.close()
   }
 
-  #checkAnswer(operation: AnyOperation, asked: FuzzedRequest, status: number, body: string): void {
-    const isDocumented = responseIn(this.document, this.#documented(operation), status) !== undefined
-    assert.ok(isDocumented, `${status} is not in the document`)
-    if (status === 304 || operation.answer === null) return assert.equal(body, '')
+  #checkAnswer(
+    operation: AnyOperation,
+    asked: FuzzedRequest,
+    status: number,
+    headers: IncomingHttpHeaders,
+    body: string,
+  ): void {
+    const documented = responseIn(this.document, this.#documented(operation), status)
+    assert.ok(documented !== undefined, `${status} is not in the document`)
+    const type = headers['content-type']?.split(';')[0] ?? ''
+    if (status === 304 || (operation.answer === null && documented.content === undefined))
+      return assert.equal(body, '')
+    assert.ok(documented.content?.[type] !== undefined, `${type} is not in the document`)
+    if (operation.answer === null) return
     const answer: unknown = JSON.parse(body)
     const { error } = operation.answer.safeParse(answer)
     assert.equal(error, undefined, `${body}: ${error?.message}`)

@@ -2,13 +2,16 @@ import type { ReceivedHead } from '../../src/proxy/connection/received-head.ts'
 import { headerRules } from '../proxy/test-headers.ts'
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
-import { type ClientHttp2Session, constants } from 'node:http2'
+import type { Socket } from 'node:net'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
 import type { Print } from '../../src/fingerprint/print.ts'
 import { framedHeaders } from '../../src/proxy/http/answer-framing.ts'
 import { answerHead, interimHead } from '../../src/proxy/http/answer-head.ts'
 import { Beat } from '../../src/proxy/connection/beat.ts'
 import type { ClientConnection } from '../../src/proxy/connection/connection.ts'
+import { FieldRules } from '../../src/proxy/http/h2/field-rules.ts'
+import { Inflow } from '../../src/proxy/http/h2/inflow.ts'
+import { Outflow } from '../../src/proxy/http/h2/outflow.ts'
 import { Http2Exchange, type ServedStream } from '../../src/proxy/http/exchange-h2.ts'
 import { fieldLines, trailersToPass } from '../../src/proxy/connection/field-syntax.ts'
 import { type AppHeaders, listed } from '../../src/proxy/connection/app-headers.ts'
@@ -18,6 +21,8 @@ import { receiveHeaders, receiveTrailers } from '../../src/proxy/connection/requ
 import { H2Stream, type H2StreamOwner } from '../../src/proxy/upstream/upstream-h2-stream.ts'
 import { requestList, requestText, upstreamRequest } from '../../src/proxy/upstream/upstream-request.ts'
 import type { Receiver } from '../../src/proxy/upstream/upstream-stream.ts'
+import { HpackDecoder } from '../../src/wire/h2/hpack-decoder.ts'
+import { framesOf } from '../proxy/http2-frames.ts'
 import { MemoryExchange } from '../proxy/memory-exchange.ts'
 import { readRequests, readResponses } from './llhttp.ts'
 
@@ -114,14 +119,17 @@ function asHttp2(list: readonly string[], method: string, facts: RequestFacts): 
 
 function answer(raw: readonly string[], hasEnded: boolean): void {
   const receiver = new Answered()
-  const stream = new MemoryStream()
-  const owner = { ...OWNER, session: { request: () => stream } as unknown as ClientHttp2Session }
-  new H2Stream(owner, receiver, []).open()
-  const said = { ':status': raw[raw.indexOf(':status') + 1] }
-  stream.emit('headers', { ':status': '103' }, 0, raw)
-  stream.emit('response', said, hasEnded ? constants.NGHTTP2_FLAG_END_STREAM : 0, raw)
-  stream.emit('trailers', {}, constants.NGHTTP2_FLAG_END_STREAM, raw)
-  stream.emit('end')
+  const { stream } = streamTo(receiver)
+  const regular = raw.flatMap((name, i) => (i % 2 === 0 && !name.startsWith(':') ? [name, raw[i + 1]!] : []))
+  const blocks = [[':status', '103', ...regular], raw[0] === ':status' ? raw : [':status', '200', ...raw]]
+  for (const [index, fields] of blocks.entries()) {
+    if (new FieldRules().answer(fields) === null) stream.cameHeaders(fields, hasEnded && index === 1, [])
+    else if (index === 1) stream.malformed()
+  }
+  if (stream.hasHead) {
+    if (FieldRules.trailers(raw) === null) stream.cameHeaders(raw, true, [])
+    else stream.malformed()
+  }
   for (const { status, headers, bodyLength } of receiver.answers) {
     toHttp1(status, headers, bodyLength)
     toHttp2(status, headers, bodyLength, trailersToPass(receiver.trailers ?? []))
@@ -134,15 +142,35 @@ function trailers(raw: readonly string[]): void {
   names(passed)
   const { messages, isFault } = readRequests(Buffer.from(`${CHUNKED}${fieldLines(passed)}\r\n`, 'latin1'))
   assert.deepEqual([isFault, messages[0]!.trailers], [false, passed.map(trimmed)])
-  const stream = new MemoryStream()
-  const owner = { ...OWNER, session: { request: () => stream } as unknown as ClientHttp2Session }
-  new H2Stream(owner, new Answered(), []).end(passed)
-  stream.emit('wantTrailers')
-  fieldsSent(stream, passed)
+  const { stream, sent } = streamTo(new Answered())
+  stream.end(passed)
+  const [frame] = framesOf(sent())
+  const trailed: string[] = []
+  // Without trailers it is DATA that ends the stream.
+  if (frame!.type === 1) assert.equal(new HpackDecoder().decode(frame!.payload, trailed), 'whole')
+  fieldsSent(trailed, passed)
+}
+
+/** A stream of a connection that keeps what is sent. */
+function streamTo(receiver: Receiver): { stream: H2Stream; sent(): Buffer } {
+  const chunks: Buffer[] = []
+  const socket = {
+    writable: true,
+    writableLength: 0,
+    write: (bytes: Buffer) => chunks.push(Buffer.from(bytes)),
+  }
+  const outflow = new Outflow(socket as unknown as Socket, false)
+  const inflow = new Inflow(outflow, { stream: 1000, connection: 1000 })
+  const stream = new H2Stream(1, { ...OWNER, outflow, inflow }, receiver, 1000, false)
+  const sent = () => {
+    outflow.flush()
+    return Buffer.concat(chunks)
+  }
+  return { stream, sent }
 }
 
 /** As often, with the same values, as they were given. */
-function fieldsSent({ trailed }: MemoryStream, given: readonly string[]): void {
+function fieldsSent(trailed: readonly string[], given: readonly string[]): void {
   assert.equal(trailed.length, given.length)
   http2Fields(trailed)
   oneByteEach(trailed.join(''))
@@ -186,7 +214,7 @@ function toHttp2(
   if (bodyLength === null) {
     exchange.end(trailers)
     exchange.sendTrailers()
-    if (stream.responded.length > 0) fieldsSent(stream, trailers)
+    if (stream.responded.length > 0) fieldsSent(stream.trailed, trailers)
   } else if (bodyLength !== 0) exchange.send()
   for (const list of stream.responded) {
     assert.deepEqual(list.slice(0, 2), [':status', status])
@@ -344,14 +372,12 @@ const REQUEST = upstreamRequest(new MemoryExchange({ acceptsTrailers: true }), {
   own: ['Host', 'app.test'],
   introduction: null,
 })!
-const OWNER: Omit<H2StreamOwner, 'session'> = {
+const OWNER: Omit<H2StreamOwner, 'outflow' | 'inflow'> = {
   beat: new Beat(),
   times: { connectTimeoutMs: 0, headTimeoutMs: 0, idleTimeoutMs: 0, keepAliveMs: 0 },
-  isReused: false,
-  lastStreamId: 0,
-  closed() {},
+  isClosed: false,
+  lastStream: 0,
+  over() {},
   wornOut() {},
-  came() {},
-  gone() {},
 }
 const RULES = headerRules()

@@ -5,7 +5,7 @@ import { ConfigFault, parsePolicyText } from '../../src/config/source.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { explain } from '../../src/policy/explain.ts'
 import type { Facts } from '../../src/policy/facts.ts'
-import { PartialPolicy } from '../../src/policy/partial.ts'
+import { PartialPolicies } from '../../src/policy/partial.ts'
 import { type Policy, policyWarnings } from '../../src/policy/policy.ts'
 import { FACTS, SIGNED } from '../policy/request-facts.ts'
 import { filesIn, placesIn, textOf, valueIn } from './config-target.ts'
@@ -25,7 +25,7 @@ export function policy(bytes: Buffer): void {
     return
   }
   assert.ok(policyWarnings(parsed, NAMES).every(({ what }) => what !== ''))
-  const partial = new PartialPolicy(parsed)
+  const partial = new PartialPolicies()
   for (const facts of REQUESTS) {
     const decision = decide(parsed, facts, NOW_MS)
     if (again !== null) assert.deepEqual(decide(again as Policy, facts, NOW_MS), decision)
@@ -36,14 +36,14 @@ export function policy(bytes: Buffer): void {
       deciding.map(({ rule, holds }) => [rule, holds]),
       decision.rule === OTHERWISE ? [] : [[decision.rule, true]],
     )
-    const { outcome } = partial.decide(inPart(facts), NOW_MS)
+    const { outcome } = partial.decide(parsed, inPart(facts), NOW_MS)
     if (outcome !== null) assert.equal(outcome.rule, decision.rule)
   }
 }
 
 function parse(text: string): Policy | ConfigFault {
   try {
-    return parsePolicyText(text, NAME, ['app', 'other']).policy
+    return parsePolicyText(text, NAME, { upstreams: ['app', 'other'] }).policy
   } catch (error) {
     if (!(error instanceof ConfigFault)) throw error
     placesIn(error, text, NAME)

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { SingleWorker } from '../../src/proxy/worker/single-worker.ts'
 import type { UpstreamSettings } from '../../src/proxy/upstream/upstream.ts'
-import type { WorkerSettings } from '../../src/proxy/worker/worker.ts'
+import type { WorkerSettings } from '../../src/proxy/worker/worker-settings.ts'
 import { dialPlain, dialTls, LIMITS, type Peer } from '../proxy/front.ts'
 import { goodPair, liveState, surroundings, upstreamSettings } from '../proxy/test-worker.ts'
 

@@ -268,7 +268,7 @@ async function trusted(manage: TestManagement): Promise<GnapClient> {
   const store = await Store.open(manage.storeUrl)
   await store.trust.add({
     ...{ id: `trs_${client.thumbprint.slice(0, 12)}`, kind: 'key', subject: client.thumbprint, name: null },
-    ...{ scopes: ['read', 'detect'], plan: 'standard', document: null, createdAtMs: 0 },
+    ...{ apps: '*', scopes: ['read', 'detect'], plan: 'standard', document: null, createdAtMs: 0 },
   })
   await store.close()
   return client

@@ -43,7 +43,7 @@ for (const kind of KINDS)
       after.rollups <= Math.max(2 * before.rollups, before.rollups + 200),
       `${after.rollups} of rollups`,
     )
-    assert.ok(after.agents <= 2_000, `${after.agents} agents`)
+    assert.ok(after.agents <= 4_000, `${after.agents} agents`)
     // 512 of a kind in one transaction.
     assert.ok(after.fingerprints < 4 * 2 * SIGHTINGS, `${after.fingerprints} fingerprints`)
     const { status, body } = await manage.ask('GET', '/v1/events?limit=100', undefined, {

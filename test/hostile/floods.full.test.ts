@@ -57,7 +57,11 @@ test('requests of which no two have anything in common leave no more behind than
   })
   const flood = (from: number, to: number) => {
     for (let number = from; number < to; number++)
-      judge(context, connectionOf(number), headOf(number), `h${number}.example`)
+      judge(context, {
+        connection: connectionOf(number),
+        head: headOf(number),
+        authority: `h${number}.example`,
+      })
     return memoryInUse()
   }
   flood(0, WARMING)

@@ -250,6 +250,16 @@ export const CONTROL_RULES: Table = {
   ],
   'RFC 9218 §2.1': [
     ['NO_RFC7540_PRIORITIES', [bare(Buffer.concat([PREFACE, settings([9, 1])])), get(1)], served(1)],
+    [
+      'NO_RFC7540_PRIORITIES that changes after the first SETTINGS (RFC 9218 §2.1)',
+      [settings([9, 1])],
+      ended(PROTOCOL_ERROR),
+    ],
+    [
+      'NO_RFC7540_PRIORITIES said again',
+      [bare(Buffer.concat([PREFACE, settings([9, 1]), settings([9, 1])])), get(1)],
+      served(1),
+    ],
     ['NO_RFC7540_PRIORITIES of 2', [settings([9, 2])], ended(PROTOCOL_ERROR)],
   ],
   'RFC 9218 §4, §5': [

@@ -23,13 +23,21 @@ import {
   type Table,
   word,
 } from './http2-conformance-case.ts'
-import { HEADERS, INTERNAL_ERROR, PROTOCOL_ERROR, STREAM_CLOSED } from './http2-peer.ts'
+import { CANCEL, HEADERS, INTERNAL_ERROR, PROTOCOL_ERROR, STREAM_CLOSED } from './http2-peer.ts'
 
 const leftOut = (...streams: number[]): NodeOutcome =>
   node(
     'Behind the first request of a connection, Node (24.21) has nghttp2 leave out the field, and no sign of it is left: the app never sees it',
     served(...streams),
   )
+
+const EXTENDED = getRequest({ ':method': 'CONNECT', ':protocol': 'websocket' })
+const NOT_OFFERED = node('Node does not offer it', malformed(1))
+
+function extended(changes: Readonly<Record<string, string | null>> = {}, ...more: string[]): Buffer[] {
+  const fields = getRequest({ ':method': 'CONNECT', ':protocol': 'websocket', ...changes }, ...more)
+  return [headers(1, fields, { hasEnded: false })]
+}
 
 /** Fields that nghttp2 leaves out. */
 const MALFORMED: readonly (readonly [title: string, name: string, value: string])[] = [
@@ -314,6 +322,34 @@ export const MESSAGE_RULES: Table = {
   ],
   'RFC 8441 §4': [
     ['a protocol of a GET', [headers(1, [':protocol', 'websocket', ...getRequest()])], malformed(1)],
+    ...[':scheme', ':path', ':authority'].map(
+      (name): Row => [`an extended CONNECT without ${name}`, extended({ [name]: null }), malformed(1)],
+    ),
+    [
+      'an extended CONNECT with Host for :authority',
+      extended({ ':authority': null }, 'host', 'a'),
+      malformed(1),
+    ],
+    ['an extended CONNECT to *', extended({ ':path': '*' }), malformed(1)],
+    ['an extended CONNECT to a URL', extended({ ':path': 'http://a/' }), malformed(1)],
+    ['an extended CONNECT with Upgrade', extended({}, 'upgrade', 'websocket'), malformed(1)],
+    ['an extended CONNECT with a length', extended({}, 'content-length', '5'), malformed(1)],
+    ['two protocols', [headers(1, [':protocol', 'websocket', ...EXTENDED])], malformed(1)],
+    ['an unknown protocol', extended({ ':protocol': 'connect-udp' }), refused(1, 501), NOT_OFFERED],
+    ['an empty protocol', extended({ ':protocol': '' }), refused(1, 501), NOT_OFFERED],
+    ['an extended CONNECT that has ended', [headers(1, EXTENDED)], refused(1, 400), NOT_OFFERED],
+    ['the app opens no WebSocket, and says 200', extended(), refused(1, 502), NOT_OFFERED],
+    [
+      'HEADERS on a tunnel',
+      [...extended({ ':path': '/hold' }), headers(1, ['a', 'b'])],
+      reset(1, PROTOCOL_ERROR),
+    ],
+    [
+      'a tunnel that is ended before an answer',
+      [...extended({ ':path': '/hold' }), data(1, 'a')],
+      reset(1, CANCEL),
+      NOT_OFFERED,
+    ],
   ],
 }
 

@@ -4,6 +4,7 @@ import type { Frame } from '../proxy/http2-frames.ts'
 import {
   CONTINUATION,
   DATA,
+  FLOW_CONTROL_ERROR,
   GOAWAY,
   HEADERS,
   INTERNAL_ERROR,
@@ -12,6 +13,7 @@ import {
   PRIORITY,
   PROTOCOL_ERROR,
   STREAM_CLOSED,
+  WINDOW_UPDATE,
 } from './http2-peer.ts'
 
 /** What a server has done with some frames. */
@@ -32,10 +34,14 @@ export interface Request {
   /** All of it. */
   readonly text: string
   readonly trailers: readonly string[]
+  /** What an app of HTTP/1.1 would misread of it. */
+  readonly misread: string | null
 }
 
 /** What is wrong with our server's reading beside that of nghttp2, or `null`. */
 export function wrongIn(frames: readonly Frame[], own: Reading, node: Reading): string | null {
+  for (const { misread } of own.requests)
+    if (misread !== null) return `forwards what llhttp misreads: ${misread}`
   if (goesOn(own, node)) return `goes on where nghttp2 ends the connection with ${node.end}`
   const listed = new Set<number>()
   for (const [stream, code] of node.resets) {
@@ -53,8 +59,9 @@ export function wrongIn(frames: readonly Frame[], own: Reading, node: Reading): 
   return fewer.length > new Set(refused).size ? `does not read what nghttp2 does: ${fewer}` : null
 }
 
+/** With NO_ERROR nghttp2 refuses nothing: Node ends a connection whose client has said GOAWAY. */
 export function goesOn(own: Reading, node: Reading): boolean {
-  return node.end !== null && own.end === null
+  return node.end !== null && node.end !== NO_ERROR && own.end === null
 }
 
 /** The texts of `some` that are not in `others`, where each counts once. */
@@ -126,6 +133,18 @@ export const KNOWN_ENDS: readonly KnownEnd[] = [
       '5.4.2) of type PROTOCOL_ERROR."',
     code: PROTOCOL_ERROR,
     explains: (frame, _before, own) => dependsOnItself(frame) && own.resets.has(frame.stream),
+  },
+  {
+    reason:
+      'RFC 9113 §6.9.1: "If a sender receives a WINDOW_UPDATE that causes a flow-control window to exceed this maximum, ' +
+      'it MUST terminate either the stream or the connection, as appropriate." We reset the stream, as nghttp2 does; ' +
+      'Node then ends the connection. §6.9, where the stream is answered: "a receiver could receive a WINDOW_UPDATE frame ' +
+      'on a stream in a "half-closed (remote)" or "closed" state. A receiver MUST NOT treat this as an error".',
+    code: FLOW_CONTROL_ERROR,
+    explains: ({ type, stream }, before, own) =>
+      type === WINDOW_UPDATE &&
+      (own.resets.get(stream) === FLOW_CONTROL_ERROR ||
+        (own.statuses.has(stream) && before.some((one) => one.stream === stream && endsStream(one)))),
   },
 ]
 

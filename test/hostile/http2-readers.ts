@@ -5,6 +5,7 @@ import { answerText, startFront } from '../proxy/front.ts'
 import { PREFACE } from '../proxy/http2-frames.ts'
 import type { Reading, Request } from './http2-differences.ts'
 import { dialHttp2, type Http2Peer } from './http2-peer.ts'
+import { misread } from './http2-translated.ts'
 
 /** A server that is given frames, one connection after the other. */
 export interface Reader {
@@ -56,11 +57,15 @@ function hear(exchange: Exchange, heard: (request: Request) => void): void {
   body.on('error', () => undefined)
   const ended = () => {
     const { method, target, rawHeaders } = head
-    const bytes = Buffer.concat(chunks).toString('base64')
+    const bytes = Buffer.concat(chunks)
     const { trailers } = exchange
-    const stream = exchange instanceof OwnHttp2Exchange ? exchange.stream : null
-    const text = JSON.stringify([method, target, authority, rawHeaders, bytes, trailers])
-    heard({ stream, text, trailers })
+    const isOwn = exchange instanceof OwnHttp2Exchange
+    const text = JSON.stringify([method, target, authority, rawHeaders, bytes.toString('base64'), trailers])
+    heard({
+      ...{ text, trailers },
+      stream: isOwn ? exchange.stream : null,
+      misread: isOwn ? misread(exchange, bytes) : null,
+    })
     answerText(exchange, 'ok')
   }
   if (body.readableEnded) ended()

@@ -5,6 +5,7 @@ import type { AnyOperation } from '../../src/manage/http/operation.ts'
 import { V1 } from '../../src/manage/api/operations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { Store } from '../../src/store/store.ts'
+import type { PaymentDraft } from '../../src/store/work/payments.ts'
 import { EventLog } from '../../src/manage/events/event-log.ts'
 import { seen } from '../contract/seen.ts'
 import { newSigner } from '../identity/signer.ts'
@@ -20,10 +21,19 @@ export class Estate {
   readonly manage: TestManagement
   /** The key of who made the task. */
   readonly key: string
+  /** The app that everything belongs to that can belong to one; `null`: to none. */
+  readonly app: string | null
+  /** Who made what belongs to the app. */
+  readonly #owner: Record<string, string>
   /** Of each path that names something, what it is to name: `/tasks/{task_id}` → its id. */
   readonly #names = new Map<string, string>()
 
-  static async start(t: Owner, kind: DatabaseKind, options: TestOptions = {}): Promise<Estate> {
+  static async start(
+    t: Owner,
+    kind: DatabaseKind,
+    options: TestOptions = {},
+    app: string | null = null,
+  ): Promise<Estate> {
     const manage = await TestManagement.start(t, {
       ...{ knows: true, adminKey: ADMIN_KEY, authFailuresPerMinute: 1_000_000 },
       ...{ allowPrivateWebhooks: true, allowPrivateFetches: true },
@@ -32,14 +42,29 @@ export class Estate {
       ...options,
       storeUrl: options.storeUrl ?? (await freshUrl(kind, t)),
     })
-    const estate = new Estate(manage, await manage.key({ scopes: ['read', 'detect', 'write', 'mcp'] }))
+    const apps = app === null ? '*' : [app]
+    const key = await manage.key({ scopes: ['read', 'detect', 'write', 'mcp'], apps })
+    const owner = app === null ? {} : { authorization: `Bearer ${await manage.key({ apps })}` }
+    const estate = new Estate(manage, key, app, owner)
     await estate.#fill(await HookReceiver.start(t))
     return estate
   }
 
-  private constructor(manage: TestManagement, key: string) {
+  private constructor(
+    manage: TestManagement,
+    key: string,
+    app: string | null,
+    owner: Record<string, string>,
+  ) {
     this.manage = manage
     this.key = key
+    this.app = app
+    this.#owner = owner
+  }
+
+  /** Of an administrator of its app. */
+  get authorization(): string {
+    return this.#owner['authorization'] ?? `Bearer ${this.manage.adminKey}`
   }
 
   /** The name that this operation finds something under, by the whole of its path. Throws where nothing of its kind was made. */
@@ -61,20 +86,23 @@ export class Estate {
   async #fill(receiver: HookReceiver): Promise<void> {
     const { manage } = this
     await manage.fillCatalogue()
-    const made = async (path: string, body: unknown, member = 'id') => {
-      const answered = await manage.ask('POST', path, body)
+    const made = async (path: string, body: unknown, member = 'id', as = this.#owner) => {
+      const answered = await manage.ask('POST', path, body, as)
       assert.ok(answered.status < 300, `${path}: ${JSON.stringify(answered.body)}`)
       return answered.body[member] as string
     }
     const name = (path: string, found: string) => this.#names.set(path, found)
     name('/agents/{agent_id}', 'gptbot')
+    name(
+      '/apps/{app_id}',
+      await made('/v1/apps', { id: this.app ?? 'kept', hosts: ['kept.example'] }, 'id', {}),
+    )
     name('/keys/{id}', await made('/v1/keys', { name: 'kept', access: 'read' }))
     name('/clients/{client_id}', await made('/v1/clients', CLIENT, 'client_id'))
     name(
       '/trust/{id}',
       await made('/v1/trust', { agent_id: 'https://agent.example/id.json', scopes: ['read'] }),
     )
-    name('/apps/{app_id}', await made('/v1/apps', { id: 'kept', hosts: ['kept.example'] }))
     name('/users/{id}', await made('/v1/users', USER))
     const webhook = await made('/v1/webhooks', { url: receiver.url, events: ['new_agent'] })
     name('/webhooks/{id}', webhook)
@@ -87,14 +115,32 @@ export class Estate {
     const task = await manage.ask('POST', '/v1/tasks/create', TASK, own)
     assert.equal(task.status, 200, JSON.stringify(task.body))
     name('/tasks/{task_id}', task.body.task_id)
-    const submitted = await manage.ask('POST', '/v1/signatures/submit', SUBMISSION, own)
+    const submitted = await manage.ask(
+      'POST',
+      '/v1/signatures/submit',
+      SUBMISSION,
+      this.app === null ? own : {},
+    )
     assert.equal(submitted.status, 200, JSON.stringify(submitted.body))
     name('/submissions/{id}', submitted.body.submissions[0].id)
     const put = await manage.ask('PUT', '/v1/policy', { rules: [] }, { 'if-match': '*' })
     name('/policy/versions/{version}', String(put.body.version))
+    const ofApp = await manage.ask(
+      'PUT',
+      `/v1/apps/${this.app ?? 'kept'}/policy`,
+      { rules: [] },
+      { 'if-match': '*' },
+    )
+    assert.equal(ofApp.status, 200, JSON.stringify(ofApp.body))
     await this.#events()
-    await manage.take([1, 2, 3].map((number) => seen(number, { ...SEEN, seenAtMs: Date.now() })))
+    await manage.take(
+      [1, 2, 3].map((number) => seen(number, { ...SEEN, ...this.#ofApp(), seenAtMs: Date.now() })),
+    )
     name('/requests/{id}', (await manage.ask('GET', '/v1/requests')).body.requests[0].id)
+  }
+
+  #ofApp(): { readonly app?: string } {
+    return this.app === null ? {} : { app: this.app }
   }
 
   async #grant(): Promise<string> {
@@ -109,11 +155,15 @@ export class Estate {
   async #events(): Promise<void> {
     const store = await Store.open(this.manage.storeUrl)
     try {
-      const given = event()
+      const given = event(this.#ofApp())
       await store.transaction((queries) => new EventLog(store).add([given], queries))
       this.#names.set('/events/{id}', given.id)
       await store.campaigns.put([CAMPAIGN])
       this.#names.set('/campaigns/{id}', CAMPAIGN.id)
+      const paid = { ...PAYMENT, ...this.#ofApp(), createdAtMs: Date.now() }
+      assert.equal(await store.payments.reserve(paid, null), 'reserved')
+      await store.payments.settled(paid.id, '0x3', Date.now(), 0)
+      this.#names.set('/payments/{id}', paid.id)
     } finally {
       await store.close()
     }
@@ -142,6 +192,8 @@ export async function tablesOf(storeUrl: string): Promise<Readonly<Record<string
         .selectAll()
         .execute()
       found[name] = rows
+        // An export changes nothing, and is noted.
+        .filter((row) => (row as { action?: unknown }).action?.toString().startsWith('export') !== true)
         // The leader writes it once, soon after its start.
         .filter((row) => (row as { name?: unknown }).name !== 'campaigns.salt')
         .map((row) => JSON.stringify({ ...row, last_used_at_ms: null }))
@@ -163,6 +215,20 @@ export function changedIn(
 }
 
 export const ADMIN_KEY = 'the administrator of the estate'
+const PAYMENT: PaymentDraft = {
+  ...{
+    id: 'pay_kept',
+    identity: 'kept',
+    scheme: 'x402',
+    app: 'kept',
+    rule: 'paid',
+    account: '0x1',
+    agent: null,
+  },
+  ...{ key: null, payer: '0x1', host: 'kept.example', path: '/', amount: 10_000, currency: 'USD' },
+  ...{ network: 'eip155:1', asset: '0x2', purposes: [], license: null, decisionId: 'd' },
+  ...{ createdAtMs: 0, leaseUntilMs: 0, passUntilMs: 0 },
+}
 const CLIENT = { name: 'kept', grant_types: ['client_credentials'], scopes: ['read'] }
 const USER = { email: 'kept@example.com', password: 'a phrase of some words', scopes: ['read'] }
 const TASK = { type: 'detect', items: [{ user_agent: 'curl/8.17.0' }] }

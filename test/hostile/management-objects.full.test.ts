@@ -147,7 +147,7 @@ test('the grants and tokens of GNAP are useless to others, and look missing', as
   for (const { thumbprint } of [owner, other])
     await store.trust.add({
       ...{ id: `trs_${thumbprint.slice(0, 12)}`, kind: 'key', subject: thumbprint, name: null },
-      ...{ scopes: ['read'], plan: 'standard', document: null, createdAtMs: 0 },
+      ...{ apps: '*', scopes: ['read'], plan: 'standard', document: null, createdAtMs: 0 },
     })
   const token: Token = (await owner.grant(['read'])).body.access_token
   const grant: Continue = (await waiting.grant(['read'], APPROVAL)).body.continue

@@ -4,7 +4,7 @@ import { HeaderIndex } from '../../src/classify/known/index/header-index.ts'
 import { parseSoftwareList } from '../../src/classify/known/software.ts'
 import { UserAgentIndex } from '../../src/classify/known/user-agent.ts'
 import { Fault } from '../../src/shared/fault.ts'
-import { RobotsTxt } from '../../src/manage/events/threats/robots-txt.ts'
+import { RobotsTxt } from '../../src/terms/robots-txt.ts'
 import { decide } from '../../src/policy/decide.ts'
 import { parsePolicy } from '../../src/policy/policy.ts'
 import { UNKNOWN } from '../../src/classify/verdict/verdict.ts'
@@ -55,7 +55,7 @@ const PLACES: Readonly<Record<string, (glob: string) => (text: string) => unknow
     return (text) => index.claim(text)
   },
   'a line of robots.txt': (glob) => {
-    const robots = RobotsTxt.parse(`User-agent: *\nDisallow: /${glob}\n`.repeat(IS_WHOLE ? 100 : 10))
+    const robots = RobotsTxt.forPaths(`User-agent: *\nDisallow: /${glob}\n`.repeat(IS_WHOLE ? 100 : 10))
     return (text) => robots.disallowing('x', `/${text}`)
   },
   'a host that is served': (glob) => {

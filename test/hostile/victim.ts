@@ -6,7 +6,7 @@ import { request } from 'node:https'
 import type { Test } from 'tap'
 import type { KeyPair } from '../../src/proxy/tls/key-pair.ts'
 import type { ListenerLimits } from '../../src/proxy/worker/listener.ts'
-import type { WorkerSettings } from '../../src/proxy/worker/worker.ts'
+import type { WorkerSettings } from '../../src/proxy/worker/worker-settings.ts'
 import { endWith } from '../e2e/programs.ts'
 import { goodPair, upstreamSettings, workerSettings } from '../proxy/test-worker.ts'
 
