@@ -30,7 +30,12 @@ test('what the API has accepted judges in every worker, and no more when it is t
   process.kill(gate.pid, 'SIGHUP')
   await until(gate, app, 'Acme Bot')
   // Another one's database opens after its start: signatures are then made again without a request.
-  const other = await start(t, app, data)
+  const other = await startGatehouse(t, {
+    command: 'up',
+    upstream: app.url,
+    argv: ['--workers', '2', '--data', temporaryFolder(t)],
+    variables: { GATEHOUSE_STORE_URL: `sqlite:${join(data, 'gatehouse.db')}` },
+  })
   await until(other, app, 'Acme Bot')
   await store.transaction(async (queries) => {
     for (const each of signatures) await store.catalogue.setStatus(each, 'retired', queries)
@@ -146,7 +151,13 @@ function clientOf({ manage }: RunningGatehouse, key: string) {
 
 async function keyIn(folder: string): Promise<string> {
   const store = await Store.open(`sqlite:${join(folder, 'gatehouse.db')}`)
-  const wanted = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null } as const
+  const wanted = {
+    name: 'test',
+    apps: '*' as const,
+    scopes: ['admin'],
+    plan: 'unlimited',
+    expiresAtMs: null,
+  } as const
   const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
   await store.close()
   return key

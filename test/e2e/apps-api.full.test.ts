@@ -20,7 +20,13 @@ for (const kind of KINDS) {
   test(`${kind}: of 200 apps of the API, each gets the requests for its hosts`, async (t) => {
     const storeUrl = await freshUrl(kind, t)
     const store = await openAt(t, storeUrl)
-    const wanted = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null } as const
+    const wanted = {
+      name: 'test',
+      apps: '*' as const,
+      scopes: ['admin'],
+      plan: 'unlimited',
+      expiresAtMs: null,
+    } as const
     const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
     const [one, two] = [await named(t, 'one'), await named(t, 'two')]
     const options = {
@@ -44,6 +50,18 @@ for (const kind of KINDS) {
     assert.deepEqual(await upstreams(gatehouse, (number) => `APP-${number}.example:443`), expected)
     assert.deepEqual(await upstreams(gatehouse, (number) => `any.app-${number}.example`), expected)
     assert.equal(await answerOf(gatehouse, 'none.example'), 'one')
+    for (const id of ['app-1', 'app-5']) {
+      await until(async () => (await countedOf(gatehouse, id)) === 2)
+      await until(async () => {
+        const stats = await read<Statistics>(gatehouse, key, `/v1/stats?window=1h&app=${id}`)
+        return stats.detection.requests === 2
+      })
+      const { requests } = await read<Requests>(gatehouse, key, `/v1/requests?app=${id}`)
+      assert.deepEqual(
+        requests.map((each) => each.app),
+        [id, id],
+      )
+    }
 
     const times: number[] = []
     for (const upstream of ['two', 'one', 'two', 'one', 'two']) {
@@ -104,6 +122,27 @@ function client({ manage }: RunningGatehouse, key: string) {
     await response.arrayBuffer()
     return response.status
   }
+}
+
+interface Statistics {
+  readonly detection: { readonly requests: number }
+}
+
+interface Requests {
+  readonly requests: readonly { readonly app: string }[]
+}
+
+async function read<Answer>({ manage }: RunningGatehouse, key: string, path: string): Promise<Answer> {
+  const response = await fetch(manage + path, { headers: { authorization: `Bearer ${key}` } })
+  assert.equal(response.status, 200, path)
+  return (await response.json()) as Answer
+}
+
+/** The requests of an app in the metrics. */
+async function countedOf({ manage }: RunningGatehouse, id: string): Promise<number> {
+  const page = await (await fetch(`${manage}/metrics`)).text()
+  const lines = page.matchAll(/^gatehouse_requests_total\{.*app="([^"]*)".*\} (\d+)$/gm)
+  return [...lines].reduce((sum, [, app, value]) => sum + (app === id ? Number(value) : 0), 0)
 }
 
 async function answerOf({ url, ca }: RunningGatehouse, host: string): Promise<string> {

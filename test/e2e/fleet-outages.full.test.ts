@@ -31,7 +31,7 @@ test('NATS dies and comes back: no request fails, and each is counted once', { s
     await startFleetProxy(t, place, app.url, folderFor(t, 'proxy')),
   ]
   const load = startLoad(proxies)
-  await eventually(async () => (await counted(managers[0]!)) > 200)
+  await load.until(async () => (await counted(managers[0]!)) > 200)
   for (let round = 0; round < 2; round++) {
     await nats.kill()
     await wait(2_000) // an outage of this length
@@ -55,12 +55,12 @@ test('PostgreSQL and managers die and come back: no request fails, and each is c
   const manager = await startManager(t, place)
   const proxies = [await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))]
   const load = startLoad(proxies)
-  await eventually(async () => (await counted(manager)) > 200)
+  await load.until(async () => (await counted(manager)) > 200)
   await postgres.kill()
   await wait(1_500) // an outage of this length
   await doomed.kill()
   await postgres.start()
-  await eventually(async () => (await asked(manager, 'GET', '/v1/fleet'))['leads'])
+  await load.until(async () => (await asked(manager, 'GET', '/v1/fleet'))['leads'])
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
   await wait(1_500) // nothing is counted a second time
@@ -77,7 +77,7 @@ test('a network that swallows what a proxy sends: it serves, and all arrives whe
   const manager = await startManager(t, place)
   const proxy = await startFleetProxy(t, { ...place, nats: relay.url }, app.url, folderFor(t, 'proxy'))
   const load = startLoad([proxy])
-  await eventually(async () => (await counted(manager)) > 100)
+  await load.until(async () => (await counted(manager)) > 100)
   relay.stall(true)
   await wait(3_000) // an outage of this length
   relay.stall(false)
@@ -98,7 +98,7 @@ test('NATS and PostgreSQL that take a tenth of a second for each answer: no requ
   const proxy = await startFleetProxy(t, slow, app.url, folderFor(t, 'proxy'))
   for (const relay of relays) relay.delay(50)
   const load = startLoad([proxy])
-  await eventually(async () => (await counted(manager)) > 300)
+  await load.until(async () => (await counted(manager)) > 300)
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
   for (const relay of relays) relay.delay(0)

@@ -139,10 +139,10 @@ test('a proxy dies: what it had sent is counted, the others serve, and it comes 
     const { proxies } = await asked(manager, 'GET', '/v1/fleet/proxies')
     return proxies.map(({ id }: { readonly id: string }) => id).toSorted()
   }
-  await eventually(async () => (await ids()).length === 2)
+  await load.until(async () => (await ids()).length === 2)
   const before = await ids()
   for (let each = 0; each < 20; each++) await requested(doomed, '/')
-  await eventually(async () => (await counted(manager)) > 200)
+  await load.until(async () => (await counted(manager)) > 200)
   await doomed.kill()
   const again = await startFleetProxy(t, place, app.url, data)
   for (let each = 0; each < 20; each++) await requested(again, '/')

@@ -6,6 +6,7 @@ import { connect } from '@nats-io/transport-node'
 import type { Test } from 'tap'
 import { services, USUAL } from '../services/services.ts'
 import { freshUrl } from '../store/databases.ts'
+import { until } from '../until.ts'
 import { type App, startApp } from './app.ts'
 import { folderFor, freshBusName } from './engines.ts'
 import { type RunningGatehouse, type ServingProcess, startGatehouse, startProcess } from './gatehouse.ts'
@@ -107,19 +108,20 @@ export async function counted(manager: ServingProcess): Promise<number> {
   return (await asked(manager, 'GET', '/v1/stats?window=24h'))['detection'].requests
 }
 
-export async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  for (;;) {
-    // What is away for a while answers later.
-    if (await holds().catch(() => false)) return
-    await wait(50)
-  }
+export function eventually(holds: () => Promise<boolean>): Promise<void> {
+  // What is away for a while answers later.
+  return until(() => holds().catch(() => false), EVENTUALLY_MS)
 }
 
-/**
- * Some requests a second at each, on connections that stay; all of them have to be answered, and in time. `stop` tells
- * how many there were.
- */
-export function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promise<number> } {
+export interface Load {
+  /** Resolves when the condition holds, and rejects as soon as a request fails. */
+  until(holds: () => Promise<boolean>): Promise<void>
+  /** Resolves to the number of requests that were sent. */
+  stop(): Promise<number>
+}
+
+/** Some requests a second at each, on connections that stay; all of them have to be answered, and in time. */
+export function startLoad(proxies: readonly RunningGatehouse[]): Load {
   let isStopped = false
   let sent = 0
   const run = async (proxy: RunningGatehouse) => {
@@ -135,8 +137,10 @@ export function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promi
     agent.destroy()
   }
   const running = Promise.all(proxies.map(run))
-  running.catch(() => undefined)
+  const failed = new Promise<never>((_, reject) => running.catch(reject))
+  failed.catch(() => undefined)
   return {
+    until: (holds) => Promise.race([failed, eventually(holds)]),
     async stop() {
       isStopped = true
       await running
@@ -148,6 +152,8 @@ export function startLoad(proxies: readonly RunningGatehouse[]): { stop(): Promi
 export const ADMIN_KEY = 'the key of the operator of this test'
 /** Longer than a busy machine takes; what waits for a server that is away waits longer. */
 const SLOW_MS = 2_000
+/** Less than the time that a test file has. */
+const EVENTUALLY_MS = 180_000
 
 /** On the NATS and the PostgreSQL of this machine. */
 export async function sharedPlace(t: Test): Promise<FleetPlace> {

@@ -43,7 +43,7 @@ test('the disk of NATS is full: no request fails, and each is counted once when 
   const app = await emptyApp(t)
   const manager = await startManager(t, place, { GATEHOUSE_BUS_SIGHTINGS_BYTES: '16MiB' })
   const load = startLoad([await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))])
-  await eventually(async () => (await counted(manager)) > 200)
+  await load.until(async () => (await counted(manager)) > 200)
   disk.fill()
   const junk = await publisher(t, nats.url, `${place.bus}.sightings.3`)
   // It says so to some, and leaves others without an answer.
@@ -55,7 +55,7 @@ test('the disk of NATS is full: no request fails, and each is counted once when 
   // NATS 2.9 may hang after it has written a part of a record: start it again.
   await nats.kill()
   await nats.start()
-  await eventually(async () => (await counted(manager)) > before + 50)
+  await load.until(async () => (await counted(manager)) > before + 50)
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
   await wait(1_500) // nothing is counted a second time
@@ -73,7 +73,7 @@ test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothin
   const app = await emptyApp(t)
   const manager = await startManager(t, place)
   const load = startLoad([await startFleetProxy(t, place, app.url, folderFor(t, 'proxy'))])
-  await eventually(async () => (await counted(manager)) > 200)
+  await load.until(async () => (await counted(manager)) > 200)
   const made: string[] = []
   const make = async () => {
     const name = `key ${made.length}`
@@ -88,7 +88,7 @@ test('the disk of PostgreSQL is full: what cannot be kept is refused, and nothin
   // Without room for its log it may have ended itself: make room, and start it again.
   await postgres.kill()
   await postgres.start()
-  await eventually(() => make().then(() => true))
+  await load.until(() => make().then(() => true))
   const sent = await load.stop()
   await eventually(async () => (await counted(manager)) === sent)
   await wait(1_500) // nothing is counted a second time

@@ -160,7 +160,13 @@ function client({ manage }: RunningGatehouse, key: string) {
 /** As the command line makes one, before there is a gateway. */
 async function keyIn(folder: string): Promise<string> {
   const store = await Store.open(`sqlite:${join(folder, 'gatehouse.db')}`)
-  const wanted = { name: 'test', scopes: ['admin'], plan: 'unlimited', expiresAtMs: null } as const
+  const wanted = {
+    name: 'test',
+    apps: '*' as const,
+    scopes: ['admin'],
+    plan: 'unlimited',
+    expiresAtMs: null,
+  } as const
   const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
   await store.close()
   return key

@@ -109,20 +109,24 @@ test('every manager has what others published, so the next leader loses nothing'
   writeFileSync(config, JSON.stringify({ feeds: [{ name: 'acme', url, ...trust }] }))
   const storeUrl = await freshUrl('postgres', t)
   const managers = await startManagers(t, [storeUrl, storeUrl], null, { GATEHOUSE_CONFIG: config })
-  for (const { manage } of managers)
+  const judgedBy = async (manager: ServingProcess) =>
+    (await asked(manager, 'POST', '/v1/detect', { user_agent: 'acme-feed-bot/1.0' }))['agent_id']
+  for (const manager of managers) {
     await eventually(async () =>
-      /^gatehouse_feed_version\{feed="acme"\} 1$/m.test(await (await fetch(`${manage}/metrics`)).text()),
+      /^gatehouse_feed_version\{feed="acme"\} 1$/m.test(
+        await (await fetch(`${manager.manage}/metrics`)).text(),
+      ),
     )
+    await eventually(async () => (await judgedBy(manager)) === 'acme-feed-bot')
+  }
   server.close()
   server.closeAllConnections()
   const [leader] = await leaders(managers)
   const other = managers.find((each) => each !== leader)!
   await leader!.kill()
   await eventually(async () => (await leaders([other])).length === 1)
-  const judged = async () =>
-    (await asked(other, 'POST', '/v1/detect', { user_agent: 'acme-feed-bot/1.0' }))['agent_id']
   for (let time = 0; time < 10; time++) {
-    assert.equal(await judged(), 'acme-feed-bot')
+    assert.equal(await judgedBy(other), 'acme-feed-bot')
     await wait(100)
   }
 })

@@ -53,7 +53,7 @@ export async function everyPage(t: Test): Promise<Readonly<Record<string, string
     `proxy: {upstream: "${app.url}", listen: "127.0.0.1:0", access_log: json, access_log_file: ${folder}/access.log}
 manage: {listen: "127.0.0.1:0"}
 sightings: {file: ${folder}/sightings.jsonl}
-sinks: {file: ${folder}/events.jsonl}
+sinks: {file: ${folder}/events.jsonl, parquet: {folder: ${folder}/requests}}
 tracing: {endpoint: "http://127.0.0.1:9/v1/traces"}
 identity: {asn_file: ${folder}/asn.mmdb, ranges_refresh: 24h}
 feeds: [{name: ours, url: "https://127.0.0.1:9/feed", public_keys: "${FEED_KEY}", allow_private: true}]

@@ -5,7 +5,8 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { httpbis } from 'http-message-signatures'
 import { test } from 'tap'
-import { DIRECTORY } from '../../src/classify/known/signer-id.ts'
+import { CARD, DIRECTORY } from '../../src/classify/known/signer-id.ts'
+import { readCard } from '../../src/identity/cards/card-document.ts'
 import { readKeySet } from '../../src/identity/keys/agent-document.ts'
 import { directoryProof } from '../../src/identity/verify/directory-signature.ts'
 import { run, start } from '../commands/gateway-process.ts'
@@ -44,6 +45,14 @@ signing: {webhooks: true, upstream: true}
   const proof = directoryProof(own, keys, Date.now())
   assert.equal(proof!.keys.length, 1)
   assert.ok(!document.includes(secret))
+  const said = await fetch(`http://${gateway.manage}${CARD}`)
+  const card = await said.text()
+  const { client_id: cardId, jwks_uri: keysAt } = JSON.parse(card) as Record<string, string>
+  assert.deepEqual([cardId, keysAt], [said.url, answer.url])
+  assert.equal(readCard(JSON.parse(card), said.url, { allowPrivate: true })?.ignored.length, 0)
+  const signedCard = { url: said.url, headers: Object.fromEntries(said.headers), body: Buffer.from(card) }
+  assert.equal(directoryProof(signedCard, keys, Date.now(), true)?.keys.length, 1)
+  assert.ok(!card.includes(secret))
   const posted = await fetch(`http://${gateway.manage}${DIRECTORY}`, { method: 'POST' })
   assert.equal(posted.status, 405)
 

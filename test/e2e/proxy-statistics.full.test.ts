@@ -53,6 +53,33 @@ test('statistics are what was sent, and what the metrics say, also when a worker
   assert.deepEqual(((await gptbot.json()) as { versions: unknown }).versions, ['1.2'])
 })
 
+test('statistics count all requests, and a share is recorded', async (t) => {
+  const folder = temporaryFolder(t)
+  const key = await keyIn(`sqlite:${join(folder, 'gatehouse.db')}`)
+  const app = await startApp(t)
+  const policy = join(folder, 'policy.yaml')
+  writeFileSync(policy, POLICY)
+  const gatehouse = await startGatehouse(t, {
+    command: 'up',
+    upstream: app.url,
+    argv: ['--policy', policy, '--data', folder, '--workers', '1'],
+    variables: { GATEHOUSE_SIGHTINGS_SAMPLE_DEFAULT: '0' },
+  })
+  for (let round = 0; round < 20; round++)
+    await Promise.all(PATHS.map((path) => ask(gatehouse, path, 'curl/8.5.0')))
+  await until(async () => (await statsOf(gatehouse, key))?.detection.requests === 60)
+  const { detection } = await statsOf(gatehouse, key)
+  assert.deepEqual([detection.blocked, detection.by_action.pass, detection.by_action.tag], [20, 20, 20])
+  const headers = { authorization: `Bearer ${key}` }
+  const found = await fetch(`${gatehouse.manage}/v1/requests?limit=100`, { headers })
+  const { requests } = (await found.json()) as { requests: { action: string; sampled: number }[] }
+  // The blocked ones, and the first one of this client.
+  assert.equal(requests.filter(({ action }) => action === 'block').length, 20)
+  assert.ok(requests.length <= 21, `${requests.length}`)
+  assert.ok(requests.every(({ sampled }) => sampled === 1))
+  assert.equal((await metrics(gatehouse)).get('sightings_total outcome=sampled_out'), 60 - requests.length)
+})
+
 test('what was seen last before it is stopped is there when it runs again', async (t) => {
   const folder = temporaryFolder(t)
   const key = await keyIn(`sqlite:${join(folder, 'gatehouse.db')}`)
@@ -124,7 +151,13 @@ async function ask({ port, ca }: RunningGatehouse, path: string, userAgent: stri
 
 async function keyIn(storeUrl: string): Promise<string> {
   const store = await Store.open(storeUrl)
-  const wanted = { name: 'test', scopes: ['read' as const], plan: 'unlimited' as const, expiresAtMs: null }
+  const wanted = {
+    name: 'test',
+    apps: '*' as const,
+    scopes: ['read' as const],
+    plan: 'unlimited' as const,
+    expiresAtMs: null,
+  }
   const { key } = await makeKey(store, wanted, COMMAND_LINE, Date.now())
   await store.close()
   return key

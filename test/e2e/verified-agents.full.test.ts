@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { type JsonWebKey, webcrypto } from 'node:crypto'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import tls from 'node:tls'
 import { createSignature, webcrypto as messageSig } from 'http-message-sig'
+import { isInnerList, parseDictionary } from 'structured-headers'
 import { type Test, test } from 'tap'
 import { signatureHeaders } from 'web-bot-auth'
 import { signerFromJWK } from 'web-bot-auth/crypto'
@@ -223,6 +225,35 @@ test('an agent at a private address is not asked for', async (t) => {
   assert.equal(server.asked.length, 0)
 })
 
+test('an agent that signs only what asks for it gets in', async (t) => {
+  const app = await startApp(t)
+  const agent = await newAgent(t)
+  const rule = '{name: unproven, when: {verified: false, verdict: [agent, automation]}, action: block}'
+  const gate = await gateFor(t, app, { unknownSigner: '{wait: 5s}', rule })
+  const asking = async (headers: Record<string, string>) => {
+    const response = await fetchFrom(gate, { 'User-Agent': 'OnDemandBot/1.0', ...headers })
+    return { status: response.statusCode, wanted: response.headers['accept-signature'] }
+  }
+  const { status, wanted } = await asking({})
+  assert.equal(status, 403)
+  const [, member] = [...parseDictionary(String(wanted))][0]!
+  assert.ok(isInnerList(member))
+  const asked = member[1]
+  assert.deepEqual(
+    [asked.get('created'), asked.get('expires'), asked.get('tag')],
+    [true, true, 'web-bot-auth'],
+  )
+  const { headers } = made(sceneOf(gate, agent))
+  // It signs what the answer names, under the same label.
+  assert.deepEqual(
+    member[0].map(([name]) => name),
+    ['@authority', 'signature-agent'],
+  )
+  assert.equal((await asking(Object.fromEntries(pairsOf(headers)))).status, 200)
+  const person = await fetchFrom(gate, { 'User-Agent': 'OnDemandBot/1.0', Accept: 'text/html' })
+  assert.equal(person.statusCode, 403)
+})
+
 interface Agent {
   readonly id: string
   readonly keys: Keys
@@ -233,6 +264,8 @@ type Keys = Omit<TestAgent, 'id'>
 interface GateOptions {
   readonly command?: 'up' | 'proxy'
   readonly unknownSigner?: string
+  /** Of the policy. */
+  readonly rule?: string
   readonly isBehindProxy?: boolean
   readonly allowsPrivate?: boolean
 }
@@ -247,9 +280,10 @@ async function newAgent(t: Test): Promise<Agent & TestAgent> {
 
 async function gateFor(t: Test, app: App, options: GateOptions): Promise<RunningGatehouse> {
   const { command = 'proxy', unknownSigner = 'pass', isBehindProxy = false, allowsPrivate = true } = options
+  const rules = options.rule === undefined ? '' : `rules: [${options.rule}]\n`
   const folder = temporaryFolder(t)
   const policy = join(folder, 'policy.yaml')
-  writeFileSync(policy, `unknown_signer: ${unknownSigner}\n`)
+  writeFileSync(policy, `unknown_signer: ${unknownSigner}\n${rules}`)
   const workers = command === 'up' ? ['--workers', '2', '--data', folder] : []
   const gate = await startGatehouse(t, {
     ...{ command, upstream: app.url, argv: ['--policy', policy, ...workers] },
@@ -298,10 +332,26 @@ async function ask(
     agent: false,
   }
   const request = https.request({ ...options, headers: ['Host', authority, ...headers] as never }).end()
-  const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
   response.resume()
   await once(response, 'end')
   return response.statusCode!
+}
+
+async function fetchFrom(gate: RunningGatehouse, headers: Record<string, string>): Promise<IncomingMessage> {
+  const { port, ca } = gate
+  const request = https.request({
+    port,
+    ca,
+    path: '/cart?id=7',
+    servername: 'localhost',
+    agent: false,
+    headers,
+  })
+  const [response] = (await once(request.end(), 'response')) as [IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  return response
 }
 
 async function askHttp2(

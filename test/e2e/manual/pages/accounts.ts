@@ -5,7 +5,9 @@ import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [
   ['users codes', makesPeople],
-  ['openid:', isAGoodConfiguration],
+  ['roles_claim:', isAGoodConfiguration],
+  ['assertions:', isAGoodConfiguration],
+  ['client_secret_file:', isAGoodConfiguration],
   ['--without-password', makesSomebodyWithoutPassword],
 ]
 

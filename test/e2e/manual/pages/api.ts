@@ -5,6 +5,7 @@ import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [
   ['--name me --access admin', usesTheApi],
+  ['/v1/requests/facets', countsAndExports],
   ['/v2/signatures', betaAnswers],
 ]
 
@@ -13,6 +14,15 @@ async function usesTheApi({ folder, shell }: Bench, example: string): Promise<vo
   assert.equal(json[0].agents[0].id, 'gptbot')
   assert.deepEqual([json[1].is_agent, json[1].agent_id], [true, 'gptbot'])
   assert.match(readFileSync(join(folder, 'key'), 'utf8'), /^ghk_\S+\n$/)
+}
+
+async function countsAndExports({ folder, shell }: Bench, example: string): Promise<void> {
+  const { json } = await shell(example)
+  assert.deepEqual(
+    json[0].facets.map(({ facet }: { facet: string }) => facet),
+    ['host', 'agent_id'],
+  )
+  assert.match(readFileSync(join(folder, 'requests.csv'), 'utf8'), /^id,seen_at,app,/)
 }
 
 async function betaAnswers({ shell }: Bench, example: string): Promise<void> {

@@ -17,7 +17,7 @@ async function listsCampaigns({ shell }: Bench, example: string): Promise<void> 
 }
 
 function blocksCampaigns(_: Bench, example: string): void {
-  const policy = parsePolicy(parsePolicyText(example, 'policy.yaml', null).document)
+  const policy = parsePolicy(parsePolicyText(example, 'policy.yaml').document)
   const actionOn = (campaign: string | null) => decide(policy, { ...FACTS, campaign }, 0).action.kind
   assert.deepEqual([actionOn('cmp_1'), actionOn(null)], ['block', 'tag'])
 }

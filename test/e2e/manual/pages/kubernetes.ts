@@ -10,7 +10,7 @@ export const examples: Examples = [['gatehouse.dev/take-port', injected]]
 function injected(_: Bench, example: string): void {
   const { metadata } = parseYaml(example)
   const ports = [{ name: 'https', containerPort: 3443 }]
-  const pod = parsePod({ metadata, spec: { containers: [{ name: 'app', image: 'app', ports }] } })
+  const pod = parsePod({ metadata, spec: { containers: [{ name: 'app', image: 'app', ports }] } }, 'web')
   const injection = inject(pod, sidecarSettings(), '1.0.0')
   assert.equal(injection.kind, 'patch')
   assert.ok(JSON.stringify(injection).includes('web-tls'))

@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseConfig } from '../../../../src/config/config.ts'
 import { freePort } from '../../ports.ts'
 import type { Bench, Examples } from '../bench.ts'
 
 export const examples: Examples = [
   ['record --out curl.jsonl', records],
   ['"client_hello_hex"', recordsLinesLikeThese],
-  ['evaluate test/classify', evaluates],
+  ['by label, and what was missed', evaluates],
   ['Brier 0.0237', 'test/e2e/recordings-tables.full.test.ts'],
   ['Brier 0.0239', 'test/e2e/recordings-tables.full.test.ts'],
   ['--compare before.json', compares],
+  ['signatures: own/', publishes],
 ]
 
 async function records({ folder, shell }: Bench, example: string): Promise<void> {
@@ -40,10 +42,34 @@ async function evaluates({ folder, shell }: Bench, example: string): Promise<voi
 
 async function compares({ folder, shell }: Bench, example: string): Promise<void> {
   writeYours(folder)
-  const { out } = await shell(example)
+  writeAcme(folder)
+  const { out } = await shell(example, {
+    instead: [
+      ['--signatures signatures', `--signatures ${resolve('signatures')}`],
+      ['test/classify/recorded.jsonl yours.jsonl', 'yours.jsonl'],
+    ],
+  })
+  assert.match(readFileSync(join(folder, 'own/acme.yaml'), 'utf8'), /ja4: /)
   assert.match(out, /^Compared with \d/m)
   assert.match(out, /^llm-sdk +\d+ +\d+ +\d+ +0 /m)
 }
+
+function publishes(_: Bench, example: string): void {
+  const text = `proxy:\n  upstream: http://127.0.0.1:3000\n${example}`
+  const { config } = parseConfig({ flags: {}, env: {}, file: { name: 'gatehouse.yaml', text } })
+  assert.deepEqual([config.signatures.length, config.weights.file !== null], [1, true])
+}
+
+/** A client of the reader, with the entry that they write for it. */
+function writeAcme(folder: string): void {
+  const row = JSON.parse(readFileSync(join(folder, 'curl.jsonl'), 'utf8'))
+  writeFileSync(join(folder, 'acme.jsonl'), `${JSON.stringify({ ...row, client: 'acme' })}\n`)
+  mkdirSync(join(folder, 'own'))
+  const entry = `- id: acme\n  name: Acme\n  kind: agent\n  category: custom\n  signatures:\n    - ${SIGNATURE}\n`
+  writeFileSync(join(folder, 'own/acme.yaml'), entry)
+}
+
+const SIGNATURE = '{ user_agent: acme/, source: its author, date: 2026-11-27 }'
 
 /** A part of the recording, because fitting takes its time. */
 function writeYours(folder: string): void {

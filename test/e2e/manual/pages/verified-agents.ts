@@ -3,5 +3,8 @@ import { parsePolicyText } from '../../../../src/config/source.ts'
 import type { Examples } from '../bench.ts'
 
 export const examples: Examples = [
-  ['# policy.yaml', (_, example) => assert.equal(parsePolicyText(example, 'page').policy.rules.length, 3)],
+  [
+    '# policy.yaml',
+    (_, example) => assert.equal(parsePolicyText(example, 'page').policy.last.rules.length, 3),
+  ],
 ]

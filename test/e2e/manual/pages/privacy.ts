@@ -1,0 +1,15 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Bench, Examples } from '../bench.ts'
+
+export const examples: Examples = [
+  ['# privacy.yaml', ({ folder }, example) => writeFileSync(join(folder, 'privacy.yaml'), example)],
+  ['check --config privacy.yaml', checks],
+]
+
+async function checks({ shell }: Bench, example: string): Promise<void> {
+  const { out } = await shell(example)
+  assert.match(out, /addresses: keyed_hash/)
+  assert.match(out, /paths: pattern/)
+}
