@@ -139,10 +139,24 @@ test('what a test prints by itself is passed on', async () => {
 })
 
 test('with a file for the counts, they are added to it and no closing line is printed', async (t) => {
-  const file = join(t.testdir({ counts: '{"passed":1,"failed":0,"skipped":0}\n' }), 'counts')
-  const tap = 'TAP version 14\n1..1\n# Subtest: a\n    ok 1 - x\n    1..1\nok 1 - a\n'
-  assert.deepEqual(reported(tap, { [COUNTS_VARIABLE]: file }), ['ok     a'])
-  assert.deepEqual(sumOf(readFileSync(file, 'utf8')), { passed: 2, failed: 0, skipped: 0 })
+  const before = '{"passed":1,"failed":0,"skipped":0,"failedFiles":[]}\n'
+  const file = join(t.testdir({ counts: before }), 'counts')
+  const tap = `TAP version 14
+1..1
+# Subtest: test/a.test.ts
+    ok 1 - x
+    not ok 2 - y > z
+    not ok 3 - w
+    1..3
+not ok 1 - test/a.test.ts
+`
+  reported(tap, { [COUNTS_VARIABLE]: file })
+  assert.deepEqual(sumOf(readFileSync(file, 'utf8')), {
+    passed: 2,
+    failed: 2,
+    skipped: 0,
+    failedFiles: ['test/a.test.ts'],
+  })
   assert.equal(closingLine({ passed: 2, failed: 0, skipped: 1 }), '2 passed, 0 failed, 1 skipped')
 })
 

@@ -43,10 +43,11 @@ function report(parser: Parser): void {
     tell()
     for (const text of skipped) print(`skipped ${text}`)
     for (const { name } of failed) print(`FAILED ${shorten(name)}`)
-    const counts: Counts = { passed, failed: failed.length, skipped: skipped.length }
+    const counts = { passed, failed: failed.length, skipped: skipped.length }
+    const failedFiles = [...new Set(failed.map(({ name }) => name.replace(/ > .*/s, '')))]
     const file = process.env[COUNTS_VARIABLE]
     if (file === undefined) print(`\n${closingLine(counts)}`)
-    else appendFileSync(file, `${JSON.stringify(counts)}\n`)
+    else appendFileSync(file, `${JSON.stringify({ ...counts, failedFiles } satisfies Outcome)}\n`)
   })
 }
 
@@ -108,19 +109,24 @@ export interface Counts {
   readonly skipped: number
 }
 
+export interface Outcome extends Counts {
+  readonly failedFiles: readonly string[]
+}
+
 /** The line that CI reads. */
 export function closingLine({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`
 }
 
 /** The sums of the lines that runs have added to the file. */
-export function sumOf(lines: string): Counts {
-  const sum = { passed: 0, failed: 0, skipped: 0 }
+export function sumOf(lines: string): Outcome {
+  const sum = { passed: 0, failed: 0, skipped: 0, failedFiles: [] as string[] }
   for (const line of lines.split('\n').filter((each) => each !== '')) {
-    const { passed, failed, skipped } = JSON.parse(line) as Counts
+    const { passed, failed, skipped, failedFiles } = JSON.parse(line) as Outcome
     sum.passed += passed
     sum.failed += failed
     sum.skipped += skipped
+    sum.failedFiles.push(...failedFiles)
   }
   return sum
 }

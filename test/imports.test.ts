@@ -7,7 +7,7 @@ import { type AnyNode, type Expression, parse, type Program, type Super, tokeniz
 import { test } from 'tap'
 import { transformWithOxc } from 'vite'
 
-const DRIVERS = ['npm:kysely', 'npm:better-sqlite3', 'npm:pg']
+const DRIVERS = ['npm:kysely', 'npm:better-sqlite3', 'npm:pg', 'npm:@clickhouse/client']
 const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:better-sqlite3', '!npm:pg']
 
 /**
@@ -18,9 +18,9 @@ const NO_SERVER_NO_DATABASE = ['!npm:koa', '!npm:@koa/*', '!npm:kysely', '!npm:b
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   shared: ['node:*', 'npm:lru-cache', 'npm:pino', 'npm:prom-client'],
-  config: ['shared', 'wire', 'apps', 'classify', 'policy', 'node:*', 'npm:yaml'],
+  config: ['shared', 'wire', 'apps', 'classify', 'payment', 'policy', 'node:*', 'npm:yaml'],
 
-  // From bytes to an action. The first five are pure.
+  // From bytes to an action. The first seven are pure.
   wire: ['type shared/brand.ts', 'type node:*'],
   fingerprint: ['type shared/brand.ts', 'wire', 'node:crypto'],
   apps: ['shared/fault.ts', 'shared/problem.ts', 'wire'],
@@ -29,23 +29,39 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'classify/known': [],
   'classify/verdict': ['classify/known', 'classify/campaign'],
   'classify/measure': ['classify/known', 'classify/verdict'],
+  payment: [],
   policy: [
     ...['shared/brand.ts', 'shared/fault.ts', 'shared/problem.ts', 'shared/did-you-mean.ts'],
-    ...['wire', 'classify'],
+    ...['wire', 'classify', 'payment'],
   ],
   'policy/expression.ts': ['npm:@marcbachmann/cel-js'],
   'policy/expression-walk.ts': ['type npm:@marcbachmann/cel-js'],
+  terms: ['shared/problem.ts', 'wire', 'classify', 'policy'],
   capture: ['shared', 'wire', 'fingerprint', 'node:*'],
   identity: ['shared', 'wire', 'classify', 'node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   'identity/fetch': [],
   'identity/signature': [],
   'identity/keys': ['identity/signature', 'identity/fetch'],
-  'identity/verify': ['identity/signature', 'identity/keys', 'identity/fetch'],
+  'identity/cards': ['identity/keys', 'identity/fetch'],
+  'identity/verify': ['identity/signature', 'identity/keys', 'identity/fetch', 'identity/cards'],
   'identity/address': ['identity/keys', 'identity/fetch', 'identity/verify'],
-  plane: ['shared', 'wire', 'fingerprint', 'apps', 'classify', 'policy', 'node:*'],
+  plane: ['shared', 'wire', 'fingerprint', 'apps', 'classify', 'payment', 'policy', 'node:*'],
+  'plane/privacy': ['plane'],
   'plane/jetstream': ['plane', 'npm:@nats-io/*'],
   proxy: [
-    ...['shared', 'wire', 'fingerprint', 'apps', 'capture', 'classify', 'policy', 'identity', 'plane'],
+    ...[
+      'shared',
+      'wire',
+      'fingerprint',
+      'apps',
+      'capture',
+      'classify',
+      'payment',
+      'policy',
+      'terms',
+      'identity',
+      'plane',
+    ],
     ...['node:*', 'npm:*', ...NO_SERVER_NO_DATABASE],
   ],
   'proxy/connection': [],
@@ -57,7 +73,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   inject: ['shared', 'config', 'proxy/tls/certificate-maker.ts', 'node:*'],
 
   // What is kept.
-  store: ['shared', 'wire/host.ts', 'plane', 'apps', 'classify', 'policy', 'node:*', ...DRIVERS],
+  store: [
+    'shared',
+    'wire/host.ts',
+    'wire/address-ranges.ts',
+    'plane',
+    'apps',
+    'classify',
+    'policy',
+    'node:*',
+    ...DRIVERS,
+  ],
   'store/engine': [],
   'store/catalogue': ['store/engine'],
   'store/traffic': ['store/engine', 'store/catalogue'],
@@ -75,7 +101,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       'apps',
       'capture',
       'classify',
+      'payment',
       'policy',
+      'terms',
       'identity',
       'plane',
       'store',
@@ -86,20 +114,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'manage/limits': ['manage/http'],
   'manage/auth': ['manage/http', 'manage/limits'],
   'manage/intake': ['manage/http'],
+  'manage/payments': ['manage/http'],
   'manage/jobs': ['manage/http', 'manage/auth'],
   'manage/judging': ['manage/http', 'manage/intake', 'manage/jobs'],
   'manage/events': ['manage/http', 'manage/auth', 'manage/intake', 'manage/jobs', 'manage/judging'],
+  'manage/export': ['manage/http', 'manage/intake', 'manage/judging', 'manage/events'],
   'manage/publish': ['manage/http'],
   'manage/api': [
     ...['manage/http', 'manage/auth', 'manage/limits', 'manage/intake', 'manage/jobs', 'manage/judging'],
-    ...['manage/events', 'manage/publish'],
+    ...['manage/events', 'manage/export', 'manage/publish'],
   ],
   'manage/pages': ['manage/http', 'manage/auth', 'manage/api'],
   'manage/mcp': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],
   'manage/a2a': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],
 
   dashboard: [
-    ...['npm:*', 'shared/markdown.ts', 'shared/guide-link.ts'],
+    ...['npm:*', 'shared/markdown.ts', 'shared/guide-link.ts', 'shared/csv.ts'],
     ...['wire/event-stream.ts', 'wire/head-text.ts', 'manage/intake/traffic.ts'],
   ],
 
@@ -118,7 +148,7 @@ const FOLDER_FILES_MAX = 25
 const LONG_FOLDERS = ['manage/api']
 
 /** In these, the same input gives the same output at once: no clock, no chance, no console, no waiting. */
-const PURE = ['wire', 'fingerprint', 'apps', 'classify', 'policy']
+const PURE = ['wire', 'fingerprint', 'apps', 'classify', 'payment', 'policy', 'terms']
 /** They change what they are called on. */
 const MUTATING = [
   ...['add', 'clear', 'copyWithin', 'delete', 'fill', 'pop', 'push', 'reverse', 'set', 'shift', 'sort'],

@@ -10,13 +10,15 @@ export function appsContract(kind: DatabaseKind): void {
   test(`${kind}: apps are read as they were stored`, async (t) => {
     const store = await openAt(t, await freshUrl(kind, t))
     const shop = record('shop', ['Shop.example', '*.shop.example', '[2001:db8::1]'])
-    const bare = { ...record('a', []), team: null, upstream: null, labels: [] }
+    const bare = { ...record('a', []), team: null, upstream: null, labels: [], quota: null }
     assert.deepEqual([await store.apps.all(), await store.apps.byId('shop')], [[], null])
     await put(store, shop)
     await put(store, bare)
     assert.deepEqual(await store.apps.all(), [bare, shop])
     assert.deepEqual([await store.apps.byId('shop'), await store.apps.byId('a')], [shop, bare])
     assert.equal(await store.transaction((queries) => store.apps.count(queries)), 2)
+    const hosts = (id: string) => store.transaction((queries) => store.apps.hostCount({ id }, queries))
+    assert.deepEqual([await hosts('a'), await hosts('shop')], [3, 0])
   })
 
   test(`${kind}: apps are sorted by id as bytes`, async (t) => {
@@ -98,6 +100,11 @@ function put(store: Store, app: AppRecord): Promise<void> {
 function record(id: string, hosts: readonly string[]): AppRecord {
   return {
     ...{ id, hosts, name: 'The "shop" ä', team: 'retail', upstream: 'app' },
-    ...{ labels: ['eu', 'tier 1'], createdAtMs: 1_800_000_000_000, updatedAtMs: 1_800_000_000_001 },
+    ...{
+      labels: ['eu', 'tier 1'],
+      quota: { minute: 60, day: 1_000_000_000 },
+      createdAtMs: 1_800_000_000_000,
+      updatedAtMs: 1_800_000_000_001,
+    },
   }
 }

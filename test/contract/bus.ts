@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { test } from 'tap'
+import {
+  type PaymentAnswer,
+  type PaymentClaim,
+  type PaymentMessage,
+  UNAVAILABLE,
+} from '../../src/payment/claim.ts'
 import type { ManageBus, ProxyBus } from '../../src/plane/bus.ts'
 import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
 import type { SnapshotDocument } from '../../src/plane/snapshot.ts'
@@ -104,6 +110,48 @@ export function busContract(
     },
   )
 
+  test(`${name}: a payment is answered by the management plane, whatever the answer`, options, async () => {
+    await using(open, async ({ manage, join }) => {
+      const { bus } = await join()
+      const heard: PaymentMessage[] = []
+      const answers: PaymentAnswer[] = [
+        { kind: 'paid', id: 'pay_1', receipt: RECEIPT, passUntilMs: 7 },
+        { kind: 'paid', id: 'pay_2', receipt: null, passUntilMs: 0 },
+        { kind: 'refused', why: 'expired' },
+        { kind: 'pending', retryMs: 1_000 },
+        { kind: 'pass', untilMs: 0 },
+        { kind: 'noted' },
+        { kind: 'unavailable' },
+      ]
+      const messages: PaymentMessage[] = [
+        CLAIM,
+        { ...CLAIM, payment: null, dayMax: 5, license: 'https://a.example/' },
+        { kind: 'pass', app: 'shop', rule: 'r', key: 'k' },
+        { kind: 'use', id: 'pay_1', isServed: true },
+      ]
+      await settled(bus)
+      manage.onPayment(async (message) => {
+        heard.push(message)
+        return answers[(heard.length - 1) % answers.length]!
+      })
+      for (const [i, answer] of answers.entries())
+        assert.deepEqual(await bus.pay(messages[i % messages.length]!), answer)
+      assert.deepEqual(heard.slice(0, messages.length), messages)
+    })
+  })
+
+  test(`${name}: payments are unavailable without a ledger, and when the line breaks`, options, async () => {
+    await using(open, async ({ manage, join }) => {
+      const lost = await join()
+      assert.deepEqual(await lost.bus.pay(CLAIM), UNAVAILABLE)
+      manage.onPayment(() => new Promise(() => undefined))
+      const underWay = lost.bus.pay(CLAIM)
+      await lost.lose()
+      assert.deepEqual(await underWay, UNAVAILABLE)
+      assert.deepEqual(await lost.bus.pay(CLAIM), UNAVAILABLE)
+    })
+  })
+
   test(`${name}: batches are accepted without a consumer`, options, async () => {
     await using(open, async ({ join }) => {
       const { bus } = await join()
@@ -178,9 +226,14 @@ export function sighting(number: number): Sighting {
     headerOrder: 0,
     target: 0,
     campaign: null,
+    visitor: null,
+    sampled: null,
+    mcpMethod: null,
+    mcpTool: null,
     key: null,
     evidence: ['names-tool'],
     rule: 'otherwise',
+    layer: 'last',
     action: 'tag',
     dryRun: false,
     done: 'tag',
@@ -235,4 +288,11 @@ function seen(bus: ProxyBus): { next(): Promise<SnapshotDocument> } {
       return arrived.shift()!
     },
   }
+}
+
+const RECEIPT = { success: true, transaction: '0xfeed', network: 'eip155:1', payer: '0x1' } as const
+const CLAIM: PaymentClaim = {
+  ...{ kind: 'claim', app: 'shop', rule: 'r', decisionId: 'd', payment: 'AAAA', url: 'https://a.example/' },
+  ...{ agent: 'gptbot', key: 'k', host: 'a.example', path: '/', price: '0.01', currency: 'USD' },
+  ...{ passMs: 0, dayMax: null, purposes: ['training'], license: null },
 }

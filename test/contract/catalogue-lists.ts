@@ -36,6 +36,14 @@ export function catalogueListsContract(kind: DatabaseKind): void {
     assert.deepEqual(await agents('UNI_100%'), [])
     assert.deepEqual(await agents(null, 7), [['acme', 7]])
     assert.deepEqual(await agents(null, 8), [])
+    for (const [ids, expected] of [
+      [['per-cent', 'none', 'curl'], ['per-cent']],
+      [[], []],
+    ] as const) {
+      const { items, total } = await catalogueLists.agents({ ...EVERY, ids }, PAGE)
+      assert.deepEqual([items.map(({ id }) => id), total], [expected, expected.length])
+      assert.equal((await catalogueLists.agents({ ...EVERY, ids }, { after: null, limit: 1 })).next, null)
+    }
     const withPurpose = async (purpose: Purpose) => {
       const { items } = await catalogueLists.agents({ ...EVERY, purpose }, PAGE)
       return items.map(({ id, purposes }) => [id, purposes])
@@ -108,7 +116,7 @@ export function catalogueListsContract(kind: DatabaseKind): void {
   })
 }
 
-const EVERY = { category: null, purpose: null, text: null, seenSinceMs: null }
+const EVERY = { category: null, purpose: null, text: null, seenSinceMs: null, ids: null }
 const UNKNOWN = JA4.replace('8daaf', '11111')
 const SEEN_BY_STARS = 'po11nn192a00_9b1a6c96d1f4_000000000000_0123456789ab'
 

@@ -225,7 +225,7 @@ function unknown(sort: SignatureSort): List {
 const LISTS: readonly List[] = [
   {
     name: 'keys',
-    part: ({ keys }, part) => keys.list(part),
+    part: ({ keys }, part) => keys.list(part, '*'),
     add: (db, number, random) =>
       db
         .insertInto('api_keys')
@@ -245,7 +245,7 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'webhooks',
-    part: ({ webhooks }, part) => webhooks.list(part),
+    part: ({ webhooks }, part) => webhooks.list(part, '*'),
     add: (db, number, random) =>
       db
         .insertInto('webhooks')
@@ -259,7 +259,7 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'trust',
-    part: ({ trust }, part) => trust.list(part),
+    part: ({ trust }, part) => trust.list(part, '*'),
     add: (db, number, random) =>
       db
         .insertInto('trust')
@@ -273,13 +273,14 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'audit',
-    part: ({ audit }, part) => audit.list(part, { action: 'a', principal: null, sinceMs: 0 }),
+    part: ({ audit }, part) =>
+      audit.list(part, { apps: '*', app: null, action: 'a', principal: null, sinceMs: 0 }),
     add: (db, number, random) =>
       db
         .insertInto('audit')
         .values({
           ...{ id: `aud_${random(9)}_${number}`, at_ms: random(3), principal: 'p', action: 'a' },
-          ...{ subject: null, detail: '{}', address: null, request_id: null },
+          ...{ subject: null, detail: '{}', apps: '"*"', address: null, request_id: null },
         })
         .execute(),
     remove: (db, id) => db.deleteFrom('audit').where('id', '=', id).execute(),
@@ -315,7 +316,7 @@ const LISTS: readonly List[] = [
       db
         .insertInto('policies')
         .values({
-          ...{ version: number + 1, document: '{}', hash: '', author: 'p', restored_version: null },
+          ...{ app: '*', version: number + 1, document: '{}', hash: '', author: 'p', restored_version: null },
           created_at_ms: 1,
         })
         .execute(),
@@ -325,7 +326,10 @@ const LISTS: readonly List[] = [
   {
     name: 'agents',
     part: ({ catalogueLists }, part) =>
-      catalogueLists.agents({ category: 'custom', purpose: null, text: 'a', seenSinceMs: null }, part),
+      catalogueLists.agents(
+        { category: 'custom', purpose: null, text: 'a', seenSinceMs: null, ids: null },
+        part,
+      ),
     add: (db, number, random) =>
       db
         .insertInto('software')

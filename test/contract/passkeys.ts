@@ -12,7 +12,7 @@ export function passkeysContract(kind: DatabaseKind): void {
     const run = store.transaction.bind(store)
     for (const id of ['usr_1', 'usr_2'])
       await run((queries) =>
-        users.add({ id, email: id, password: null, scopes: [], createdAtMs: 1 }, queries),
+        users.add({ id, email: id, password: null, apps: '*', scopes: [], createdAtMs: 1 }, queries),
       )
     const add = (passkey: PasskeyRecord) => run((queries) => passkeys.add(passkey, queries))
     assert.deepEqual([await add(PASSKEY), await add({ ...PASSKEY, userId: 'usr_2' })], [true, false])
@@ -33,7 +33,7 @@ export function passkeysContract(kind: DatabaseKind): void {
   test(`${kind}: of several who use a passkey at the same count one does, and none goes back`, async (t) => {
     const url = await freshUrl(kind, t)
     const [one, other] = [await openAt(t, url), await openAt(t, url)]
-    const user = { id: 'usr_1', email: 'a@b', password: null, scopes: [], createdAtMs: 1 }
+    const user = { id: 'usr_1', email: 'a@b', password: null, apps: '*' as const, scopes: [], createdAtMs: 1 }
     await one.transaction(async (queries) => {
       await one.users.add(user, queries)
       await one.passkeys.add(PASSKEY, queries)

@@ -28,6 +28,31 @@ export function rateLimitsContract(kind: DatabaseKind): void {
     )
   })
 
+  test(`${kind}: several counts are added at once, each in its own window, by many at once`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const stores = [await openAt(t, url), await openAt(t, url)]
+    const [a, b] = [
+      { key: 'app minute:a', points: 1, windowMs: 60_000 },
+      { key: 'app day:b', points: 1, windowMs: 86_400_000 },
+    ]
+    const adding = Array.from({ length: 40 }, (_, i) =>
+      stores[i % 2]!.rateLimits.addAll(i % 3 === 0 ? [a, b] : [b, a], 1_000),
+    )
+    const added = await Promise.all(adding)
+    for (const [i, counts] of added.entries()) {
+      const ends = counts.map(({ key, endsAtMs }) => [key, endsAtMs])
+      const expected = [
+        ['app minute:a', 61_000],
+        ['app day:b', 86_401_000],
+      ]
+      assert.deepEqual(ends, i % 3 === 0 ? expected : expected.toReversed())
+    }
+    assert.deepEqual(
+      added.map((counts) => Math.max(...counts.map(({ points }) => points))).toSorted((x, y) => x - y),
+      Array.from({ length: 40 }, (_, i) => i + 1),
+    )
+  })
+
   test(`${kind}: what was counted elsewhere is kept, and what is over is swept away`, async (t) => {
     const url = await freshUrl(kind, t)
     const store = await Store.open(url)

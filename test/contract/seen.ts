@@ -30,6 +30,7 @@ export function ingestInto(
     retention: RETENTION,
     counters: [],
     events: null,
+    waitsForDisk: true,
     stored: () => undefined,
     ...{ versionOf: () => null, nowMs: () => NOW_MS },
     ...options,

@@ -8,7 +8,9 @@ import {
   SightingKeeper,
   type ObservedEvents,
 } from '../../src/manage/intake/sighting-keeper.ts'
+import { parseSoftware } from '../../src/classify/known/software.ts'
 import { IngestMetrics } from '../../src/manage/intake/ingest-metrics.ts'
+import { RollupTally } from '../../src/plane/counts/rollup-tally.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
 import { AgentsSeenStore } from '../../src/store/catalogue/agents-seen.ts'
 import type { Database, DatabaseKind } from '../../src/store/engine/database.ts'
@@ -17,7 +19,18 @@ import { migrate } from '../../src/store/engine/migrations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { freshUrl, openAt, openFresh, type Owner } from '../store/databases.ts'
-import { DAY_MS, HOUR_MS, idOf, ingestInto, NOW_MS, RETENTION, SILENT, START_MS, seen } from './seen.ts'
+import {
+  DAY_MS,
+  HOUR_MS,
+  idOf,
+  ingestInto,
+  MINUTE_MS,
+  NOW_MS,
+  RETENTION,
+  SILENT,
+  START_MS,
+  seen,
+} from './seen.ts'
 
 /** What becomes of Sightings, in any store. */
 export function sightingsContract(kind: DatabaseKind): void {
@@ -37,8 +50,8 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.equal(await requests(store), 300)
     assert.equal(one.metrics.counts.stored + other.metrics.counts.stored, 300)
     assert.equal(await store.sightings.rows(), 300)
-    assert.deepEqual(await store.sightings.byId(all[7]!.id), all[7])
-    assert.equal(await store.sightings.byId(idOf(1, 1)), null)
+    assert.deepEqual(await store.sightings.byId(all[7]!.id, '*'), all[7])
+    assert.equal(await store.sightings.byId(idOf(1, 1), '*'), null)
     const [ja4] = await store.fingerprintsSeen.counts(0)
     assert.deepEqual(ja4, { type: 'ja4', count: 1, unnamed: 1 })
   })
@@ -144,12 +157,12 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.equal(stats.detection.by_action['other'], 1)
     assert.equal(stats.detection.by_category['other'], 1)
     assert.deepEqual([stats.detection.by_purpose['other'], stats.detection.by_purpose['search']], [1, 1])
-    assert.equal(stats.fingerprints.by_type.ja4h, 0)
+    assert.equal(stats.fingerprints?.by_type.ja4h, 0)
     addsUp(stats)
-    const kept = await store.sightings.byId(odd[0]!.id)
+    const kept = await store.sightings.byId(odd[0]!.id, '*')
     assert.equal(kept?.path.length, 1024)
     assert.deepEqual([kept.path.includes('\0'), kept.userAgent, kept.host], [false, '\ufffd', '\ufffd'])
-    assert.ok(JSON.stringify(await store.sightings.byId(odd[3]!.id)).length < 20_000)
+    assert.ok(JSON.stringify(await store.sightings.byId(odd[3]!.id, '*')).length < 20_000)
   })
 
   test(`${kind}: one that cannot be stored holds up no other, and a database that cannot does`, async (t) => {
@@ -187,7 +200,8 @@ export function sightingsContract(kind: DatabaseKind): void {
     const { ingest } = ingestInto(store, {
       counters: [async (batch) => void counted.push(...batch.map(({ id }) => id))],
       events: async (_batch, _queries, first) => {
-        return () => void firsts.push(...first.map(({ agent, id }) => `${agent} ${id}`))
+        const afterCommit = () => void firsts.push(...first.map(({ agent, id }) => `${agent} ${id}`))
+        return { count: 0, afterCommit }
       },
     })
     const all = [seen(0), seen(2, AGENT), seen(1, AGENT), seen(3, { ...AGENT, agent: 'ccbot' })]
@@ -280,11 +294,13 @@ export function sightingsContract(kind: DatabaseKind): void {
     const ahead = Array.from({ length: 4_500 }, (_, number) => seen(number, { seenAtMs: NOW_MS + DAY_MS }))
     const expired = [5_000, 5_001].map((number) => seen(number, { seenAtMs: NOW_MS - 2 * HOUR_MS }))
     const current = seen(5_002, { seenAtMs: NOW_MS })
-    await store.transaction((queries) => store.sightings.add([...ahead, ...expired, current], queries))
+    await store.transaction((queries) =>
+      store.sightings.add([...ahead, ...expired, current], Date.now(), queries),
+    )
     await keeper(store, { sightingsMs: HOUR_MS }).forget(NOW_MS)
-    assert.deepEqual(await Promise.all(expired.map(({ id }) => store.sightings.byId(id))), [null, null])
-    assert.notEqual(await store.sightings.byId(current.id), null)
-    assert.notEqual(await store.sightings.byId(ahead[0]!.id), null)
+    assert.deepEqual(await Promise.all(expired.map(({ id }) => store.sightings.byId(id, '*'))), [null, null])
+    assert.notEqual(await store.sightings.byId(current.id, '*'), null)
+    assert.notEqual(await store.sightings.byId(ahead[0]!.id, '*'), null)
   })
 
   test(`${kind}: of Sightings there are only so many`, async (t) => {
@@ -313,11 +329,13 @@ export function sightingsContract(kind: DatabaseKind): void {
         number++
         return seen(number, { ja4: `t13d${number}`, ja4h: `ge${number}`, ...AGENT, agent: `agent-${number}` })
       })
+      const counted = new RollupTally()
+      for (const each of flood) counted.add(each)
       const tally = new FingerprintTally()
       for (const each of [...flood, ...Array<Sighting>(20).fill(often)]) tally.add(each, number)
       await store.transaction(async (queries) => {
         await fingerprints.add(tally, queries)
-        await agents.add(flood, queries)
+        await agents.add(flood, counted, queries)
       })
       assert.ok((await fingerprints.rows()) <= 500, `${await fingerprints.rows()}`)
     }
@@ -331,14 +349,14 @@ export function sightingsContract(kind: DatabaseKind): void {
 
     const { ingest } = ingestInto(store)
     await ingest.take(
-      Array.from({ length: 3_000 }, (_, each) => {
+      Array.from({ length: 5_000 }, (_, each) => {
         const made = { agent: `maker-${each}`, category: `c${each}`, verified: `v${each}`, done: `d${each}` }
         return seen(20_000 + each, { verdict: 'agent', ...made, ja4: `flood${each}`, seenAtMs: NOW_MS })
       }),
     )
-    assert.ok((await store.fingerprintsSeen.rows()) <= 500 + 1024 + 2)
-    assert.equal(await store.agentsSeen.rows(), 2_000)
-    assert.ok((await store.rollups.rows()) <= 3 * 2_100, `${await store.rollups.rows()}`)
+    assert.ok((await store.fingerprintsSeen.rows()) <= 500 + 3 * 512 + 2)
+    assert.equal(await store.agentsSeen.rows(), 4_000)
+    assert.ok((await store.rollups.rows()) <= 3 * 4_100, `${await store.rollups.rows()}`)
     addsUp(await statistics(store, '1h', '1m', NOW_MS))
   })
 
@@ -358,6 +376,59 @@ export function sightingsContract(kind: DatabaseKind): void {
     assert.deepEqual([versions.length, versions.slice(0, 2), requests], [64, ['1.1', '1.0'], 2721])
     await ingest.take([from(9_000, '2.0', { agent: 'other' })])
     assert.deepEqual((await store.catalogueLists.agentSeen('other'))?.versions, ['2.0'])
+  })
+
+  test(`${kind}: a tool of the catalogue is counted without becoming an agent`, async (t) => {
+    const { store } = await open(kind, t)
+    await store.transaction(async (queries) => {
+      const tool = { id: 'curl', name: 'curl', kind: 'tool' }
+      const agent = { id: 'acme', name: 'Acme', kind: 'agent', category: 'crawler' }
+      for (const each of [tool, agent]) await store.catalogue.addSoftware(parseSoftware(each), 1, queries)
+    })
+    const { ingest } = ingestInto(store)
+    const nowMs = NOW_MS
+    const from = (number: number, software: string, changes: Partial<Sighting> = {}) =>
+      seen(number, {
+        verdict: 'automation',
+        agent: null,
+        category: null,
+        software,
+        seenAtMs: nowMs,
+        ...changes,
+      })
+    await ingest.take([
+      from(1, 'curl'),
+      from(2, 'curl', { done: 'block' }),
+      from(3, 'curl', { verdict: 'agent', seenAtMs: nowMs - 3 * DAY_MS }), // an agent without a name
+      from(4, 'made-up'),
+      from(5, 'acme'), // its software, without the verdict
+    ])
+    const curl = await store.catalogueLists.agentSeen('curl')
+    assert.deepEqual([curl?.requests, curl?.lastSeenMs], [3, nowMs])
+    assert.equal(await store.rollups.requestsOf('curl', nowMs - DAY_MS, nowMs), 2)
+    assert.equal(await store.rollups.requestsOf('curl', nowMs - 7 * DAY_MS, nowMs), 3)
+    const minutes = { fromMs: nowMs - (nowMs % MINUTE_MS) - MINUTE_MS, toMs: nowMs + MINUTE_MS }
+    const series = await store.rollups.seriesOf('curl', minutes, MINUTE_MS)
+    assert.deepEqual(
+      [...series.values()].map(({ requests, blocked }) => [requests, blocked]),
+      [[2, 1]],
+    )
+    const ofApps = (app: string) => store.appRollups.seriesOf('curl', new Set([app]), minutes, MINUTE_MS)
+    assert.deepEqual(await ofApps('default'), series)
+    assert.equal((await ofApps('other')).size, 0)
+    for (const id of ['made-up', 'acme']) assert.equal(await store.catalogueLists.agentSeen(id), null)
+    assert.equal(await store.agentsSeen.newSince(0), 0)
+    const { agents, detection } = await statistics(store, '7d', '1h', nowMs)
+    assert.deepEqual([agents.seen, agents.new, detection.by_agent], [0, 0, []])
+    // The first request of an agent is news, also after one that was only of its software.
+    const last = [from(6, 'acme', { verdict: 'agent', agent: 'acme' }), from(7, 'curl')]
+    const tally = new RollupTally()
+    for (const each of last) tally.add(each)
+    const { named, firsts } = await store.transaction((queries) => store.agentsSeen.add(last, tally, queries))
+    assert.deepEqual([[...named].sort(), firsts.map(({ agent }) => agent)], [['acme', 'curl'], ['acme']])
+    assert.equal(await store.agentsSeen.newSince(0), 1)
+    await keeper(store, {}).forget(nowMs + 2_000 * DAY_MS)
+    assert.deepEqual([await store.rollups.rows(), await store.appRollups.rows()], [0, 0])
   })
 
   test(`${kind}: a frequent fingerprint without an owner becomes a signature`, async (t) => {
@@ -417,7 +488,7 @@ export function sightingsContract(kind: DatabaseKind): void {
       is_decisive: 0,
     })
     const { fingerprints } = await statistics(store, '1h', '1m', NOW_MS)
-    assert.deepEqual([fingerprints.unique, fingerprints.by_type.ja4, fingerprints.unknown], [4, 3, 3])
+    assert.deepEqual([fingerprints?.unique, fingerprints?.by_type.ja4, fingerprints?.unknown], [4, 3, 3])
     // It has an owner now.
     await db
       .insertInto('signatures')
@@ -473,7 +544,8 @@ export function addsUp(stats: Awaited<ReturnType<typeof statistics>>): void {
     [detection.requests, detection.agents, detection.blocked],
   )
   assert.equal(detection.by_action['block'], detection.blocked)
-  assert.equal(total(fingerprints.by_type), fingerprints.unique)
+  // Only the whole installation has them.
+  if (fingerprints !== null) assert.equal(total(fingerprints.by_type), fingerprints.unique)
   assert.equal(detection.rate, detection.requests === 0 ? 0 : detection.agents / detection.requests)
 }
 
@@ -520,6 +592,7 @@ function keeper(
   const settings = {
     sightingsMs: DAY_MS,
     sightingsMax: 1e6,
+    bytesMax: null,
     rollups: RETENTION,
     observed: limits,
     ...changes,

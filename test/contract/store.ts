@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { sql } from 'kysely'
 import { type Test, test } from 'tap'
+import type { AppList, AppScope } from '../../src/apps/app-scope.ts'
 import { principalOf } from '../../src/manage/auth/api-keys.ts'
 import type { AuditEntry, AuditFilter } from '../../src/store/people/audit.ts'
 import { migrate } from '../../src/store/engine/migrations.ts'
@@ -33,7 +34,7 @@ export function storeContract(
     const revoked = await Promise.all([5, 6, 7].map((atMs) => keys.revoke('key_2', atMs)))
     assert.deepEqual(revoked.filter(Boolean), [true])
     assert.equal(await keys.revoke('key_9', 5), false)
-    const { items, total } = await keys.list({ page: 1, limit: 50 })
+    const { items, total } = await keys.list({ page: 1, limit: 50 }, '*')
     assert.deepEqual([items.map(({ id }) => id), total], [['key_3', 'key_1'], 2])
     assert.notEqual((await keys.byHash('hash 2'))?.revokedAtMs, null)
   })
@@ -56,12 +57,12 @@ export function storeContract(
       await keys.add({ ...newKey(number), createdAtMs: number % 3 })
     const seen: string[] = []
     for (const [page, count] of [10, 10, 5, 0].entries()) {
-      const { items, total } = await keys.list({ page: page + 1, limit: 10 })
+      const { items, total } = await keys.list({ page: page + 1, limit: 10 }, '*')
       assert.deepEqual([items.length, total], [count, 25])
       seen.push(...items.map(({ id }) => id))
     }
     assert.equal(new Set(seen).size, 25)
-    assert.deepEqual((await keys.list({ page: 1_000_000, limit: 200 })).items, [])
+    assert.deepEqual((await keys.list({ page: 1_000_000, limit: 200 }, '*')).items, [])
   })
 
   test(`${name}: all of a transaction, or nothing`, async (t) => {
@@ -82,7 +83,10 @@ export function storeContract(
       }),
       isNoFault,
     )
-    assert.deepEqual([(await store.keys.list(FIRST)).total, (await store.audit.list(FIRST)).total], [0, 0])
+    assert.deepEqual(
+      [(await store.keys.list(FIRST, '*')).total, (await store.audit.list(FIRST)).total],
+      [0, 0],
+    )
     const made = await store.transaction(async (queries) => {
       await store.keys.add(newKey(1), queries)
       await store.audit.add(entry(1), queries)
@@ -90,7 +94,7 @@ export function storeContract(
     })
     assert.equal(made, 'made')
     assert.deepEqual(
-      [(await store.keys.list(FIRST)).total, (await store.audit.list(FIRST)).items],
+      [(await store.keys.list(FIRST, '*')).total, (await store.audit.list(FIRST)).items],
       [1, [entry(1)]],
     )
   })
@@ -125,7 +129,7 @@ export function storeContract(
       ),
     )
     await Promise.all(writes)
-    assert.equal((await stores[0]!.keys.list(FIRST)).total, 60)
+    assert.equal((await stores[0]!.keys.list(FIRST, '*')).total, 60)
     assert.equal((await stores[1]!.settings.get('count'))?.version, 60)
   })
 
@@ -141,6 +145,8 @@ export function storeContract(
       )
     const found = async (filter: Partial<AuditFilter>) => {
       const { items, total } = await audit.list(FIRST, {
+        apps: '*',
+        app: null,
         action: null,
         principal: null,
         sinceMs: null,
@@ -161,6 +167,30 @@ export function storeContract(
     assert.equal(await found({}), '987')
   })
 
+  test(`${name}: the audit log of some apps has the entries whose apps are all among them`, async (t) => {
+    const store = await fresh(t)
+    const { audit } = store
+    const lists: readonly AppList[] = ['*', [], ['shop'], ['blog'], ['shop', 'blog'], ['*']]
+    for (const [number, apps] of lists.entries())
+      await store.transaction((queries) => audit.add({ ...entry(number), apps }, queries))
+    const found = async (apps: AppScope, app: string | null = null) => {
+      const filter = { apps, app, action: null, principal: null, sinceMs: null }
+      const { items, total } = await audit.list(FIRST, filter)
+      assert.equal(items.length, total)
+      for (const each of items) assert.deepEqual(each.apps, lists[Number(each.id.slice(4))])
+      return items.map(({ id }) => id.slice(4)).join('')
+    }
+    assert.equal(await found('*'), '543210')
+    assert.equal(await found(new Set(['shop'])), '2')
+    assert.equal(await found(new Set(['shop', 'blog'])), '432')
+    assert.equal(await found(new Set()), '')
+    assert.equal(await found('*', 'shop'), '42')
+    assert.equal(await found(new Set(['shop']), 'shop'), '2')
+    assert.equal(await found(new Set(['shop']), 'blog'), '')
+    assert.equal(await found('*', '*'), '5')
+    assert.equal(await found('*', "'"), '')
+  })
+
   test(`${name}: content that the program did not write is reported as damage and grants nothing`, async (t) => {
     const url = await freshUrl(t)
     const store = await open(t, url)
@@ -172,7 +202,7 @@ export function storeContract(
       await spoiled(t, url, `update api_keys set scopes = '${text}'`)
       await spoiled(t, url, `update audit set detail = '${list}'`)
       await assert.rejects(store.keys.byId('key_1'), { name: 'Fault', code: 'STORE_DAMAGED' })
-      await assert.rejects(store.keys.list(FIRST), { name: 'Fault', code: 'STORE_DAMAGED' })
+      await assert.rejects(store.keys.list(FIRST, '*'), { name: 'Fault', code: 'STORE_DAMAGED' })
       await assert.rejects(store.audit.list(FIRST), { name: 'Fault', code: 'STORE_DAMAGED' })
     }
     await spoiled(t, url, "update settings set value = '{'")

@@ -22,7 +22,7 @@ export function trustContract(kind: DatabaseKind): void {
     for (const other of [agent.subject.toUpperCase(), `${agent.subject}/`, agent.subject.slice(1), ''])
       assert.equal(await trust.of('agent', other), null)
     assert.equal(await trust.byId('trs_c'), null)
-    const { items, total } = await trust.list({ page: 1, limit: 1 })
+    const { items, total } = await trust.list({ page: 1, limit: 1 }, '*')
     assert.deepEqual([items, total], [[key], 2])
     assert.deepEqual([await trust.remove('trs_a'), await trust.remove('trs_a')], [true, false])
     assert.deepEqual(
@@ -65,6 +65,6 @@ export function trustContract(kind: DatabaseKind): void {
 function record(id: string, createdAtMs: number): TrustRecord {
   return {
     ...{ id, kind: 'agent', subject: 'https://agent.example/ä?b=1', name: 'for "us"' },
-    ...{ scopes: ['read', 'detect'], plan: 'standard', document: null, createdAtMs },
+    ...{ apps: '*', scopes: ['read', 'detect'], plan: 'standard', document: null, createdAtMs },
   }
 }

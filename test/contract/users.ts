@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import type { AppList } from '../../src/apps/app-scope.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { NewUser } from '../../src/store/people/users.ts'
@@ -17,6 +18,7 @@ export function usersContract(kind: DatabaseKind): void {
     const found = await store.users.byEmail('same@x')
     assert.deepEqual(found, {
       ...{ id: found?.id, email: 'same@x', scopes: ['read'], createdAtMs: found?.createdAtMs },
+      apps: '*',
       ...{
         hasPassword: true,
         hasCodes: false,
@@ -29,11 +31,33 @@ export function usersContract(kind: DatabaseKind): void {
     })
     assert.equal((await store.users.byId('usr_4'))?.hasPassword, false)
     assert.ok(!JSON.stringify(await store.users.byId(found!.id)).includes('"hash"'))
-    const { items, total } = await store.users.list({ page: 1, limit: 1 })
+    const { items, total } = await store.users.list({ page: 1, limit: 1 }, '*')
     assert.deepEqual([items.map(({ id }) => id), total], [['usr_4'], 2])
     const remove = (id: string) => store.transaction((queries) => store.users.remove(id, queries))
     assert.deepEqual([await remove('usr_4'), await remove('usr_4')], [true, false])
     assert.deepEqual([await store.users.byId('usr_4'), await store.users.byEmail('4@x')], [null, null])
+  })
+
+  test(`${kind}: a list within some apps has only users whose apps are all among these`, async (t) => {
+    const store = await openAt(t, await freshUrl(kind, t))
+    const given: readonly AppList[] = ['*', [], ['shop'], ['blog', 'shop'], ["it's", '%'], ['shopping']]
+    for (const [number, apps] of given.entries()) await add(store, { ...user(number), apps })
+    const listed = async (...apps: readonly string[]) => {
+      const { items, total } = await store.users.list({ page: 1, limit: 10 }, new Set(apps))
+      assert.equal(total, items.length)
+      const { items: some } = await store.users.list({ after: null, limit: 10 }, new Set(apps))
+      assert.deepEqual(some, items)
+      return items.map((each) => each.apps).toReversed()
+    }
+    assert.deepEqual(await listed(), [])
+    assert.deepEqual(await listed('*'), [])
+    assert.deepEqual(await listed('shop'), [['shop']])
+    assert.deepEqual(await listed('blog'), [])
+    assert.deepEqual(await listed('shop', 'blog', 'wiki'), [['shop'], ['blog', 'shop']])
+    assert.deepEqual(await listed('%', "it's"), [["it's", '%']])
+    assert.equal((await store.users.list({ page: 1, limit: 10 }, '*')).total, given.length)
+    await store.transaction((queries) => store.users.setApps('usr_0', ['shop'], queries))
+    assert.deepEqual(await listed('shop'), [['shop'], ['shop']])
   })
 
   test(`${kind}: a password is changed, and hashed anew only if it is still the same`, async (t) => {
@@ -148,5 +172,12 @@ function add(store: Store, wanted: NewUser): Promise<boolean> {
 
 function user(number: number): NewUser {
   const times = { createdAtMs: 1_800_000_000_000 + number }
-  return { id: `usr_${number}`, email: `${number}@x`, password: 'hash', scopes: ['read'], ...times }
+  return {
+    id: `usr_${number}`,
+    email: `${number}@x`,
+    password: 'hash',
+    apps: '*',
+    scopes: ['read'],
+    ...times,
+  }
 }

@@ -51,7 +51,7 @@ export function webhooksContract(kind: DatabaseKind): void {
       ['whk_b', 3],
     ] as const)
       await add(store, webhook(id, atMs))
-    const page = await store.webhooks.list({ page: 1, limit: 2 })
+    const page = await store.webhooks.list({ page: 1, limit: 2 }, '*')
     assert.deepEqual([page.items.map(({ id }) => id), page.total], [['whk_c', 'whk_b'], 3])
     const remove = (id: string) => store.transaction((queries) => store.webhooks.remove(id, queries))
     assert.deepEqual([await remove('whk_b'), await remove('whk_b')], [true, false])
@@ -120,6 +120,6 @@ function webhook(id: string, atMs: number): WebhookRecord {
   return {
     ...{ id, url: 'https://hooks.example/ä?b=1', events: ['new_agent', 'threat_detected'] },
     ...{ description: 'for "us"', isEnabled: true, createdAtMs: atMs, updatedAtMs: atMs },
-    ...{ filters: { agents: ['gptbot'], min_confidence: 0.5 }, health: UNTRIED },
+    ...{ apps: '*', filters: { agents: ['gptbot'], min_confidence: 0.5 }, health: UNTRIED },
   }
 }

@@ -5,29 +5,26 @@ import { join } from 'node:path'
 export const GROUPS_FOLDER = '.tap/groups'
 /** Enough to share what they load, few enough that the groups spread over the processors. */
 const FILES_MAX = 12
-/** Folders whose files may share a process: none of them measures or changes its process for good. */
-const SHARING = new Set(['test/manage', 'test/capture', 'test/policy'])
-
 /** Test files that share a process, by name of the group: at most twelve of one folder. */
 export function groupsOf(files: readonly string[]): Map<string, string[]> {
-  const folders = Map.groupBy(files.filter(isSharing), folderOf)
+  const folders = Map.groupBy(files, folderOf)
   const groups = new Map<string, string[]>()
   for (const [folder, members] of folders) {
     const count = Math.ceil(members.length / FILES_MAX)
     for (let group = 0; group < count; group++)
       groups.set(
-        `${folder.slice('test/'.length)}-${group + 1}`,
+        `${folder.replaceAll('/', '-')}-${group + 1}`,
         members.filter((_, index) => index % count === group),
       )
   }
   return groups
 }
 
-/** Writes the files that tap runs for them, and returns their paths and those of files that run alone. */
+/** Writes the files that tap runs for them, and returns their paths. */
 export function writeGroups(files: readonly string[]): string[] {
   rmSync(GROUPS_FOLDER, { recursive: true, force: true })
   mkdirSync(GROUPS_FOLDER, { recursive: true })
-  const paths = [...groupsOf(files)].map(([name, members]) => {
+  return [...groupsOf(files)].map(([name, members]) => {
     const path = join(GROUPS_FOLDER, `${name}.mjs`)
     const list = JSON.stringify(members, null, 2)
     writeFileSync(
@@ -36,11 +33,6 @@ export function writeGroups(files: readonly string[]): string[] {
     )
     return path
   })
-  return [...paths, ...files.filter((file) => !isSharing(file))]
-}
-
-function isSharing(file: string): boolean {
-  return SHARING.has(folderOf(file))
 }
 
 function folderOf(file: string): string {

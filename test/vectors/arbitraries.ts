@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { timeBox } from '../time-box.ts'
 import {
   alpn,
   type Extension,
@@ -12,7 +13,7 @@ import {
 } from './hello-builder.ts'
 
 /** For each property the time that it may take; the rest of its runs are left out then. */
-export const BUDGET = { interruptAfterTimeLimit: 2000, numRuns: 1000 } as const
+export const BUDGET = timeBox(1_000, 2_000)
 
 export const greaseValues = fc.integer({ min: 0, max: 15 }).map((high) => (high * 16 + 10) * 0x0101)
 
