@@ -90,6 +90,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'store/events': ['store/engine'],
   'store/people': ['store/engine'],
   'store/work': ['store/engine'],
+  'store/erasure': ['store/engine'],
+  'store/data-map': ['store/engine'],
 
   // The management plane, from the ground up. Files beside the rooms compose them.
   manage: [
@@ -118,11 +120,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'manage/jobs': ['manage/http', 'manage/auth'],
   'manage/judging': ['manage/http', 'manage/intake', 'manage/jobs'],
   'manage/events': ['manage/http', 'manage/auth', 'manage/intake', 'manage/jobs', 'manage/judging'],
+  'manage/privacy': ['manage/http', 'manage/auth', 'manage/intake'],
   'manage/export': ['manage/http', 'manage/intake', 'manage/judging', 'manage/events'],
   'manage/publish': ['manage/http'],
   'manage/api': [
     ...['manage/http', 'manage/auth', 'manage/limits', 'manage/intake', 'manage/jobs', 'manage/judging'],
-    ...['manage/events', 'manage/export', 'manage/publish'],
+    ...['manage/events', 'manage/export', 'manage/publish', 'manage/privacy'],
   ],
   'manage/pages': ['manage/http', 'manage/auth', 'manage/api'],
   'manage/mcp': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],

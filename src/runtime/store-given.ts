@@ -41,7 +41,7 @@ export async function withStore<Result>(
   mayMake: boolean,
   work: (store: Store) => Promise<Result>,
 ): Promise<Result> {
-  const { storeUrl, storeLogin } = placeGiven(given, io)
+  const { storeUrl, storeLogin, traffic } = placeGiven(given, io)
   const file = sqliteFile(storeUrl)
   if (file === ':memory:')
     throw new Fault(
@@ -49,7 +49,7 @@ export async function withStore<Result>(
       'this store is in the memory of a gateway, and only its API gets there',
     )
   if (!mayMake && file !== null && !existsSync(file)) throw databaseMissing(file)
-  const store = await Store.open(storeUrl, storeLogin)
+  const store = await Store.open(storeUrl, storeLogin, traffic)
   try {
     return await work(store)
   } finally {

@@ -1,3 +1,4 @@
+import { AccountErasure } from './erasure/account-erasure.ts'
 import { AgentsSeenStore } from './catalogue/agents-seen.ts'
 import { AppRollupStore } from './traffic/app-rollups.ts'
 import { AppStore } from './work/apps.ts'
@@ -33,6 +34,7 @@ import { PasskeyStore } from './people/passkeys.ts'
 import { PaymentStore } from './work/payments.ts'
 import { PolicyStore } from './work/policies.ts'
 import { RateLimitStore } from './traffic/rate-limits.ts'
+import { RecordErasure } from './erasure/record-erasure.ts'
 import { ReplayStore } from './people/replays.ts'
 import { RollupStore } from './traffic/rollups.ts'
 import { SealedValueStore } from './engine/sealed-values.ts'
@@ -56,6 +58,7 @@ import { WebhookStore } from './events/webhooks.ts'
  * environment causes a failure, it is a Fault whose code starts with `STORE_`.
  */
 export class Store {
+  readonly accountErasure: AccountErasure
   readonly agentsSeen: AgentsSeenStore
   readonly appRollups: AppRollupStore
   readonly apps: AppStore
@@ -87,6 +90,7 @@ export class Store {
   readonly policies: PolicyStore
   readonly rateLimits: RateLimitStore
   readonly observed: ObservedStore
+  readonly recordErasure: RecordErasure
   readonly replays: ReplayStore
   readonly rollups: RollupStore
   readonly sealedValues: SealedValueStore
@@ -118,6 +122,7 @@ export class Store {
   private constructor(database: Database, traffic: TrafficPlace | null) {
     const { db, kind } = database
     this.#database = database
+    this.accountErasure = new AccountErasure(db)
     this.agentsSeen = new AgentsSeenStore(db)
     this.appRollups = new AppRollupStore(db)
     this.apps = new AppStore(db, kind)
@@ -149,6 +154,7 @@ export class Store {
     this.policies = new PolicyStore(db)
     this.rateLimits = new RateLimitStore(db)
     this.observed = new ObservedStore(db)
+    this.recordErasure = new RecordErasure(db)
     this.replays = new ReplayStore(db)
     this.rollups = new RollupStore(db)
     this.sealedValues = new SealedValueStore(db)

@@ -119,6 +119,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
     'EventMetrics.#suppressed',
   ],
   ['manage/events/event-tail.ts', 'streams', 'EventTail.#waiting'],
+  ['manage/privacy/erasure-report.ts', 'DONE', 'ErasureReport.#rows'],
   ['manage/publish/feed-store.ts', 'ours', 'FeedStore.#said', 'FeedStore.#inUse'],
   ['runtime/live-parts.ts', 'ours', 'SignaturesPart.#loadedFeeds'],
   ['manage/publish/fleet-view.ts', 'PROXIES_MAX', 'FleetView.#proxies'],

@@ -106,6 +106,12 @@ export class CampaignFinder {
     campaign.requests++
   }
 
+  /** As if the network had sent no request. */
+  forget(network: number): void {
+    this.#visitors.forget(network)
+    for (const { members } of this.campaigns) if (members.delete(network)) this.#isChanged = true
+  }
+
   /** Compares the crowds; call it when `isDue`. Returns the campaigns that are new, and whether members came or went. */
   look(nowMs: number): { readonly found: readonly Campaign[]; readonly isChanged: boolean } {
     this.#barePages = 0

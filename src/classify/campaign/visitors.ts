@@ -77,6 +77,13 @@ export class Visitors {
     return at
   }
 
+  /** Frees the slots of the network. */
+  forget(network: number): void {
+    const from = (network % this.#buckets) * WAYS
+    for (let slot = from; slot < from + WAYS; slot++)
+      if (this.#keys[slot] !== 0 && this.words[slot * WORDS + NETWORK] === network) this.#begin(slot, 0, 0)
+  }
+
   #find(key: number, network: number, tick: number): number {
     const keys = this.#keys
     const from = (network % this.#buckets) * WAYS

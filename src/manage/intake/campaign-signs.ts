@@ -55,10 +55,18 @@ export function packSeen(batch: readonly Sighting[], salt: number): string {
   return JSON.stringify({ words: packed, programs: [...programs], hosts: [...hosts] })
 }
 
-/** Passes each request of the text to `note`, in one object that is filled anew. A damaged text has none. */
-export function unpackSeen(text: string, names: Names, note: (seen: SeenRequest) => void): void {
+/** Tells the leader to forget these networks. */
+export function forgetSigns(networks: readonly number[]): string {
+  return JSON.stringify({ words: '', programs: [], hosts: [], forgotten: networks })
+}
+
+/**
+ * Passes each request of the text to `note`, in one object that is filled anew. A damaged text has none. Returns the networks
+ * to forget.
+ */
+export function unpackSeen(text: string, names: Names, note: (seen: SeenRequest) => void): readonly number[] {
   const found = packed.safeParse(jsonIn(text))
-  if (!found.success) return
+  if (!found.success) return []
   const { programs, hosts } = found.data
   for (const [hash, of] of programs) names.program(hash, of)
   for (const [hash, of] of hosts) names.host(hash, of)
@@ -76,6 +84,7 @@ export function unpackSeen(text: string, names: Names, note: (seen: SeenRequest)
     seen.atMs = words[at + 6]! + words[at + 7]! * HIGH
     if (seen.kind <= REQUEST_KIND.part) note(seen)
   }
+  return found.data.forgotten ?? []
 }
 
 export function blank(): SeenRequest {
@@ -90,11 +99,14 @@ function jsonIn(text: string): unknown {
   }
 }
 
+/** One, and one for each key of hashes. */
+const FORGOTTEN_MAX = 1_000
 const hash = z.int().min(0).max(0xffff_ffff)
 const packed = z.object({
   words: z.string(),
   programs: z.array(z.tuple([hash, programFacts])),
   hosts: z.array(z.tuple([hash, z.string().max(SIGHTING_TEXT_MAX)])),
+  forgotten: z.array(hash).max(FORGOTTEN_MAX).optional(),
 })
 const WORDS = 8
 const BYTES = WORDS * 4

@@ -92,7 +92,7 @@ export class Campaigns {
   /** Call it once a second, on the leader only. */
   async run(nowMs: number): Promise<'done' | 'more'> {
     const finder = await this.#inCharge(nowMs)
-    const isMore = this.#links.isShared && (await this.#takeLeft(finder, nowMs))
+    const isMore = await this.#takeLeft(finder, nowMs)
     if (!finder.isDue(nowMs)) return isMore ? 'more' : 'done'
     const { found, isChanged } = finder.look(nowMs)
     this.#found += found.length
@@ -118,7 +118,7 @@ export class Campaigns {
     this.#ranAtMs = nowMs
     if (this.#finder !== null && !(isGone && this.#links.isShared)) return this.#finder
     const { store } = this.#links
-    const salt = await saltIn(store, nowMs)
+    const salt = await campaignSalt(store, nowMs)
     const finder = new CampaignFinder({ salt, newId: () => newId('cmp') })
     for (const { document } of await store.campaigns.since(nowMs - ENDED_MS, CAMPAIGNS_MAX)) {
       const record = parseCampaign(document)
@@ -136,16 +136,18 @@ export class Campaigns {
 
   async #leave(seen: readonly Sighting[]): Promise<void> {
     const { store } = this.#links
-    this.#salt ??= await saltIn(store, Date.now())
+    this.#salt ??= await campaignSalt(store, Date.now())
     await store.campaigns.leave(packSeen(seen, this.#salt), Date.now())
   }
 
   async #takeLeft(finder: CampaignFinder, nowMs: number): Promise<boolean> {
     const texts = await this.#links.store.campaigns.take(LEFT_AT_ONCE)
-    for (const text of texts)
-      unpackSeen(text, this.#names, (seen) => {
+    for (const text of texts) {
+      const forgotten = unpackSeen(text, this.#names, (seen) => {
         if (isTimely(seen.atMs, nowMs)) finder.note(seen)
       })
+      for (const network of forgotten) finder.forget(network)
+    }
     return texts.length === LEFT_AT_ONCE
   }
 
@@ -185,7 +187,7 @@ function isTimely(atMs: number, nowMs: number): boolean {
 }
 
 /** All managers need the same salt, and so do their successors. */
-async function saltIn({ settings }: Pick<Store, 'settings'>, nowMs: number): Promise<number> {
+export async function campaignSalt({ settings }: Pick<Store, 'settings'>, nowMs: number): Promise<number> {
   await settings.put(SALT, randomInt(1, 2 ** 32), 0, nowMs)
   const salt = (await settings.get(SALT))?.value
   return Number.isSafeInteger(salt) ? (salt as number) : 1

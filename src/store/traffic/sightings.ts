@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Kysely, sql } from 'kysely'
 import { ALL_APPS, type AppScope, reaches } from '../../apps/app-scope.ts'
+import type { WantedAddresses } from '../../plane/privacy/address-form.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { insertRows, isOneOf } from '../engine/arrays.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
@@ -8,6 +9,7 @@ import { lockUntilCommit } from '../engine/locks.ts'
 import { idPlace, idTimeMs, PlaceRanges } from '../catalogue/place-ranges.ts'
 import type { Tables } from '../engine/tables.ts'
 import { currentOf, numberOf, SightingPartitions } from './sighting-partitions.ts'
+import { type ErasedRows, SightingErasure } from './sighting-erasure.ts'
 import { SightingRetention } from './sighting-retention.ts'
 import { SightingProfiles } from './sighting-profiles.ts'
 import { RequestSearch } from './request-search.ts'
@@ -249,6 +251,11 @@ export class SightingStore {
 
   profileFacts(ids: readonly number[]): ReturnType<SightingProfiles['facts']> {
     return this.#profiles.facts(ids, this.#db)
+  }
+
+  /** See SightingErasure. */
+  erase(wanted: WantedAddresses, isDry: boolean): AsyncGenerator<ErasedRows> {
+    return new SightingErasure(this.#db, this.#kind).erase(wanted, isDry)
   }
 
   /** See SightingRetention. */

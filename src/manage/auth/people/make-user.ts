@@ -297,7 +297,12 @@ export function sealedAs(userId: string): string {
  * Ends all sessions, and the access given to programs. A concurrent request can still write a session or
  * token afterwards: the session is older than `signedInSinceMs`, and the token's grant is gone.
  */
-async function signOutEverywhere(store: Store, id: string, nowMs: number, queries: Queries): Promise<void> {
+export async function signOutEverywhere(
+  store: Store,
+  id: string,
+  nowMs: number,
+  queries: Queries,
+): Promise<void> {
   for (const grant of await store.oauthRecords.removePerson(id, queries)) {
     const denial = { kind: 'grant', id: grant, atMs: nowMs, expiresAtMs: nowMs + DENIED_MS } as const
     await store.oauthDenials.add(denial, queries)

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { ALL_APPS, type AppScope, reaches } from '../../../apps/app-scope.ts'
+import type { WantedAddresses } from '../../../plane/privacy/address-form.ts'
 import type { Sighting } from '../../../plane/sighting.ts'
 import { LateCache } from '../../../shared/late-cache.ts'
 import { idPlace } from '../../catalogue/place-ranges.ts'
@@ -10,6 +11,7 @@ import type { Tables } from '../../engine/tables.ts'
 import type { RequestFilter } from '../request-filter.ts'
 import type { ScannedRow } from '../request-search.ts'
 import { ja4hParts } from '../sighting-rows.ts'
+import { type ErasedRows, forgetJa4h } from '../sighting-erasure.ts'
 import type { ProfileFacts } from '../sighting-profiles.ts'
 import { type NumberedSighting, SightingStore } from '../sightings.ts'
 import { ClickHouse, type ClickHouseValue } from './clickhouse.ts'
@@ -33,6 +35,7 @@ import {
 export class ClickHouseSightings extends SightingStore {
   readonly outbox: Outbox
   readonly #clickHouse: ClickHouse
+  readonly #db: Kysely<Tables>
   /** What the rows of scans say of their clients, by id. */
   readonly #facts = new LateCache<ProfileFacts>({ max: FACTS_MAX })
   readonly #lookMs: number
@@ -41,6 +44,7 @@ export class ClickHouseSightings extends SightingStore {
 
   constructor(db: Kysely<Tables>, kind: DatabaseKind, { url, login, lookMs = LOOK_MS }: TrafficPlace) {
     super(db, kind)
+    this.#db = db
     this.#lookMs = lookMs
     this.#clickHouse = new ClickHouse(url, login)
     this.outbox = new Outbox(db)
@@ -149,6 +153,63 @@ export class ClickHouseSightings extends SightingStore {
         return facts === undefined ? [] : [[id, facts] as const]
       }),
     )
+  }
+
+  /** The rows of before there was ClickHouse, those that wait, and those in ClickHouse. */
+  override async *erase(wanted: WantedAddresses, isDry: boolean): AsyncGenerator<ErasedRows> {
+    yield* super.erase(wanted, isDry)
+    for await (const { requests, ja4h } of this.outbox.erase((address) => wanted.has(address), isDry)) {
+      yield new Map([['traffic_outbox', requests]])
+      yield await this.#forgetJa4h(ja4h, isDry)
+    }
+    // What is being sent must be in ClickHouse before it can be deleted there.
+    if (!isDry) await this.send()
+    await this.#make()
+    yield* this.#eraseSent(wanted, isDry)
+  }
+
+  async *#eraseSent({ keys, has }: WantedAddresses, isDry: boolean): AsyncGenerator<ErasedRows> {
+    const { texts, values } = conditionsIn({ apps: ALL_APPS, addresses: keys })
+    const isInRanges = texts.join(' AND ')
+    for (let isMore = true; isMore; ) {
+      const stored = await this.#clickHouse.rows<[string]>({
+        text: `SELECT DISTINCT address FROM requests WHERE ${isInRanges} LIMIT ${ERASED_ADDRESSES}`,
+        values,
+      })
+      const addresses = stored.flatMap(([address]) => (has(address) ? [address] : []))
+      isMore = !isDry && addresses.length > 0 && stored.length === ERASED_ADDRESSES
+      if (addresses.length === 0) return
+      const isWanted = `${isInRanges} AND address IN {addresses:Array(String)}`
+      const all = { ...values, addresses }
+      const ja4h = await this.#clickHouse.rows<[string]>({
+        text: `SELECT DISTINCT ja4h FROM requests WHERE ${isWanted} AND ja4h IS NOT NULL LIMIT ${ERASED_JA4H}`,
+        values: all,
+      })
+      const [[requests] = [0]] = await this.#clickHouse.rows<[number]>({
+        text: `SELECT count() FROM requests WHERE ${isWanted}`,
+        values: all,
+      })
+      const { place } = this.#clickHouse
+      const on = place.cluster === null ? '' : `ON CLUSTER '${place.cluster}'`
+      if (!isDry)
+        await this.#clickHouse.run({
+          text: `ALTER TABLE ${heldTable(place)} ${on} DELETE WHERE ${isWanted} SETTINGS mutations_sync = 2`,
+          values: all,
+        })
+      yield new Map([['requests', requests]])
+      yield await this.#forgetJa4h(
+        ja4h.map(([value]) => value),
+        isDry,
+      )
+    }
+  }
+
+  #forgetJa4h(ja4h: readonly string[], isDry: boolean): Promise<ErasedRows> {
+    const withCookies = ja4h.filter((value) => ja4hParts(value).cookies !== null)
+    return this.#db.transaction().execute(async (queries) => {
+      if (!isDry) await this.lock(queries)
+      return forgetJa4h(withCookies, isDry, queries)
+    })
   }
 
   /** Rows expire by themselves. Beyond `rowsMax`, the oldest days are dropped. */
@@ -296,3 +357,6 @@ const LOOK_MS = 500
 const SCANNED_ROWS = 20_000
 const FACTS_MAX = 50_000
 const DAY_S = 86_400
+/** Of one round. */
+const ERASED_ADDRESSES = 10_000
+const ERASED_JA4H = 10_000

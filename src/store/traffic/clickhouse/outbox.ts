@@ -3,7 +3,7 @@ import { Fault } from '../../../shared/fault.ts'
 import type { Sighting } from '../../../plane/sighting.ts'
 import type { Queries } from '../../engine/database.ts'
 import type { Tables } from '../../engine/tables.ts'
-import { NUMBERS_PER_MS, written } from './request-table.ts'
+import { NUMBERS_PER_MS, withoutAddresses, written } from './request-table.ts'
 
 /**
  * Requests on their way to ClickHouse. They are stored here in the transaction that counts them, and deleted when
@@ -92,6 +92,59 @@ export class Outbox {
     })
   }
 
+  /**
+   * Takes requests of some addresses away, except those that are being sent. Yields how many each slice took, and their JA4H.
+   */
+  async *erase(isUnwanted: (address: string) => boolean, isDry: boolean): AsyncGenerator<ErasedFromOutbox> {
+    for (let after: number | null = -1; after !== null; ) {
+      const from: number = after
+      const slice: ErasedFromOutbox & { readonly next: number | null } = await this.#db
+        .transaction()
+        .execute(async (queries) => {
+          // No other process decides meanwhile what is sent next.
+          await queries.updateTable('traffic_outbox_state').set({ id: 1 }).execute()
+          const { sending_until: sending } = await this.#state(queries)
+          return this.#eraseSlice(Math.max(from, sending ?? -1), isUnwanted, isDry, queries)
+        })
+      after = slice.next
+      yield slice
+    }
+  }
+
+  async #eraseSlice(
+    after: number,
+    isUnwanted: (address: string) => boolean,
+    isDry: boolean,
+    queries: Queries,
+  ): Promise<ErasedFromOutbox & { readonly next: number | null }> {
+    const rows = await queries
+      .selectFrom('traffic_outbox')
+      .selectAll()
+      .where('last_number', '>', after)
+      .orderBy('last_number')
+      .limit(ERASED_ROWS)
+      .execute()
+    const ja4h: (string | null)[] = []
+    for (const { last_number: number, requests, lines } of rows) {
+      const { left, ja4h: gone } = await withoutAddresses(lines, isUnwanted)
+      ja4h.push(...gone)
+      if (gone.length === 0 || isDry) continue
+      if (left === null)
+        await queries.deleteFrom('traffic_outbox').where('last_number', '=', number).execute()
+      else
+        await queries
+          .updateTable('traffic_outbox')
+          .set({ lines: left, requests: requests - gone.length })
+          .where('last_number', '=', number)
+          .execute()
+    }
+    return {
+      requests: ja4h.length,
+      ja4h: ja4h.filter((each) => each !== null),
+      next: rows.length < ERASED_ROWS ? null : rows.at(-1)!.last_number,
+    }
+  }
+
   /** The number of the newest request that ClickHouse has; 0: none was sent. */
   async sentNumber(): Promise<number> {
     return (await this.#state(this.#db)).sent_number
@@ -110,6 +163,11 @@ export class Outbox {
   }
 }
 
+interface ErasedFromOutbox {
+  readonly requests: number
+  readonly ja4h: readonly string[]
+}
+
 interface OutboxGroup {
   /** The number of its last request, which names it. */
   readonly until: number
@@ -124,3 +182,5 @@ const WAITING_MAX = 1_000_000
 /** Of one insert. ClickHouse takes few large ones better than many small ones. */
 const GROUP_MAX = 100_000
 const GROUP_ROWS_MAX = 1_000
+/** Of some thousand requests each. */
+const ERASED_ROWS = 20

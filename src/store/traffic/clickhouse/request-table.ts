@@ -1,4 +1,4 @@
-import { zstdCompress } from 'node:zlib'
+import { zstdCompress, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
 import type { Sighting } from '../../../plane/sighting.ts'
 import { storedAddressKey } from '../../../plane/privacy/address-form.ts'
@@ -84,6 +84,27 @@ export async function written(sightings: readonly Sighting[], first: number): Pr
   return compressed(lines.join(''))
 }
 
+/**
+ * Compressed lines of `written` without those of some addresses; `null`: none is left. `ja4h`: those of the lines that were
+ * left out.
+ */
+export async function withoutAddresses(
+  lines: Buffer,
+  isUnwanted: (address: string) => boolean,
+): Promise<{ readonly left: Buffer | null; readonly ja4h: readonly (string | null)[] }> {
+  const all = String(await decompressed(lines))
+    .split('\n')
+    .slice(0, -1)
+  const ja4h: (string | null)[] = []
+  const left = all.filter((line) => {
+    const values: readonly unknown[] = JSON.parse(line)
+    if (!isUnwanted(String(values[ADDRESS_AT]))) return true
+    ja4h.push(values[JA4H_AT] as string | null)
+    return false
+  })
+  return { left: left.length === 0 ? null : await compressed(left.map((line) => `${line}\n`).join('')), ja4h }
+}
+
 /** The statements that make the table, and add columns of later versions to it. */
 export function tableStatements({ cluster }: ClickHousePlace): readonly string[] {
   if (cluster === null) return [createTable('requests', '', ENGINE), ...addColumns('requests', '')]
@@ -134,5 +155,9 @@ function addColumns(name: string, on: string): readonly string[] {
 }
 
 const compressed = promisify(zstdCompress)
+const decompressed = promisify(zstdDecompress)
+/** In a line: behind the number and the key of the address. */
+const ADDRESS_AT = 2 + NAMES.indexOf('address')
+const JA4H_AT = 2 + NAMES.indexOf('ja4h')
 const ENGINE = 'MergeTree'
 const REPLICATED = `ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/requests_here', '{replica}')`
