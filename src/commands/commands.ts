@@ -133,6 +133,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./rekey.ts')).rekeySecrets,
   },
   {
+    name: 'erase',
+    summary: "Erase one person's data in every store",
+    load: async () => (await import('./erase.ts')).erasePerson,
+  },
+  {
     name: 'backup',
     summary: 'Copy the database to a file, while the gateway runs',
     load: async () => (await import('./backup.ts')).backup,

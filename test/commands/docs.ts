@@ -40,7 +40,7 @@ const GROUPS: readonly (readonly [title: string, about: string, names: readonly 
   [
     'Check and operate',
     '[Operations](operations.md) says when to use which.',
-    ['check', 'publish', 'doctor', 'top', 'apps', 'backup', 'restore', 'rekey', 'snapshot'],
+    ['check', 'publish', 'doctor', 'top', 'apps', 'backup', 'restore', 'erase', 'rekey', 'snapshot'],
   ],
   [
     'Give access',

@@ -6,7 +6,14 @@ import type { Bench, Examples } from '../bench.ts'
 export const examples: Examples = [
   ['# privacy.yaml', ({ folder }, example) => writeFileSync(join(folder, 'privacy.yaml'), example)],
   ['check --config privacy.yaml', checks],
+  ['erase --address', erases],
 ]
+
+async function erases({ shell }: Bench, example: string): Promise<void> {
+  const { out } = await shell(example)
+  assert.match(out, /WOULD BE\nsightings +0/)
+  assert.match(out, /DONE\nusers +0/)
+}
 
 async function checks({ shell }: Bench, example: string): Promise<void> {
   const { out } = await shell(example)
