@@ -61,11 +61,15 @@ function subjectProblems(): string[] {
   const added = git('log', '--diff-filter=A', '--format=%H', '--', 'test/prose/lint.ts').at(-1)
   if (added === undefined) return []
   return git('log', '--no-merges', '--format=%h %s', `${added}..HEAD`).flatMap((line) => {
-    const [hash, ...words] = line.split(' ')
+    const [hash = '', ...words] = line.split(' ')
+    if (PUBLISHED.some((commit) => hash.startsWith(commit))) return []
     const problem = subjectProblem(words.join(' '))
     return problem === null ? [] : [`commit ${hash}: its subject ${problem}: ${words.join(' ')}`]
   })
 }
+
+/** On the main branch with a comma in the subject. Published history is not rewritten. */
+const PUBLISHED: readonly string[] = ['ea70f4d1', 'e1b4c333', 'f95f902d', '16f20a68']
 
 function git(...argv: readonly string[]): string[] {
   return execFileSync('git', argv, { encoding: 'utf8' }).trim().split('\n').filter(Boolean)
