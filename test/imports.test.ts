@@ -119,13 +119,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'manage/payments': ['manage/http'],
   'manage/jobs': ['manage/http', 'manage/auth'],
   'manage/judging': ['manage/http', 'manage/intake', 'manage/jobs'],
-  'manage/events': ['manage/http', 'manage/auth', 'manage/intake', 'manage/jobs', 'manage/judging'],
   'manage/privacy': ['manage/http', 'manage/auth', 'manage/intake'],
+  'manage/events': [
+    ...['manage/http', 'manage/auth', 'manage/intake', 'manage/jobs', 'manage/judging', 'manage/payments'],
+  ],
   'manage/export': ['manage/http', 'manage/intake', 'manage/judging', 'manage/events'],
   'manage/publish': ['manage/http'],
   'manage/api': [
     ...['manage/http', 'manage/auth', 'manage/limits', 'manage/intake', 'manage/jobs', 'manage/judging'],
-    ...['manage/events', 'manage/export', 'manage/publish', 'manage/privacy'],
+    ...['manage/events', 'manage/export', 'manage/publish', 'manage/payments', 'manage/privacy'],
   ],
   'manage/pages': ['manage/http', 'manage/auth', 'manage/api'],
   'manage/mcp': ['manage/http', 'manage/auth', 'manage/jobs', 'manage/events', 'manage/api'],

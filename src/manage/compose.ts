@@ -25,6 +25,7 @@ import { EventLog } from './events/event-log.ts'
 import { EventMetrics } from './events/event-metrics.ts'
 import { EventTail } from './events/event-tail.ts'
 import { NewSignatures } from './events/new-signatures.ts'
+import { PaymentEvents } from './events/payment-events.ts'
 import { SinkMetrics } from './events/sinks/sink-metrics.ts'
 import { Sinks } from './events/sinks/sinks.ts'
 import { DeliveryMetrics } from './events/webhooks/delivery-metrics.ts'
@@ -34,6 +35,7 @@ import { CampaignMetrics } from './intake/campaign-metrics.ts'
 import { IngestMetrics } from './intake/ingest-metrics.ts'
 import { RequestFeed } from './intake/request-feed.ts'
 import { TrafficPulse } from './intake/traffic-pulse.ts'
+import { SignatureAgentCards } from './judging/signature-agent-cards.ts'
 import { RecentDetections } from './judging/detections.ts'
 import { PaymentMetrics } from './payments/payment-metrics.ts'
 import { RateLimits } from './limits/rate-limits.ts'
@@ -106,6 +108,7 @@ export function siteAt(publicUrl: string, ground: Groundwork): Site {
 export interface Composed extends Omit<ApiContext, 'tasks' | 'callbacks' | 'deliveries'> {
   readonly rateLimits: RateLimits
   readonly newSignatures: NewSignatures
+  readonly paymentNews: PaymentEvents
 }
 
 /** `ground.live` has to be open already, because limits start with the values in force. */
@@ -120,11 +123,8 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
   const elsewhere = settings.openid === null ? null : new OpenidProvider(settings.openid, nowMs, metrics)
   const pages = { store, sealer, log, passwords, publicUrl, elsewhere, nowMs }
   const people = links.people === undefined ? new PeoplePages(pages) : links.people
-  const agents = new AgentIdentities(trust, {
-    allowPrivate: settings.allowPrivateFetches,
-    nowMs,
-    metrics,
-  })
+  const fetching = { allowPrivate: settings.allowPrivateFetches, nowMs, metrics }
+  const agents = new AgentIdentities(trust, fetching)
   const documents = links.clientDocuments ?? new AgentClients(agents, store, people, nowMs)
   const assertions =
     elsewhere === null || settings.openid?.assertions == null
@@ -146,6 +146,8 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     freePerDay: live.value('limits.free_per_day'),
     standardPerHour: live.value('limits.standard_per_hour'),
   }
+  const { eventsPerMinute } = settings.threats
+  const newsParts = { store, log: events, metrics: ground.eventMetrics, eventsPerMinute, nowMs }
   return {
     store,
     log,
@@ -169,6 +171,7 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     bootstrapKey: settings.adminKey === null ? null : new BootstrapKey(settings.adminKey),
     trust,
     agents,
+    cards: new SignatureAgentCards(fetching, settings.fetchesCards),
     passwords,
     elsewhere,
     oauth: new OAuth({ ...oauth, hasDashboard: settings.hasDashboard }),
@@ -182,13 +185,8 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     detections: new RecentDetections(isAlone ? null : store.detections, nowMs),
     events,
     tail: new EventTail(store, events),
-    newSignatures: new NewSignatures({
-      store,
-      log: events,
-      metrics: ground.eventMetrics,
-      eventsPerMinute: settings.threats.eventsPerMinute,
-      nowMs,
-    }),
+    newSignatures: new NewSignatures(newsParts),
+    paymentNews: new PaymentEvents(newsParts),
     pulse: new TrafficPulse(),
     requests: new RequestFeed(store.sightings),
     streams: new OpenStreams(),

@@ -71,6 +71,8 @@ export interface ManagementSettings {
   }
   /** For documents that others publish. */
   readonly allowPrivateFetches: boolean
+  /** Whether keys and cards of agents are fetched. */
+  readonly fetchesCards: boolean
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
   /** How payments are taken, and by which facilitator. */

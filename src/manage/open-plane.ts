@@ -83,7 +83,8 @@ export class OpenPlane {
     this.oauth = oauthEndpoints(this.context)
     this.watch = new StoreWatch(store, log)
     const { paymentMetrics: metrics } = ground
-    this.cashier = new Cashier(settings.payments, { store, log, metrics, nowMs: () => ground.nowMs() })
+    const { paymentNews: news } = parts
+    this.cashier = new Cashier(settings.payments, { store, news, log, metrics, nowMs: () => ground.nowMs() })
     this.#sources = new EventSources(this.context, settings.threats, eventMetrics)
     this.#keeper = new SightingKeeper({
       store,
@@ -121,6 +122,7 @@ export class OpenPlane {
       forgetting('old payments', PAYMENTS_MS, (nowMs, rows) =>
         store.payments.forget(nowMs - payments.retentionMs, rows),
       ),
+      { name: 'report refused payments', everyMs: FOLLOW_MS, run: () => this.#composed.paymentNews.tell() },
       ...deliveryJobs(context, deliveries.retentionMs, deliveryMetrics),
     ])
     if (store.kind !== 'sqlite') context.pulse.share(store.traffic)
@@ -131,7 +133,7 @@ export class OpenPlane {
 
   /** Resolves when everything is stored. */
   async close(): Promise<void> {
-    const { tail, agents, elsewhere, apiKeys, pulse, log } = this.context
+    const { tail, agents, cards, elsewhere, apiKeys, pulse, log } = this.context
     const { sinks, requestSinks, links } = this.#ground
     const parts = [
       links.apps,
@@ -146,7 +148,11 @@ export class OpenPlane {
     await Promise.all([...parts, this.#deliverer, sinks, requestSinks, pulse].map((part) => part.close()))
     tail.close()
     agents.close()
+    cards.close()
     elsewhere?.close()
+    await this.#composed.paymentNews
+      .tell()
+      .catch((error: Error) => log.warn('refused payments could not be reported', { error }))
     await this.#composed.rateLimits
       .write()
       .catch((error: Error) => log.warn('counts of requests could not be written down', { error }))

@@ -157,6 +157,7 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     allowPrivateWebhooks: config.webhooks.allowPrivateAddresses,
     deliveries: await deliverySettings(config.webhooks),
     allowPrivateFetches: config.fetch.allowPrivateAddresses,
+    fetchesCards: config.identity.signatures !== 'off',
     upstreams: upstreamNames(config),
     payments: await paymentSettings(config.payments),
     fixedApp: proxy.app,

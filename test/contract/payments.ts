@@ -28,7 +28,7 @@ export function paymentsContract(
     assert.deepEqual(new Set(await take(999)), new Set([false]))
     assert.equal((await take(1_000)).filter(Boolean).length, 1)
     assert.equal((await take(1_400)).filter(Boolean).length, 0)
-    await payments.settled('pay_1', '0xfeed', 1_450, 0)
+    await payments.settled('pay_1', { transaction: '0xfeed', settledAtMs: 1_450, passUntilMs: 0 })
     await payments.served('pay_1', 1_460)
     assert.equal((await take(9_999)).filter(Boolean).length, 0)
   })
@@ -79,7 +79,7 @@ export function paymentsContract(
     const { payments } = store
     await payments.reserve(draft({ key: 'k' }), null)
     assert.equal(await payments.passUntil('k', 'shop', 'paid', 1), 0)
-    await payments.settled('pay_1', '0xfeed', 10, 500)
+    await payments.settled('pay_1', { transaction: '0xfeed', settledAtMs: 10, passUntilMs: 500 })
     assert.equal(await payments.passUntil('k', 'shop', 'paid', 499), 500)
     for (const [key, app, rule, nowMs] of [
       ['k', 'shop', 'paid', 500],

@@ -277,6 +277,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['wire/h2/hpack-decoder.ts', 'fieldsMax', 'HpackDecoder.neverIndexed'],
   ['identity/cards/registries.ts', 'ours', 'Registries.#known'],
   ['manage/export/folder-place.ts', 'turns', 'FolderPlace.#open'],
+  ['manage/events/payment-events.ts', 'REFUSED_MAX', 'PaymentEvents.#refused'],
   ['plane/local-bus.ts', 'proxy/request/pay/toll.ts WAITING_MAX', 'LocalProxyBus.#payments'],
   ['plane/privacy/address-form.ts', 'KEPT_MAX', 'AddressHasher.#hashes'],
   ['plane/privacy/client-privacy.ts', 'KNOWN_MAX', 'Forms.#known'],

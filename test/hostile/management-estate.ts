@@ -162,7 +162,7 @@ export class Estate {
       this.#names.set('/campaigns/{id}', CAMPAIGN.id)
       const paid = { ...PAYMENT, ...this.#ofApp(), createdAtMs: Date.now() }
       assert.equal(await store.payments.reserve(paid, null), 'reserved')
-      await store.payments.settled(paid.id, '0x3', Date.now(), 0)
+      await store.payments.settled(paid.id, { transaction: '0x3', settledAtMs: Date.now(), passUntilMs: 0 })
       this.#names.set('/payments/{id}', paid.id)
     } finally {
       await store.close()

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict'
 import { encodePaymentSignatureHeader } from '../payment/wire.ts'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { Cashier } from '../../src/manage/payments/cashier.ts'
 import { PaymentMetrics } from '../../src/manage/payments/payment-metrics.ts'
-import type { PaymentAnswer, PaymentClaim } from '../../src/payment/claim.ts'
-import { requirementsFor } from '../../src/payment/x402.ts'
-import { createLogTo } from '../../src/shared/log.ts'
-import { Payer, TestFacilitator, X402_TERMS } from '../payment/facilitator.ts'
-import { freshUrl, openAt } from '../store/databases.ts'
+import type { PaymentClaim } from '../../src/payment/claim.ts'
+import { Payer, X402_TERMS } from '../payment/facilitator.ts'
+import { freshUrl } from '../store/databases.ts'
 import { until } from '../until.ts'
-
-const SITE = 'https://shop.example'
-const offer = requirementsFor(X402_TERMS, '0.01')!
+import { claimOf, idOf, NO_NEWS, payment, SITE, till } from './till.ts'
+import { SILENT } from '../contract/seen.ts'
 
 test('a payment is settled once and lets one request in', async (t) => {
   const { cashier, facilitator, store } = await till(t)
@@ -34,7 +31,9 @@ test('a payment is settled once and lets one request in', async (t) => {
 test('a payment that is spent in parallel at two processes lets one request in', async (t) => {
   const url = await freshUrl('sqlite', t)
   const { cashier, facilitator, store, settings } = await till(t, { url })
-  const other = new Cashier(settings, { store, metrics: new PaymentMetrics(), log: log(), nowMs: Date.now })
+  const other = new Cashier(settings, {
+    ...{ store, news: NO_NEWS, metrics: new PaymentMetrics(), log: SILENT, nowMs: Date.now },
+  })
   t.teardown(() => other.close())
   const claim = claimOf(new Payer('two'))
   const answers = await Promise.all(
@@ -167,56 +166,3 @@ test('only agents with an account pay on account, up to the maximum of a day', a
   assert.deepEqual(await cashier.pay({ ...claim, key: null }), { kind: 'refused', why: 'NoAccount' })
   assert.deepEqual(facilitator.asked, [])
 })
-
-interface TillOptions {
-  readonly url?: string
-  readonly timeoutMs?: number
-  readonly facilitator?: TestFacilitator
-  readonly nowMs?: () => number
-}
-
-async function till(t: Test, { url, timeoutMs = 5_000, nowMs = Date.now, ...given }: TillOptions = {}) {
-  const facilitator = given.facilitator ?? (await TestFacilitator.start(t))
-  const store = await openAt(t, url ?? (await freshUrl('sqlite', t)))
-  const metrics = new PaymentMetrics()
-  const written: string[] = []
-  const settings = {
-    terms: { x402: X402_TERMS, crawlerPrice: { currency: 'USD', accounts: ['gptbot'] } },
-    facilitator: { url: facilitator.url, token: null, ca: null, timeoutMs },
-    retentionMs: 86_400_000,
-  }
-  const cashier = new Cashier(settings, { store, metrics, log: log(written), nowMs })
-  t.teardown(() => cashier.close())
-  return {
-    ...{ cashier, facilitator, store, settings },
-    failures: () => metrics.facilitatorFailures,
-    said: () => written.join(''),
-  }
-}
-
-function log(written: string[] = []) {
-  return createLogTo('info', { write: (line) => void written.push(line) })
-}
-
-function payment(payer: Payer, nowS?: number) {
-  return {
-    x402Version: 2,
-    resource: { url: `${SITE}/a` },
-    accepted: offer,
-    payload: payer.pay(offer as never, nowS),
-  }
-}
-
-function claimOf(payer: Payer): PaymentClaim {
-  return {
-    ...{ kind: 'claim', app: 'shop', rule: 'paid', decisionId: 'd', agent: null, key: null },
-    ...{ host: 'shop.example', path: '/a', url: `${SITE}/a`, price: '0.01', currency: 'USD' },
-    ...{ passMs: 0, dayMax: null, purposes: [], license: null },
-    payment: encodePaymentSignatureHeader(payment(payer) as never),
-  }
-}
-
-function idOf(answer: PaymentAnswer): string {
-  assert.equal(answer.kind, 'paid', JSON.stringify(answer))
-  return (answer as { id: string }).id
-}

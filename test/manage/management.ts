@@ -378,6 +378,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   allowPrivateWebhooks: false,
   deliveries: { ca: null, retryBaseMs: 10_000, retentionMs: 86_400_000 },
   allowPrivateFetches: false,
+  fetchesCards: true,
   upstreams: UPSTREAMS,
   fixedApp: null,
 }

@@ -11,7 +11,7 @@ for (const kind of KINDS)
     const store = await Store.open(manage.storeUrl)
     t.teardown(() => store.close())
     await store.payments.reserve(PAYMENT, null)
-    await store.payments.settled(PAYMENT.id, '0x3', Date.now(), 0)
+    await store.payments.settled(PAYMENT.id, SETTLED)
     for (const query of [
       ...['app=%00', 'agent_id=%00', `app=${'a'.repeat(300)}`, 'app=', 'state=%00', 'scheme=none'],
       ...['since=yesterday', 'until=2026-13-01T00:00:00Z', 'cursor=%00', 'limit=0', 'more=x'],
@@ -33,6 +33,7 @@ for (const kind of KINDS)
     assert.deepEqual(manage.failures, [])
   })
 
+const SETTLED = { transaction: '0x3', settledAtMs: Date.now(), passUntilMs: 0 }
 const PAYMENT: PaymentDraft = {
   ...{ id: 'pay_1', identity: '1', scheme: 'x402', app: 'shop', rule: '=cmd()', account: 'me', agent: null },
   ...{ key: null, payer: '0x1', host: 'shop.example', path: '/of/person@example.com', amount: 10_000 },

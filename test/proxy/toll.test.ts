@@ -13,6 +13,7 @@ import { RateLimiter } from '../../src/proxy/request/rate-limiter.ts'
 import type { RefusalAnswer } from '../../src/proxy/request/refuse.ts'
 import { createLogTo } from '../../src/shared/log.ts'
 import { Place } from '../../src/shared/problem.ts'
+import { NO_NEWS } from '../manage/till.ts'
 import { Payer, TestFacilitator, X402_TERMS } from '../payment/facilitator.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 import { until } from '../until.ts'
@@ -190,7 +191,7 @@ async function booth(t: Test, members: object = {}, answers: Pay | null = null) 
     retentionMs: 1,
   }
   const log = createLogTo('silent', { write: () => {} })
-  const parts = { store, metrics: new PaymentMetrics(), log, nowMs: () => clock.nowMs }
+  const parts = { store, news: NO_NEWS, metrics: new PaymentMetrics(), log, nowMs: () => clock.nowMs }
   const cashier = new Cashier(settings, parts)
   t.teardown(() => cashier.close())
   const messages: PaymentMessage[] = []

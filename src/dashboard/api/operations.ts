@@ -22,6 +22,7 @@ export const OPERATIONS = {
   getRequestFacets: ['GET', '/requests/facets'],
   exportRequests: ['GET', '/requests/export'],
   getRequest: ['GET', '/requests/{id}'],
+  getAgentCard: ['GET', '/agents/{agent_id}/card'],
   listPayments: ['GET', '/payments'],
   exportPayments: ['GET', '/payments/export'],
   refundPayment: ['POST', '/payments/{id}/refund'],
@@ -216,6 +217,12 @@ export interface Operations {
     query: {  }
     body: undefined
     answer: Request
+  }
+  getAgentCard: {
+    path: { agent_id: string }
+    query: {  }
+    body: undefined
+    answer: FoundAgentCard
   }
   listPayments: {
     path: {  }
@@ -697,7 +704,7 @@ export type OpenidRequest = { readonly subject: string }
 
 export type WebhookRequest = { readonly url: string; readonly events: readonly (EventType)[]; readonly filters?: WebhookFilters | null; readonly description?: string | null; readonly enabled?: boolean; readonly apps?: readonly (string)[] | "*" }
 
-export type EventType = "new_agent" | "new_signature" | "threat_detected"
+export type EventType = "new_agent" | "new_signature" | "threat_detected" | "payment"
 
 export type WebhookFilters = { readonly categories?: readonly ("llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom")[]; readonly purposes?: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly agents?: readonly (string)[]; readonly apps?: readonly (string)[]; readonly min_severity?: "low" | "medium" | "high" | "critical"; readonly min_confidence?: number }
 
@@ -747,11 +754,15 @@ export type Request = { readonly id: string; readonly seen_at: Time; readonly pr
 
 export type RequestFacet = { readonly facet: "app" | "host" | "path" | "address" | "agent_id" | "category" | "purpose" | "verdict" | "action" | "rule" | "verified" | "conflict" | "ja4" | "http_version" | "proxy" | "ja4h"; readonly values: readonly ({ readonly value: string | null; readonly name: string | null; readonly requests: number; readonly estimated: number })[]; readonly others: number }
 
+export type FoundAgentCard = { readonly agent_id: string; readonly url: string | null; readonly card: SignatureAgentCard | null; readonly why: string | null }
+
+export type SignatureAgentCard = { readonly name: string | null; readonly homepage: string | null; readonly contacts: readonly (string)[]; readonly purpose: readonly (string)[]; readonly purposes: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly trigger: "fetcher" | "crawler" | null; readonly user_agents: readonly (string)[]; readonly robots_token: string | null; readonly keeps_robots: boolean; readonly content: string | null; readonly rate_control: string | null; readonly rate_expectation: string | null; readonly known_urls: readonly (string)[]; readonly ranges_url: string | null; readonly ignored: readonly (string)[] }
+
 export type Payment = { readonly id: string; readonly state: "open" | "paid" | "owed" | "refused" | "refunded"; readonly scheme: "x402" | "crawler-price"; readonly app: string; readonly rule: string; readonly agent_id: string | null; readonly key: string | null; readonly payer: string | null; readonly host: string; readonly path: string; readonly price: string; readonly currency: string; readonly network: string | null; readonly asset: string | null; readonly transaction: string | null; readonly why: string | null; readonly purpose: readonly (string)[]; readonly license: string | null; readonly decision_id: string; readonly created_at: Time; readonly settled_at: Time | null; readonly served_at: Time | null; readonly pass_until: Time | null; readonly refunded_at: Time | null; readonly refund_note: string | null }
 
 export type Campaign = { readonly id: string; readonly state: "running" | "ended"; readonly found_at: Time; readonly last_seen_at: Time; readonly host: string | null; readonly members: number; readonly requests: number; readonly software_id: string | null; readonly user_agent: string | null; readonly fingerprints: { readonly ja4: string | null; readonly stable: string | null; readonly http2: string | null }; readonly signs: { readonly addresses: number; readonly people: number; readonly pages_min: number; readonly pages: number; readonly different_pages: number; readonly timing_variation: number | null } }
 
-export type Event = { readonly id: string; readonly type: "new_agent" | "new_signature" | "threat_detected"; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> }
+export type Event = { readonly id: string; readonly type: "new_agent" | "new_signature" | "threat_detected" | "payment"; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> }
 
 export type Feedback = { readonly id: string; readonly decision_id: string; readonly verdict: "agent" | "human"; readonly agent_id: string | null; readonly outcome: "confirmed" | "false_positive" | "false_negative" | "wrong_agent"; readonly decided: { readonly verdict: string; readonly agent_id: string | null }; readonly counted_for: readonly ({ readonly type: string; readonly fingerprint: string })[]; readonly created_at: Time }
 
@@ -805,10 +816,10 @@ export type WebhookWithSecret = { readonly id: string; readonly url: string; rea
 
 export type Webhook = { readonly id: string; readonly url: string; readonly events: readonly (EventType)[]; readonly filters: WebhookFilters | null; readonly apps: readonly (string)[] | "*"; readonly description: string | null; readonly enabled: boolean; readonly created_at: Time; readonly updated_at: Time; readonly old_secret_expires_at: Time | null; readonly disabled_at: Time | null; readonly disabled_reason: string | null; readonly pending: number; readonly last_delivery_at: Time | null; readonly failing_since: Time | null; readonly paused_until: Time | null }
 
-export type Delivery = { readonly id: string; readonly webhook_id: string; readonly event_id: string; readonly event_type: "new_agent" | "new_signature" | "threat_detected" | "test"; readonly event_at: Time; readonly status: "pending" | "delivered" | "failed"; readonly attempts: number; readonly log: readonly (DeliveryAttempt)[]; readonly created_at: Time; readonly next_attempt_at: Time | null; readonly finished_at: Time | null }
+export type Delivery = { readonly id: string; readonly webhook_id: string; readonly event_id: string; readonly event_type: "new_agent" | "new_signature" | "threat_detected" | "payment" | "test"; readonly event_at: Time; readonly status: "pending" | "delivered" | "failed"; readonly attempts: number; readonly log: readonly (DeliveryAttempt)[]; readonly created_at: Time; readonly next_attempt_at: Time | null; readonly finished_at: Time | null }
 
 export type DeliveryAttempt = { readonly at: Time; readonly duration_ms: number; readonly status: number | null; readonly error: string | null; readonly response: string }
 
 export type WebhookReplayed = { readonly queued: number; readonly next_since: Time | null }
 
-export type DeliveryWithBody = { readonly id: string; readonly webhook_id: string; readonly event_id: string; readonly event_type: "new_agent" | "new_signature" | "threat_detected" | "test"; readonly event_at: Time; readonly status: "pending" | "delivered" | "failed"; readonly attempts: number; readonly log: readonly (DeliveryAttempt)[]; readonly created_at: Time; readonly next_attempt_at: Time | null; readonly finished_at: Time | null; readonly body: { readonly type: string; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> } }
+export type DeliveryWithBody = { readonly id: string; readonly webhook_id: string; readonly event_id: string; readonly event_type: "new_agent" | "new_signature" | "threat_detected" | "payment" | "test"; readonly event_at: Time; readonly status: "pending" | "delivered" | "failed"; readonly attempts: number; readonly log: readonly (DeliveryAttempt)[]; readonly created_at: Time; readonly next_attempt_at: Time | null; readonly finished_at: Time | null; readonly body: { readonly type: string; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> } }

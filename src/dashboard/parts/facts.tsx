@@ -19,3 +19,14 @@ export function Facts({
     </dl>
   )
 }
+
+/** A link from external data: only http and https URLs become links. */
+export function Outside({ url }: { readonly url: string | null }) {
+  if (url === null) return null
+  if (!/^https?:\/\//i.test(url)) return <>{url}</>
+  return (
+    <a href={url} rel="noopener noreferrer" target="_blank">
+      {url}
+    </a>
+  )
+}

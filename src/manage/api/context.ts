@@ -5,10 +5,12 @@ import type { AuthContext } from '../auth/context.ts'
 import type { OpenidProvider } from '../auth/people/openid-provider.ts'
 import type { PasswordHasher } from '../auth/people/password-hash.ts'
 import type { EventsContext } from '../events/context.ts'
+import type { PaymentEvents } from '../events/payment-events.ts'
 import type { EventTail } from '../events/event-tail.ts'
 import type { RequestFeed } from '../intake/request-feed.ts'
 import type { TrafficPulse } from '../intake/traffic-pulse.ts'
 import type { JobsContext } from '../jobs/context.ts'
+import type { SignatureAgentCards } from '../judging/signature-agent-cards.ts'
 import type { JudgingContext } from '../judging/context.ts'
 import type { AppKeeper } from '../publish/app-keeper.ts'
 import type { AppPolicies } from '../publish/app-policies.ts'
@@ -30,6 +32,10 @@ export interface ApiContext extends AuthContext, JobsContext, JudgingContext, Ev
   readonly fixedApp: string | null
   /** The names that a rule may route to; `null`: remote proxies have their own. */
   readonly upstreams: readonly string[] | null
+  /** Reports changes of payments. */
+  readonly paymentNews: Pick<PaymentEvents, 'changed'>
+  /** The signature agent cards of known agents. */
+  readonly cards: SignatureAgentCards
   /** How payments are taken. */
   readonly payments: PaymentTerms
   /** The external OpenID provider for sign-in; `null`: none. */

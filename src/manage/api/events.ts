@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { ALL_APPS } from '../../apps/app-scope.ts'
 import { CATEGORIES, type Purpose, PURPOSES } from '../../classify/known/software.ts'
 import type { EventRecord } from '../../store/events/events.ts'
-import { SEVERITIES } from '../../store/engine/tables/events.ts'
+import { EVENT_TYPES, SEVERITIES } from '../../store/engine/tables/events.ts'
 import { type EventFilter, severitiesFrom } from '../events/event-filter.ts'
 import { type EventStart, type EventView, eventTexts, trafficTexts } from '../events/event-texts.ts'
 import { appsOfTeam, TEAM_FILTER } from './app-filters.ts'
@@ -16,13 +16,12 @@ import type { Call } from '../http/operation.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 import { severalIn, severalInQuery, textInQuery, time, timeInQuery } from '../http/schemas.ts'
 
-const TYPES = ['new_agent', 'new_signature', 'threat_detected'] as const
 const TRAFFIC = 'traffic'
 
 const event = z
   .strictObject({
     id: z.string().meta({ example: 'evt_x7c1Jq0aT5b2Lw9k' }),
-    type: z.enum(TYPES),
+    type: z.enum(EVENT_TYPES),
     timestamp: time,
     data: z.record(z.string(), z.unknown()).meta({
       description:
@@ -33,7 +32,7 @@ const event = z
 
 const filters = {
   types: severalInQuery(
-    [...TYPES, TRAFFIC],
+    [...EVENT_TYPES, TRAFFIC],
     'Only these types, separated by commas. `traffic` is sent only in streams, and only if requested: once a second, the number of requests received.',
   ),
   category: severalInQuery(CATEGORIES, 'Only events about agents of these categories, separated by commas.'),

@@ -1,6 +1,7 @@
 import { ANALYZE_CAPTURE } from './capture-task.ts'
 import { taskTypesOf } from '../jobs/task-types.ts'
 import { toolsOf } from './tool-list.ts'
+import { AGENT_CARD_OPERATIONS } from './agent-card.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { APP_OPERATIONS } from './apps.ts'
 import { APP_POLICY_OPERATIONS } from './app-policy.ts'
@@ -56,6 +57,7 @@ const ALL: readonly ApiOffered[] = [
   ...FOR_TOOLS,
   ...toolOperations(TOOLS),
   ...REQUEST_OPERATIONS,
+  ...AGENT_CARD_OPERATIONS,
   ...PAYMENT_OPERATIONS,
   ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,

@@ -10,48 +10,10 @@ import { addAudit } from '../http/audit.ts'
 import { actorOf, type Addressed } from '../http/operation.ts'
 import { Refusal } from '../http/refusal.ts'
 import { sightOf, shownTo } from '../intake/personal-data.ts'
-import { integerInQuery, textInQuery, time, timeInQuery, timeOf } from '../http/schemas.ts'
+import { integerInQuery, textInQuery, timeInQuery } from '../http/schemas.ts'
+import { payment, type ShownPayment, shownPayment } from '../payments/shown-payment.ts'
 import type { ApiContext } from './context.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
-
-const payment = z
-  .strictObject({
-    id: z.string().meta({ example: 'pay_x7c1Jq0aT5b2Lw9k' }),
-    state: z.enum(PAYMENT_STATES).meta({
-      description:
-        '`open`: not settled, as far as is known. `paid`: settled. `owed`: on account, to be billed. `refused`: nothing was paid. `refunded`: marked as paid back.',
-    }),
-    scheme: z.enum(PAYMENT_SCHEMES),
-    app: z.string(),
-    rule: z.string(),
-    agent_id: z.string().nullable().meta({ description: 'The proven agent. `null`: none.' }),
-    key: z.string().nullable().meta({ description: 'The thumbprint of the key that signed the request.' }),
-    payer: z.string().nullable().meta({ description: 'The address that paid. `null`: on account.' }),
-    host: z.string(),
-    path: z.string(),
-    price: z.string().meta({ example: '0.01' }),
-    currency: z.string().meta({ example: 'USD' }),
-    network: z.string().nullable(),
-    asset: z.string().nullable(),
-    transaction: z.string().nullable().meta({
-      description:
-        'The transfer, as the facilitator named it. `null`: none, or its name was lost when a process ended.',
-    }),
-    why: z.string().nullable().meta({ description: 'Why it was refused.' }),
-    purpose: z.array(z.string()),
-    license: z.string().nullable(),
-    decision_id: z.string().meta({ description: 'Of the request that first brought it.' }),
-    created_at: time,
-    settled_at: time.nullable(),
-    served_at: time
-      .nullable()
-      .meta({ description: '`null`: it can still be used, until its offer expires.' }),
-    pass_until: time.nullable().meta({ description: '`null`: it paid for one request.' }),
-    refunded_at: time.nullable(),
-    refund_note: z.string().nullable(),
-  })
-  .meta({ id: 'Payment' })
-type ShownPayment = z.output<typeof payment>
 
 const filters = {
   app: textInQuery('Only payments for this app.').optional(),
@@ -81,7 +43,7 @@ const listPayments = listing({
     store.payments.list(part, filterOf(wanted, principal.apps)),
   items: {
     schema: payment,
-    show: (records, _, principal) => shownTo(sightOf(principal), records.map(shown)),
+    show: (records, _, principal) => shownTo(sightOf(principal), records.map(shownPayment)),
   },
 })
 
@@ -112,20 +74,23 @@ const refundPayment = operation({
   examples: { body: { note: 'The page was empty' } },
   run: async (call, management) => {
     const { subject, body } = call
-    const { store } = management
+    const { store, paymentNews } = management
     const nowMs = management.nowMs()
     const note = body.note ?? null
     const detail = { note, price: priceOf(subject.amount), currency: subject.currency }
     const change = { action: 'refundPayment', subject: subject.id, apps: [subject.app], detail }
-    await store.transaction(async (queries) => {
+    const [refunded, afterCommit] = await store.transaction(async (queries) => {
       if (!(await store.payments.refund(subject.id, note, nowMs, queries)))
         throw new Refusal(
           'conflict',
           `payment "${subject.id}" is ${subject.state}; only paid and owed ones can be refunded`,
         )
       await addAudit(store, actorOf(call), change, nowMs, queries)
+      const payment = (await store.payments.byId(subject.id, queries)) ?? subject
+      return [payment, await paymentNews.changed(payment, queries)] as const
     })
-    return { body: shown((await store.payments.byId(subject.id)) ?? subject) }
+    afterCommit()
+    return { body: shownPayment(refunded) }
   },
 })
 
@@ -205,7 +170,7 @@ const exportPayments = operation({
         )
         // Not a bug: the time is over, or the caller lost its access.
         if (over.aborted) throw Object.assign(new Error('the export has ended early'), { code: 'ECANCELED' })
-        const text = rows(shownTo(sightOf(principal), page.items.map(shown)))
+        const text = rows(shownTo(sightOf(principal), page.items.map(shownPayment)))
         if (text !== '') yield text
         left -= page.items.length
         after = page.next
@@ -222,24 +187,6 @@ function filterOf(wanted: PaymentFilters, scope: PaymentFilter['scope']): Paymen
   const { app = null, agent_id: agent = null, state = null, scheme = null, since, until } = wanted
   const [sinceMs, untilMs] = [since, until].map((at) => (at === undefined ? null : Date.parse(at)))
   return { scope, app, agent, state, scheme, sinceMs: sinceMs!, untilMs: untilMs! }
-}
-
-function shown(record: PaymentRecord): ShownPayment {
-  const { id, state, app, rule, agent, key, payer, host, path, currency, network, asset } = record
-  const { transaction, why, purposes, license } = record
-  return {
-    ...{ id, state, app, rule, agent_id: agent, key, payer, host, path },
-    scheme: record.scheme as ShownPayment['scheme'],
-    price: priceOf(record.amount),
-    ...{ currency, network, asset, transaction, why, purpose: [...purposes], license },
-    decision_id: record.decisionId,
-    created_at: timeOf(record.createdAtMs),
-    settled_at: timeOf(record.settledAtMs),
-    served_at: timeOf(record.servedAtMs),
-    pass_until: timeOf(record.passUntilMs === 0 ? null : record.passUntilMs),
-    refunded_at: timeOf(record.refundedAtMs),
-    refund_note: record.refundNote,
-  }
 }
 
 const PAGE = 500

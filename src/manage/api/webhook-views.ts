@@ -2,17 +2,15 @@ import * as z from 'zod'
 import { appsOf, shownApps } from './app-access.ts'
 import { SLUG, SLUG_EXPECTED } from '../../apps/app.ts'
 import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
-import { SEVERITIES } from '../../store/engine/tables/events.ts'
+import { EVENT_TYPES, SEVERITIES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/events/webhooks.ts'
 import type { ApiContext } from './context.ts'
 import { etagOf } from '../http/precondition.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
-/** All events that webhooks can receive. */
-export const EVENTS = ['new_agent', 'new_signature', 'threat_detected'] as const
-export type WebhookEventType = (typeof EVENTS)[number]
+export type WebhookEventType = (typeof EVENT_TYPES)[number]
 
-export const event = z.enum(EVENTS).meta({ id: 'EventType' })
+export const event = z.enum(EVENT_TYPES).meta({ id: 'EventType' })
 
 export const webhookFilters = z
   .strictObject({

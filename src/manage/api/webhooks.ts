@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { appsToGive, ifVisible, wantedApps } from './app-access.ts'
+import { EVENT_TYPES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord } from '../../store/events/webhooks.ts'
 import { changed } from '../http/audit.ts'
 import { newId } from '../http/ids.ts'
@@ -14,7 +15,6 @@ import {
   anew,
   configuredHalf,
   configuredTag,
-  EVENTS,
   type WebhookEventType,
   event,
   shownWebhook,
@@ -30,7 +30,7 @@ const requestFields = {
     .string()
     .max(2048, 'is longer than 2048 characters')
     .meta({ format: 'uri', example: 'https://hooks.example.com/gatehouse' }),
-  events: z.array(event).min(1, 'is empty').max(EVENTS.length, 'names an event twice'),
+  events: z.array(event).min(1, 'is empty').max(EVENT_TYPES.length, 'names an event twice'),
   filters: webhookFilters.nullable().optional(),
   description: z.string().max(500, 'is longer than 500 characters').nullable().optional(),
   enabled: z.boolean().optional(),
@@ -272,7 +272,7 @@ function told({ url, events, filters, apps, description, isEnabled }: WebhookRec
 }
 
 function inOrder(events: readonly WebhookEventType[]): WebhookEventType[] {
-  return EVENTS.filter((each) => events.includes(each))
+  return EVENT_TYPES.filter((each) => events.includes(each))
 }
 
 function gone(): Refusal {

@@ -1,12 +1,12 @@
 import type { Metrics } from '../../shared/metrics.ts'
 import type { NewEvent } from '../../store/events/events.ts'
-import type { EventType } from '../../store/engine/tables/events.ts'
+import { EVENT_TYPES, type EventType } from '../../store/engine/tables/events.ts'
 import type { ThreatOutcome } from './threats/threat-log.ts'
 import { REASONS, type ThreatReason } from './threats/threat.ts'
 
 /** Counts the events and threats that this process detected. */
 export class EventMetrics {
-  readonly #events = new Map<EventType, number>(TYPES.map((type) => [type, 0]))
+  readonly #events = new Map<EventType, number>(EVENT_TYPES.map((type) => [type, 0]))
   readonly #threats = new Map<ThreatReason, number>(REASONS.map((reason) => [reason, 0]))
   readonly #suppressed = new Map<ThreatReason, number>(REASONS.map((reason) => [reason, 0]))
 
@@ -39,5 +39,3 @@ function add<Key>(counts: Map<Key, number>, key: Key, count: number): void {
 function samples(label: string, counts: ReadonlyMap<string, number>) {
   return [...counts].map(([key, value]) => ({ labels: { [label]: key }, value }))
 }
-
-const TYPES: readonly EventType[] = ['new_agent', 'new_signature', 'threat_detected']

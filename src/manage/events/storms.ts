@@ -108,7 +108,7 @@ export function minuteOf(ms: number): number {
   return Math.floor(ms / MINUTE_MS) * MINUTE_MS
 }
 
-/** The only topic that is not a threat reason, or one with an app. */
+/** A topic beside the reasons of threats and the outcomes of payments, which may have an app behind them. */
 export const NEW_SIGNATURES = 'new_signature'
 
 class OpenStorm {
@@ -184,14 +184,14 @@ class OpenStorm {
 
   event(nowMs: number): NewEvent {
     const draft = this.draft!
-    const addresses = this.#addresses.count
+    const [addresses, fingerprints] = [this.#addresses.count, this.#fingerprints.count]
     const data = {
       ...draft.data,
       count: this.#count,
       since: timeOf(this.#sinceMs),
       until: timeOf(this.#untilMs),
       ...(addresses === 0 ? {} : { addresses }),
-      fingerprints: this.#fingerprints.count,
+      ...(addresses + fingerprints === 0 ? {} : { fingerprints }),
       examples: this.#examples,
     }
     // The topic as subject: events about a single subject do not have to wait for this summary.

@@ -16,7 +16,8 @@ import {
   type X402Payment,
 } from '../../payment/x402.ts'
 import type { Log } from '../../shared/log.ts'
-import type { PaymentDraft, PaymentRecord } from '../../store/work/payments.ts'
+import type { Queries } from '../../store/engine/database.ts'
+import type { PaymentDraft, PaymentRecord, Settlement } from '../../store/work/payments.ts'
 import type { Store } from '../../store/store.ts'
 import { newId } from '../http/ids.ts'
 import { Facilitator, type FacilitatorSettings } from './facilitator.ts'
@@ -30,10 +31,18 @@ export interface PaymentSettings {
 }
 
 export interface CashierParts {
-  readonly store: Pick<Store, 'payments'>
+  readonly store: Pick<Store, 'payments' | 'transaction'>
+  readonly news: PaymentNews
   readonly metrics: PaymentMetrics
   readonly log: Log
   nowMs(): number
+}
+
+/** Reports payments to webhooks and sinks. */
+export interface PaymentNews {
+  /** Takes part in the transaction that changes the payment. Call what it returns after the commit. */
+  changed(payment: PaymentRecord, queries: Queries): Promise<() => void>
+  refused(claim: PaymentClaim, why: string): void
 }
 
 /**
@@ -56,11 +65,12 @@ export class Cashier {
 
   /** Never rejects. */
   async pay(message: PaymentMessage): Promise<PaymentAnswer> {
-    const { metrics } = this.#parts
+    const { metrics, news } = this.#parts
     const isFull = message.kind !== 'use' && this.#underWay >= UNDER_WAY_MAX
     this.#underWay++
     const answer = isFull ? UNAVAILABLE : await this.#answer(message).catch((error) => this.#failed(error))
     this.#underWay--
+    if (answer.kind === 'refused' && message.kind === 'claim') news.refused(message, answer.why)
     if (answer.kind in metrics.outcomes) metrics.outcomes[answer.kind as keyof typeof metrics.outcomes]++
     return answer
   }
@@ -160,9 +170,9 @@ export class Cashier {
         return refused(settled.why)
       }
       const transaction = settled.isDone ? settled.transaction : null
-      const nowMs = this.#parts.nowMs()
-      const passUntilMs = claim.passMs === 0 ? 0 : nowMs + claim.passMs
-      await payments.settled(id, transaction, nowMs, passUntilMs)
+      const settledAtMs = this.#parts.nowMs()
+      const passUntilMs = claim.passMs === 0 ? 0 : settledAtMs + claim.passMs
+      await this.#settled(id, { transaction, settledAtMs, passUntilMs })
       this.#failure = ''
       return { kind: 'paid', id, receipt: receiptOf(payment, transaction), passUntilMs }
     } catch (error) {
@@ -170,6 +180,16 @@ export class Cashier {
       await payments.released(id)
       throw error
     }
+  }
+
+  async #settled(id: string, settlement: Settlement): Promise<void> {
+    const { store, news } = this.#parts
+    const afterCommit = await store.transaction(async (queries) => {
+      await store.payments.settled(id, settlement, queries)
+      const payment = await store.payments.byId(id, queries)
+      return payment === null ? null : news.changed(payment, queries)
+    })
+    afterCommit?.()
   }
 
   #failed(error: Error & { readonly code?: unknown }): PaymentAnswer {

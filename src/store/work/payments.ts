@@ -49,6 +49,14 @@ export interface PaymentRecord extends PaymentDraft {
   readonly refundNote: string | null
 }
 
+export interface Settlement {
+  /** The name of the transfer; `null`: it is lost. */
+  readonly transaction: string | null
+  readonly settledAtMs: number
+  /** 0: no pass. */
+  readonly passUntilMs: number
+}
+
 export interface PaymentFilter {
   /** The apps whose payments may be seen. */
   readonly scope: AppScope
@@ -79,8 +87,8 @@ export class PaymentStore {
     return row === undefined ? null : recordOf(row)
   }
 
-  async byId(id: string): Promise<PaymentRecord | null> {
-    const row = await this.#db.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
+  async byId(id: string, queries: Queries = this.#db): Promise<PaymentRecord | null> {
+    const row = await queries.selectFrom('payments').selectAll().where('id', '=', id).executeTakeFirst()
     return row === undefined ? null : recordOf(row)
   }
 
@@ -111,9 +119,10 @@ export class PaymentStore {
     return numUpdatedRows === 1n
   }
 
-  async settled(id: string, transaction: string | null, nowMs: number, passUntilMs: number): Promise<void> {
-    const done = { state: 'paid', transaction_id: transaction, settled_at_ms: nowMs, why: null }
-    await this.#db
+  async settled(id: string, settlement: Settlement, queries: Queries = this.#db): Promise<void> {
+    const { transaction, settledAtMs, passUntilMs } = settlement
+    const done = { state: 'paid', transaction_id: transaction, settled_at_ms: settledAtMs, why: null }
+    await queries
       .updateTable('payments')
       .set({ ...done, pass_until_ms: passUntilMs })
       .where('id', '=', id)

@@ -5,7 +5,7 @@ import { Badge } from '../../parts/badge.tsx'
 import { useChosenApp, withApp } from '../../parts/chosen/app.ts'
 import { useWindow } from '../../parts/chosen/window.ts'
 import { WindowChoice } from '../../parts/chosen/window-choice.tsx'
-import { Facts } from '../../parts/facts.tsx'
+import { Facts, Outside } from '../../parts/facts.tsx'
 import { counted, percent, whole } from '../../parts/format.ts'
 import { Page } from '../../parts/page.tsx'
 import { Plot } from '../../parts/plots/plot.tsx'
@@ -15,6 +15,7 @@ import { FullTime, Time } from '../../parts/time.tsx'
 import { subjectOf, TITLES } from '../events/event-words.ts'
 import { categoryOf, purposeOf } from '../live/names.ts'
 import { Table } from '../../parts/table.tsx'
+import { AgentCardSection } from './agent-card.tsx'
 
 export function AgentPage() {
   const { params } = useRoute()
@@ -39,6 +40,7 @@ export function AgentPage() {
         {(agent) => (
           <>
             <About agent={agent} />
+            {isSigning(agent) && <AgentCardSection id={agent.id} />}
             <Traffic id={agent.id} />
             <Signatures agent={agent} />
             <Recently id={agent.id} />
@@ -47,6 +49,10 @@ export function AgentPage() {
       </Answered>
     </Page>
   )
+}
+
+function isSigning({ verification }: AgentDetail): boolean {
+  return verification.methods.includes('web-bot-auth')
 }
 
 function About({ agent }: { readonly agent: AgentDetail }) {
@@ -89,17 +95,6 @@ function About({ agent }: { readonly agent: AgentDetail }) {
         ]}
       />
     </section>
-  )
-}
-
-/** A link from external data: only http and https URLs become links. */
-function Outside({ url }: { readonly url: string | null }) {
-  if (url === null) return null
-  if (!/^https?:\/\//i.test(url)) return <>{url}</>
-  return (
-    <a href={url} rel="noopener noreferrer" target="_blank">
-      {url}
-    </a>
   )
 }
 

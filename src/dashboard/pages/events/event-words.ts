@@ -5,13 +5,16 @@ export const TITLES: Readonly<Record<Event['type'], string>> = {
   new_agent: 'New agent',
   new_signature: 'New signature',
   threat_detected: 'Threat',
+  payment: 'Payment',
 }
 
 /** A short description of the event's subject. */
 export function subjectOf({ data }: Pick<Event, 'data'>): string {
   const why = textAt(data, 'reason')?.replaceAll('_', ' ')
   const who = WHO.map((path) => textAt(data, ...path)).find((text) => text !== null)
-  return [why, who].filter((text) => text).join(', ') || 'see details'
+  const outcome = textAt(data, 'outcome')
+  const price = ['price', 'currency'].map((name) => textAt(data, 'payment', name)).join(' ')
+  return [outcome, why, who, price.trim()].filter((text) => text).join(', ') || 'see details'
 }
 
 function textAt(data: unknown, ...path: readonly string[]): string | null {
@@ -29,4 +32,5 @@ const WHO: readonly (readonly string[])[] = [
   ['campaign_id'],
   ['request', 'user_agent'],
   ['request', 'address'],
+  ['payment', 'payer'],
 ]

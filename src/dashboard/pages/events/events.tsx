@@ -35,7 +35,7 @@ export function Events() {
     <Page
       title="Events"
       help="events"
-      about="New agents, new signatures and threats. Webhooks receive the same events."
+      about="New agents, new signatures, threats and payments. Webhooks receive the same events."
       actions={
         <Download
           name="events"

@@ -134,6 +134,7 @@ export const EVENTS = [
   { value: 'new_agent', about: 'seen for the first time' },
   { value: 'new_signature', about: 'added to the database' },
   { value: 'threat_detected', about: 'a threat in traffic' },
+  { value: 'payment', about: 'settled, refused or refunded' },
 ] as const
 const CATEGORIES = ['llm-sdk', 'browser-agent', 'orchestrator', 'crawler', 'mcp-client', 'custom'].map(
   (value) => ({ value }),

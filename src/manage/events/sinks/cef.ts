@@ -15,7 +15,7 @@ type Field = readonly [key: string, value: string | null]
 
 function fieldsOf({ id, atMs, agent, category, confidence, app, data: text }: EventRecord): readonly Field[] {
   const data = storedObject(text)
-  const request = objectAt(data, 'request') ?? objectAt(data, 'sighting') ?? {}
+  const request = objectAt(data, 'request') ?? objectAt(data, 'sighting') ?? objectAt(data, 'payment') ?? {}
   const detection = objectAt(data, 'detection') ?? data
   const fingerprints = objectAt(detection, 'fingerprints') ?? {}
   return [
@@ -27,7 +27,7 @@ function fieldsOf({ id, atMs, agent, category, confidence, app, data: text }: Ev
     ['request', textAt(request, 'path')],
     ['destinationServiceName', app === null || app === DEFAULT_APP ? null : fieldText(app)],
     ['requestClientApplication', textAt(request, 'user_agent')],
-    ['act', textAt(data, 'action') ?? textAt(request, 'action')],
+    ['act', textAt(data, 'action') ?? textAt(request, 'action') ?? textAt(data, 'outcome')],
     ['reason', textAt(data, 'reason')],
     ['msg', textAt(data, 'detail')],
     ['cnt', numberAt(data, 'count')],
@@ -37,6 +37,7 @@ function fieldsOf({ id, atMs, agent, category, confidence, app, data: text }: Ev
     ...labelled('cs4', 'ja4h', textAt(fingerprints, 'ja4h')),
     ...labelled('cs5', 'signature', textAt(objectAt(data, 'signature') ?? {}, 'fingerprint')),
     ...labelled('cs6', 'purpose', purposeIn(data, detection)),
+    ...labelled('flexString1', 'price', priceIn(data)),
     ...labelled('cfp1', 'confidence', confidence === null ? null : String(confidence)),
   ]
 }
@@ -46,6 +47,12 @@ function purposeIn(data: JsonObject, detection: JsonObject): string | null {
   const purpose = objectAt(data, 'agent')?.['purpose'] ?? detection['agent_purpose']
   const words = Array.isArray(purpose) ? purpose.filter((each) => typeof each === 'string') : []
   return words.length === 0 ? null : fieldText(words.join(','))
+}
+
+/** The price of a payment, with its currency. */
+function priceIn(data: JsonObject): string | null {
+  const { price, currency } = objectAt(data, 'payment') ?? {}
+  return typeof price === 'string' && typeof currency === 'string' ? fieldText(`${price} ${currency}`) : null
 }
 
 /** The key `src` takes only IPv4 addresses. */
@@ -107,6 +114,7 @@ const NAMES = {
   new_agent: 'New agent',
   new_signature: 'New signature',
   threat_detected: 'Threat detected',
+  payment: 'Payment',
   test: 'Test',
 } as const
 /** From 0 to 10: low starts at 0, medium at 4, high at 7 and very high at 9. */

@@ -39,8 +39,9 @@ interface EventPositionTable {
   held_until_ms: number
 }
 
+export const EVENT_TYPES = ['new_agent', 'new_signature', 'threat_detected', 'payment'] as const
 /** `test`: requested for one receiver; no other receiver gets it. */
-export type EventType = 'new_agent' | 'new_signature' | 'threat_detected' | 'test'
+export type EventType = (typeof EVENT_TYPES)[number] | 'test'
 
 export const SEVERITIES = ['low', 'medium', 'high', 'critical'] as const
 export type Severity = (typeof SEVERITIES)[number]
