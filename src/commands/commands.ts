@@ -113,6 +113,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./sign/verify.ts')).verify,
   },
   {
+    name: 'card',
+    summary: 'Fetch the signature agent card of an agent, and show how it is read',
+    load: async () => (await import('./sign/card.ts')).card,
+  },
+  {
     name: 'tools',
     summary: 'Run the tools for agents at a running Gatehouse',
     load: async () => (await import('./tools.ts')).tools,

@@ -55,7 +55,7 @@ const GROUPS: readonly (readonly [title: string, about: string, names: readonly 
   [
     'Act as an agent',
     '[Signed requests](signing.md), [MCP and A2A](mcp-and-a2a.md).',
-    ['sign', 'verify', 'tools', 'mcp'],
+    ['sign', 'verify', 'card', 'tools', 'mcp'],
   ],
   ['Get help', '`gatehouse help` lists the topics of this manual, too.', ['help', 'completion']],
 ]
