@@ -65,6 +65,7 @@ for (const kind of KINDS) {
     )
     const store = await openAt(t, storeUrl)
     for (const id of ids) await fillAccount(store, id)
+    await manage.stop()
     const [anna, ben] = ids as [string, string]
     const done = await rowsOf(store, { user: 'Anna@example.com' })
     for (const [table, rows] of Object.entries(done)) assert.ok(rows > 0, table)
@@ -90,6 +91,7 @@ for (const kind of KINDS) {
     const manage = await TestManagement.start(t, { storeUrl })
     const made = await manage.ask('POST', '/v1/users', { email: 'anna@example.com', scopes: ['read'] })
     assert.equal((await manage.ask('DELETE', `/v1/users/${made.body.id}`)).status, 204)
+    await manage.stop()
     assert.ok((await allText(storeUrl)).includes('anna@example.com'))
     const store = await openAt(t, storeUrl)
     assert.equal((await rowsOf(store, { user: 'anna@example.com' }))['audit'], 2)
@@ -122,6 +124,36 @@ for (const kind of KINDS) {
     assert.equal(published.at(-1), 199)
   })
 }
+
+test('the API erases like the command line: for an admin of all apps, and audited without the address', async (t) => {
+  const manage = await TestManagement.start(t)
+  await manage.take([1, 2, 3].map((number) => seen(number, { address: '203.0.113.7', seenAtMs: Date.now() })))
+  const ask = (body: unknown, headers = {}) => manage.ask('POST', '/v1/erasures', body, headers)
+  const rows = async (body: object) => {
+    const { status, body: answer } = await ask(body)
+    assert.equal(status, 200, JSON.stringify(answer))
+    return answer.tables.find(({ table }: { table: string }) => table === 'sightings').rows
+  }
+  const address = '203.0.113.7'
+  for (const wanted of [{ apps: ['default'] }, { scopes: ['write' as const] }]) {
+    const refused = await ask({ address }, { authorization: `Bearer ${await manage.key(wanted)}` })
+    assert.equal(refused.status, 403)
+  }
+  assert.equal(await rows({ address, dry_run: true }), 3)
+  assert.equal(await rows({ address }), 3)
+  assert.equal(await rows({ address }), 0)
+  for (const body of [
+    {},
+    { address, user: 'anna@example.com' },
+    { address: '203.0.113.0/24' },
+    { user: 'anna' },
+  ])
+    assert.equal((await ask(body)).status, 400, JSON.stringify(body))
+  const { body } = await manage.ask('GET', '/v1/audit?action=erasePerson')
+  assert.equal(body.audit.length, 2)
+  assert.deepEqual(body.audit[1].detail.rows.sightings, 3)
+  assert.ok(!JSON.stringify(body).includes(address))
+})
 
 test('what is no client and no account is refused', async (t) => {
   const store = await openFresh('sqlite', t)

@@ -68,6 +68,11 @@ const RULED: Readonly<Record<string, Ruled>> = {
     members: { request_id: ['x'], decision_id: ['y'], agent: ['gptbot'] },
     always: { verdict: 'human' },
   },
+  'an erasure is of a client or of a user': {
+    ...{ method: 'POST', path: '/erasures', schema: 'ErasureRequest' },
+    members: { address: ['203.0.113.7'], user: ['anna@example.com'] },
+    always: { dry_run: true },
+  },
   'a client has what its grants need': {
     ...{ method: 'POST', path: '/clients', schema: 'ClientRequest' },
     members: {

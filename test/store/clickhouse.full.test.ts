@@ -3,7 +3,9 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import { ALL_APPS } from '../../src/apps/app-scope.ts'
 import { statistics } from '../../src/manage/api/stats.ts'
+import { AddressHasher, wantedAddresses } from '../../src/plane/privacy/address-form.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
+import { CLICKHOUSE_DATA } from '../../src/store/data-map/traffic-data.ts'
 import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import { Store } from '../../src/store/store.ts'
 import { ClickHouse, clickHousePlace } from '../../src/store/traffic/clickhouse/clickhouse.ts'
@@ -90,6 +92,53 @@ for (const kind of KINDS)
     await chdb.start()
     assert.equal(await sightings.rows(), 600)
   })
+
+for (const kind of KINDS)
+  test(`${kind}: a client is erased where requests wait, where they are being sent, and in ClickHouse`, {
+    skip,
+  }, async (t) => {
+    const { store, sightings, add } = await open(t, kind)
+    const hasher = new AddressHasher('the key of this test')
+    const forms = ['203.0.113.7', '203.0.113.0/24', hasher.hashOf('203.0.113.7')]
+    const ja4h = 'ge11nn060000_4e59edc1297a_4da5efaf0cbd_c00c1ec00c1e'
+    let number = 0
+    const batch = () => [...forms, '203.0.113.8'].map((address) => seen(number++, { address, ja4h }))
+    await add(batch())
+    // What a manager that is killed before the insert leaves behind.
+    await store.transaction((queries) => sightings.add(batch(), NOW_MS, queries, []))
+    assert.notEqual(await sightings.outbox.next(), null)
+    await store.transaction((queries) => sightings.add(batch(), NOW_MS, queries, []))
+
+    const wanted = wantedAddresses('203.0.113.7', [hasher])!
+    const rows = async (isDry: boolean) => {
+      const sums = { traffic_outbox: 0, requests: 0 }
+      for await (const erased of sightings.erase(wanted, isDry))
+        for (const [table, count] of erased) if (table in sums) sums[table as keyof typeof sums] += count
+      return sums
+    }
+    assert.deepEqual(await rows(true), { traffic_outbox: 3, requests: 3 })
+    assert.equal(await sightings.outbox.waiting(), 8)
+    assert.deepEqual(await rows(false), { traffic_outbox: 3, requests: 6 })
+    await sendAll(sightings)
+    const left = await sightings.newest(null, 100)
+    assert.deepEqual(
+      left.map(({ document }) => document.address),
+      ['203.0.113.8', '203.0.113.8', '203.0.113.8'],
+    )
+    assert.deepEqual(await rows(false), { traffic_outbox: 0, requests: 0 })
+  })
+
+test('the data map has every column of the table', { skip }, async (t) => {
+  const { add, chdb } = await open(t)
+  await add([seen(0)])
+  const clickHouse = new ClickHouse(chdb.url, null)
+  t.teardown(() => clickHouse.close())
+  const columns = await clickHouse.rows<[string]>({
+    text: `SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'requests' AND default_kind != 'ALIAS'`,
+  })
+  const { personal, others } = CLICKHOUSE_DATA
+  assert.deepEqual(columns.map(([name]) => name).sort(), [...Object.keys(personal), ...others].sort())
+})
 
 test('old requests go: those that expire, and the oldest days beyond the limit', { skip }, async (t) => {
   const { sightings, add, chdb } = await open(t)

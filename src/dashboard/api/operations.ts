@@ -45,6 +45,7 @@ export const OPERATIONS = {
   listSigningKeys: ['GET', '/signing-keys'],
   rotateSigningKey: ['POST', '/signing-keys'],
   listAudit: ['GET', '/audit'],
+  erasePerson: ['POST', '/erasures'],
   listApps: ['GET', '/apps'],
   createApp: ['POST', '/apps'],
   getApp: ['GET', '/apps/{app_id}'],
@@ -356,6 +357,12 @@ export interface Operations {
     body: undefined
     answer: { readonly audit: readonly (AuditEntry)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
+  erasePerson: {
+    path: {  }
+    query: {  }
+    body: ErasureRequest
+    answer: Erasure
+  }
   listApps: {
     path: {  }
     query: { team?: string; page?: number; limit?: number }
@@ -660,6 +667,8 @@ export type ClientAuthMethod = "client_secret_basic" | "client_secret_post" | "p
 
 export type SigningKeyRequest = { readonly drop_old?: boolean }
 
+export type ErasureRequest = { readonly address?: string; readonly user?: string; readonly dry_run?: boolean }
+
 export type AppRequest = { readonly id: string; readonly name?: string | null; readonly team?: string | null; readonly hosts?: readonly (string)[]; readonly upstream?: string | null; readonly labels?: readonly (string)[]; readonly quota?: AppQuota | null }
 
 export type AppQuota = { readonly minute?: number; readonly hour?: number; readonly day?: number }
@@ -787,6 +796,8 @@ export type Client = { readonly client_id: string; readonly name: string; readon
 export type SigningKey = { readonly kid: string; readonly created_at: Time; readonly signs_from: Time }
 
 export type AuditEntry = { readonly id: string; readonly at: Time; readonly principal: string; readonly action: string; readonly subject: string | null; readonly apps: readonly (string)[] | "*"; readonly detail: Readonly<Record<string, unknown>>; readonly address: string | null; readonly request_id: string | null }
+
+export type Erasure = { readonly dry_run: boolean; readonly tables: readonly ({ readonly table: string; readonly rows: number; readonly done: "deleted" | "blanked" })[] }
 
 export type App = { readonly id: string; readonly name: string; readonly team: string | null; readonly hosts: readonly (string)[]; readonly upstream: string | null; readonly labels: readonly (string)[]; readonly quota: AppQuota | null; readonly source: "settings" | "api"; readonly created_at: Time | null; readonly updated_at: Time | null }
 

@@ -10,6 +10,7 @@ import { CAMPAIGN_OPERATIONS } from './campaigns.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
 import { DELIVERY_OPERATIONS } from './deliveries.ts'
 import { DETECT_OPERATIONS } from './detect-operations.ts'
+import { ERASURE_OPERATIONS } from './erasures.ts'
 import { EVENT_OPERATIONS } from './events.ts'
 import { FEEDBACK_OPERATIONS } from './feedback.ts'
 import { FLEET_OPERATIONS } from './fleet.ts'
@@ -69,6 +70,7 @@ const ALL: readonly ApiOffered[] = [
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
   ...AUDIT_OPERATIONS,
+  ...ERASURE_OPERATIONS,
   ...APP_OPERATIONS,
   ...APP_POLICY_OPERATIONS,
   ...POLICY_OPERATIONS,

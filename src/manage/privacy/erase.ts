@@ -40,16 +40,18 @@ export async function erase(
 
 function clientIn(text: string, hashers: readonly AddressHasher[]) {
   const client = erasedClient(text, hashers)
-  if (client === null) throw new Fault('ERASE_UNREADABLE', NO_CLIENT)
+  if (client === null) throw new Fault(UNREADABLE, NO_CLIENT)
   return client
 }
 
 async function eraseUser(store: Store, text: string, options: EraseOptions): Promise<ErasureReport> {
   const accounts = await erasedAccounts(store, text)
-  if (accounts === null) throw new Fault('ERASE_UNREADABLE', NO_USER)
+  if (accounts === null) throw new Fault(UNREADABLE, NO_USER)
   return eraseAccounts(store, accounts, options)
 }
 
+/** The code of a Fault: the text can be no client, or no account. */
+export const UNREADABLE = 'ERASE_UNREADABLE'
 const NO_CLIENT =
   'an address must be one client: 203.0.113.7, 2001:db8::1, the /64 of an IPv6 address, or a stored hash:…'
 const NO_USER = 'a user must be an e-mail address, or the id of an account (usr_…)'
