@@ -75,5 +75,6 @@ function policy(version: number): PolicyRecord {
   return {
     ...{ version, document: `{"rules": [], "x": "ä${version}"}`, hash: 'f'.repeat(64), author: 'key_a' },
     ...{ restoredVersion: version % 2 === 0 ? version - 1 : null, createdAtMs: 1_800_000_000_000 + version },
+    comment: version % 2 === 0 ? null : `“ä” <b> ${version}`,
   }
 }

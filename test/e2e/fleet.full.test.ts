@@ -66,7 +66,7 @@ test('what one manager accepts decides in every proxy; another one leads when th
     await store.catalogue.addSignature(signatureOf(key), queries)
     const document = JSON.stringify({ rules: [CLOSED] })
     const policy = { version: 1, hash: hashOf(document), author: 'none', restoredVersion: null }
-    await store.policies.add({ ...policy, createdAtMs: Date.now(), document }, 50, queries)
+    await store.policies.add({ ...policy, comment: null, createdAtMs: Date.now(), document }, 50, queries)
   })
   for (const proxy of proxies) {
     await eventually(async () => (await requested(proxy, '/')).headers['x-agent-name'] === 'Untold Bot')

@@ -124,7 +124,15 @@ test('the policies of all apps together have a limited length', async (t) => {
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
   const document = `{"rules": []${' '.repeat(APP_POLICIES_LENGTH_MAX - 20)}}`
-  const record = { version: 1, hash: 'x', author: 'p', restoredVersion: null, createdAtMs: 0, document }
+  const record = {
+    version: 1,
+    hash: 'x',
+    author: 'p',
+    restoredVersion: null,
+    comment: null,
+    createdAtMs: 0,
+    document,
+  }
   await store.transaction((queries) => store.policies.of('a').add(record, 50, queries))
   assert.equal((await manage.ask('PUT', '/v1/apps/b/policy', {}, ANY)).status, 200)
   const refused = await manage.ask('PUT', '/v1/apps/b/policy', BLOCK, ANY)
@@ -173,7 +181,15 @@ test('an invalid policy in the database leaves the one before it in force', asyn
   await manage.ask('PUT', '/v1/apps/shop/policy', BLOCK, ANY)
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
-  const record = { version: 2, hash: 'x', author: 'p', restoredVersion: null, createdAtMs: 0, document: '[]' }
+  const record = {
+    version: 2,
+    hash: 'x',
+    author: 'p',
+    restoredVersion: null,
+    comment: null,
+    createdAtMs: 0,
+    document: '[]',
+  }
   await store.transaction((queries) => store.policies.of('shop').add(record, 50, queries))
   const { body } = await manage.ask('GET', '/v1/apps/shop/policy')
   assert.deepEqual([body.policy, body.version, body.problems.length], [BLOCK, 1, 1])

@@ -21,7 +21,7 @@ test('a policy is put, is in force, and is found again as it was written', async
   assert.deepEqual(rest, {
     policy: { rules: [] },
     ...{ source: 'default', file: null, version: null, author: null, created_at: null },
-    ...{ restored_version: null, warnings: [], problems: [] },
+    ...{ restored_version: null, comment: null, warnings: [], problems: [] },
   })
   const put = await manage.ask('PUT', '/v1/policy', BLOCK, { 'if-match': before.headers.get('etag')! })
   assert.equal(put.status, 200)
@@ -242,6 +242,40 @@ test('earlier ones are kept, can be looked at and put in force again', async (t)
   assert.equal((await manage.ask('POST', '/v1/policy/versions/1/restore', undefined, ANY)).status, 404)
 })
 
+test('a version keeps the comment of its author, and so does the audit log', async (t) => {
+  const manage = await TestManagement.start(t)
+  const hostile = `<img src=x onerror=alert(1)> "'; drop table policies; --`
+  const change = (method: 'PUT' | 'POST', path: string, comment: string, body?: unknown) =>
+    manage.ask(method, `/v1/policy${path}?comment=${encodeURIComponent(comment)}`, body, ANY)
+  const put = await change('PUT', '', hostile, BLOCK)
+  assert.deepEqual([put.status, put.body.comment], [200, hostile])
+  // An answer that is sent back has the comment of the version before: it does not count.
+  const back = await manage.ask('PUT', '/v1/policy', { ...put.body, policy: PASS }, ANY)
+  assert.deepEqual([back.status, back.body.comment], [200, null])
+  const restored = await change('POST', '/versions/1/restore', 'a shop lost its crawler', undefined)
+  assert.deepEqual([restored.body.restored_version, restored.body.comment], [1, 'a shop lost its crawler'])
+  assert.equal((await manage.ask('GET', '/v1/policy/versions/1')).body.comment, hostile)
+  const comments = ['a shop lost its crawler', null, hostile]
+  const { versions } = (await manage.ask('GET', '/v1/policy/versions')).body
+  assert.deepEqual(
+    versions.map(({ comment }: { comment: unknown }) => comment),
+    comments,
+  )
+  const { audit } = (await manage.ask('GET', '/v1/audit')).body
+  assert.deepEqual(
+    audit.flatMap(({ action, detail }: { action: string; detail: { comment: unknown } }) =>
+      /Policy$/.test(action) ? [detail.comment] : [],
+    ),
+    comments,
+  )
+  for (const bad of ['', 'two\nlines', '\0', 'a\u202eb', 'x'.repeat(501), '\u2028']) {
+    const { status, body } = await change('PUT', '', bad, PASS)
+    assert.deepEqual([status, body.errors[0].pointer], [400, '/comment'], JSON.stringify(bad.slice(0, 20)))
+  }
+  assert.equal((await manage.ask('GET', '/v1/policy')).body.version, 3)
+  assert.equal((await change('PUT', '', 'x'.repeat(500), PASS)).status, 200)
+})
+
 test('while a file says the policy, the API only shows it', async (t) => {
   const inForce = { ...DEFAULT_POLICY, source: 'file', file: '/etc/policy.yaml', document: PASS } as const
   const manage = await TestManagement.start(t, { policy: { kind: 'file', inForce: () => inForce } })
@@ -290,7 +324,14 @@ test('one in the database that cannot be used leaves the last good one in force,
   const { keeper, used, store, said, file } = await keeperOn(t, url)
   await keeper.put(BLOCK, { ifMatch: '*', restoredVersion: null }, ACTOR, 1)
   const tag = keeper.etag
-  const bad = { version: 2, hash: 'x', author: 'somebody', restoredVersion: null, createdAtMs: 2 }
+  const bad = {
+    version: 2,
+    hash: 'x',
+    author: 'somebody',
+    restoredVersion: null,
+    comment: null,
+    createdAtMs: 2,
+  }
   for (const [index, document] of [
     '{"rules": [{"name": "gone", "when": {}, "action": {"route": {"upstream": "gone"}}}]}',
     'no JSON',
@@ -338,7 +379,14 @@ for (const kind of KINDS)
       ],
     }
     const document = JSON.stringify(stored)
-    const record = { version: 1, hash: hashOf(document), author: 'a', restoredVersion: null, createdAtMs: 1 }
+    const record = {
+      version: 1,
+      hash: hashOf(document),
+      author: 'a',
+      restoredVersion: null,
+      comment: null,
+      createdAtMs: 1,
+    }
     const before = await keeperOn(t, storeUrl)
     await before.store.transaction((queries) =>
       before.store.policies.add({ ...record, document }, 50, queries),

@@ -651,3 +651,5 @@ create index payments_by_key on payments (key, pass_until_ms);
 -- 0011-traffic-outbox
 create table traffic_outbox (last_number bigint primary key, requests bigint not null, lines bytea not null);
 create table traffic_outbox_state (id bigint primary key, last_number bigint not null, sending_until bigint, sent_number bigint not null);
+-- 0012-policy-comments
+alter table policies add column comment text;

@@ -635,3 +635,5 @@ create index payments_by_key on payments (key, pass_until_ms);
 -- 0011-traffic-outbox
 create table traffic_outbox (last_number integer primary key, requests integer not null, lines blob not null);
 create table traffic_outbox_state (id integer primary key, last_number integer not null, sending_until integer, sent_number integer not null);
+-- 0012-policy-comments
+alter table policies add column comment text;

@@ -95,6 +95,7 @@ async function fill(store: Store): Promise<void> {
         author: 'key_1',
         restoredVersion: null,
         createdAtMs: AT_MS,
+        comment: 'a reason',
         document: '{"rules":[]}',
       },
       10,

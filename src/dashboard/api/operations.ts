@@ -401,7 +401,7 @@ export interface Operations {
   }
   putAppPolicy: {
     path: { app_id: string }
-    query: {  }
+    query: { comment?: string }
     body: AppPolicy | AppPolicyAnswered
     answer: AppPolicyInForce
   }
@@ -415,11 +415,11 @@ export interface Operations {
     path: { app_id: string; version: number }
     query: {  }
     body: undefined
-    answer: { readonly version: number; readonly hash: string; readonly author: string; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean; readonly policy: AppPolicy }
+    answer: { readonly version: number; readonly hash: string; readonly author: string; readonly comment: string | null; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean; readonly policy: AppPolicy }
   }
   restoreAppPolicy: {
     path: { app_id: string; version: number }
-    query: {  }
+    query: { comment?: string }
     body: undefined
     answer: AppPolicyInForce
   }
@@ -449,7 +449,7 @@ export interface Operations {
   }
   putPolicy: {
     path: {  }
-    query: {  }
+    query: { comment?: string }
     body: Policy | PolicyAnswered
     answer: PolicyInForce
   }
@@ -463,11 +463,11 @@ export interface Operations {
     path: { version: number }
     query: {  }
     body: undefined
-    answer: { readonly version: number; readonly hash: string; readonly author: string; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean; readonly policy: Policy }
+    answer: { readonly version: number; readonly hash: string; readonly author: string; readonly comment: string | null; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean; readonly policy: Policy }
   }
   restorePolicy: {
     path: { version: number }
-    query: {  }
+    query: { comment?: string }
     body: undefined
     answer: PolicyInForce
   }
@@ -677,7 +677,7 @@ export type AppChanges = { readonly name?: string | null; readonly team?: string
 
 export type AppPolicy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
 
-export type AppPolicyAnswered = { readonly policy: AppPolicy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
+export type AppPolicyAnswered = { readonly policy: AppPolicy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly comment?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
 
 export type Time = string
 
@@ -693,7 +693,7 @@ export type AppPolicyTermsRequest = { readonly policy?: AppPolicy; readonly host
 
 export type Policy = { readonly rules?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly first?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly last?: readonly ({ readonly name: string; readonly when: Readonly<Record<string, unknown>> | string; readonly action: string | Readonly<Record<string, unknown>>; readonly dry_run?: boolean; readonly expires?: string })[]; readonly otherwise?: string | Readonly<Record<string, unknown>>; readonly unknown_signer?: "pass" | { readonly wait: string } }
 
-export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
+export type PolicyAnswered = { readonly policy: Policy; readonly source?: "file" | "api" | "default"; readonly file?: string | null; readonly hash?: string; readonly version?: number | null; readonly author?: string | null; readonly comment?: string | null; readonly created_at?: Time | null; readonly restored_version?: number | null; readonly in_force_since?: Time; readonly warnings?: readonly (PolicyWarning)[]; readonly problems?: readonly (string)[]; readonly in_force?: boolean }
 
 export type PolicyPreviewRequest = { readonly policy: Policy; readonly app?: string; readonly window?: "1h" | "24h" | "7d" | "30d"; readonly against?: "recorded" | "current" }
 
@@ -801,9 +801,9 @@ export type Erasure = { readonly dry_run: boolean; readonly tables: readonly ({ 
 
 export type App = { readonly id: string; readonly name: string; readonly team: string | null; readonly hosts: readonly (string)[]; readonly upstream: string | null; readonly labels: readonly (string)[]; readonly quota: AppQuota | null; readonly source: "settings" | "api"; readonly created_at: Time | null; readonly updated_at: Time | null }
 
-export type AppPolicyInForce = { readonly policy: AppPolicy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
+export type AppPolicyInForce = { readonly policy: AppPolicy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly comment: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
 
-export type PolicyVersion = { readonly version: number; readonly hash: string; readonly author: string; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean }
+export type PolicyVersion = { readonly version: number; readonly hash: string; readonly author: string; readonly comment: string | null; readonly created_at: Time; readonly restored_version: number | null; readonly in_force: boolean }
 
 export type PolicyExplanation = { readonly app: string; readonly verdict: { readonly kind: "agent" | "automation" | "human" | "unknown"; readonly given: boolean; readonly agent: { readonly id: string; readonly name: string; readonly category: string; readonly purpose: readonly (string)[] } | null; readonly software: { readonly id: string; readonly name: string; readonly kind: "agent" | "tool" | "browser" } | null; readonly confidence: number; readonly name_confidence: number; readonly verified: "web-bot-auth" | "ip-range" | "reverse-dns" | null; readonly proof: Proof | null; readonly conflicts: readonly (string)[]; readonly evidence: readonly (Evidence)[] }; readonly rules: readonly ({ readonly rule: string; readonly layer: "first" | "app" | "last"; readonly holds: boolean; readonly decides: boolean; readonly dry_run: boolean; readonly expired: boolean; readonly doubtful: boolean; readonly why: string; readonly conditions: readonly ({ readonly name: string; readonly takes: unknown; readonly holds: boolean; readonly seen: unknown })[] })[]; readonly decision: { readonly rule: string; readonly layer: "first" | "app" | "last"; readonly action: string; readonly would_have: { readonly rule: string; readonly layer: "first" | "app" | "last"; readonly action: string } | null }; readonly unknown_signer_wait_ms: number | null }
 
@@ -811,7 +811,7 @@ export type PolicyPreview = { readonly app: string | null; readonly window: "1h"
 
 export type PolicyTerms = { readonly robots: string; readonly content_usage: readonly ({ readonly path: string; readonly value: string })[]; readonly rsl: string; readonly unpublished: readonly ({ readonly rule: string; readonly layer: "first" | "app" | "last" })[]; readonly contradictions: readonly ({ readonly kind: "refused" | "let_in"; readonly path: string; readonly line: number | null; readonly rule: string | null; readonly user_agents: readonly (string)[] })[] | null; readonly complete: boolean }
 
-export type PolicyInForce = { readonly policy: Policy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
+export type PolicyInForce = { readonly policy: Policy; readonly source: "file" | "api" | "default"; readonly file: string | null; readonly hash: string; readonly version: number | null; readonly author: string | null; readonly comment: string | null; readonly created_at: Time | null; readonly restored_version: number | null; readonly in_force_since: Time; readonly warnings: readonly (PolicyWarning)[]; readonly problems: readonly (string)[] }
 
 export type Settings = { readonly settings: readonly (Setting)[] }
 

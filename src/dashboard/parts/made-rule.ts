@@ -61,7 +61,7 @@ function objectIn(text: string): Conditions | null {
 }
 
 /** A name that the policy does not have yet. */
-function freeName(policy: string, when: Conditions): string {
+export function freeName(policy: string, when: Conditions): string {
   const words = Object.values(when).join(' ')
   const name =
     words

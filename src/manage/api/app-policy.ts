@@ -12,6 +12,7 @@ import {
   appPolicyAnswered,
   appPolicyDocument,
   appPolicyInForce,
+  commented,
   policyVersion,
   versionFields,
 } from './policy-schemas.ts'
@@ -41,6 +42,7 @@ const putAppPolicy = operation({
     'Its rules are tried after the `first` rules of the organisation and before its `last` ones. `If-Match` takes the `ETag` of the policy to replace, or `*`. It is in force at all proxies within two seconds, and the policies of other apps stay as they are. An app of the settings may have a policy, too.',
   scopes: ['admin'],
   ...ofApp,
+  query: commented,
   body: z.union([appPolicyDocument, appPolicyAnswered]),
   answer: appPolicyInForce,
   problems: ['conflict', 'precondition_failed', 'precondition_required'],
@@ -100,6 +102,7 @@ const restoreAppPolicy = operation({
   description: 'It becomes the newest version. `If-Match` works as for PUT.',
   scopes: ['admin'],
   ...byVersion,
+  query: commented,
   answer: appPolicyInForce,
   problems: ['conflict', 'precondition_failed', 'precondition_required'],
   run: (call, management) => restored(call.subject.app, call.subject.record, call, management),

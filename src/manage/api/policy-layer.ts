@@ -15,7 +15,13 @@ import type { PolicyRecord, PolicyVersion } from '../../store/work/policies.ts'
 import { actorOf, type Call } from '../http/operation.ts'
 import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
 import { timeOf } from '../http/schemas.ts'
-import { hashOf, type PolicyFile, type PolicyInForce, type PolicyKeeper } from '../publish/policy-keeper.ts'
+import {
+  hashOf,
+  type PolicyChange,
+  type PolicyFile,
+  type PolicyInForce,
+  type PolicyKeeper,
+} from '../publish/policy-keeper.ts'
 import type { ApiContext } from './context.ts'
 import { policyAnswered } from './policy-schemas.ts'
 
@@ -43,13 +49,13 @@ export async function shownInForce(owner: PolicyOwner, management: ApiContext) {
   return answer(owner, await keeper.current(), keeper.etag, management)
 }
 
-type AnyCall = Call<unknown, unknown, unknown, unknown>
+type AnyCall = Call<unknown, { readonly comment?: string | undefined }, unknown, unknown>
 
 export async function putInForce(owner: PolicyOwner, call: AnyCall, management: ApiContext) {
   const keeper = storedIn(owner, management)
   const { policy, pointer } = policyIn(call.body)
   checkPolicy(owner, policy, management, pointer)
-  const wish = { ifMatch: policyHalf(call.ifMatch), restoredVersion: null }
+  const wish = wishOf(call, null)
   const inForce = await keeper.put(policy, wish, actorOf(call), management.nowMs())
   return answer(owner, inForce, keeper.etag, management)
 }
@@ -63,15 +69,19 @@ export async function restored(
   const keeper = storedIn(owner, management)
   const value = documentOf(document)
   checkPolicy(owner, value, management, '')
-  const wish = { ifMatch: policyHalf(call.ifMatch), restoredVersion }
+  const wish = wishOf(call, restoredVersion)
   const inForce = await keeper.put(value, wish, actorOf(call), management.nowMs())
   return answer(owner, inForce, keeper.etag, management)
 }
 
+function wishOf({ ifMatch, query }: AnyCall, restoredVersion: number | null): PolicyChange {
+  return { ifMatch: policyHalf(ifMatch), restoredVersion, comment: query.comment ?? null }
+}
+
 export function shownVersion(owner: PolicyOwner, version: PolicyVersion, management: ApiContext) {
-  const { hash, author, createdAtMs, restoredVersion } = version
+  const { hash, author, comment, createdAtMs, restoredVersion } = version
   return {
-    ...{ version: version.version, hash, author, created_at: timeOf(createdAtMs) },
+    ...{ version: version.version, hash, author, comment, created_at: timeOf(createdAtMs) },
     restored_version: restoredVersion,
     in_force: keeperOf(owner, management).inForce().version?.version === version.version,
   }
@@ -202,6 +212,7 @@ function answer(owner: PolicyOwner, inForce: PolicyInForce, etag: string, manage
       hash,
       version: version?.version ?? null,
       author: version?.author ?? null,
+      comment: version?.comment ?? null,
       created_at: timeOf(version?.createdAtMs ?? null),
       restored_version: version?.restoredVersion ?? null,
       in_force_since: timeOf(sinceMs),

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { time } from '../http/schemas.ts'
+import { textInQuery, time } from '../http/schemas.ts'
 
 const RULE = {
   type: 'object' as const,
@@ -58,10 +58,20 @@ export const policyDocument = z.unknown().meta({
   },
 })
 const WARNING = 'rule "no-crawlers": unknown agent "gptbto" (did you mean "gptbot"?)'
+const COMMENT_LENGTH_MAX = 500
+/** Line breaks, characters that are not seen, and those that change the order of others. */
+const UNSEEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
+/** The query of operations that change a policy. The body is the policy itself. */
+export const commented = z.strictObject({
+  comment: textInQuery('Why, for the list of versions and the audit log.', COMMENT_LENGTH_MAX)
+    .refine((text) => !UNSEEN.test(text), 'contains a control character or a line break')
+    .optional(),
+})
 export const versionFields = {
   version: z.int().min(1),
   hash: z.string().meta({ description: 'SHA-256 of the policy, in hexadecimal.' }),
   author: z.string().meta({ description: 'The id of a principal.' }),
+  comment: z.string().nullable().meta({ description: 'Why it was changed, as its author wrote it.' }),
   created_at: time,
   restored_version: z.int().nullable().meta({ description: 'The version that this one restores.' }),
 }
@@ -91,6 +101,7 @@ const inForceFields = {
   hash: versionFields.hash,
   version: versionFields.version.nullable(),
   author: z.string().nullable(),
+  comment: versionFields.comment,
   created_at: time.nullable(),
   restored_version: versionFields.restored_version,
   in_force_since: time.meta({ description: 'Since when this process has used it.' }),

@@ -3,6 +3,7 @@ import type { ApiContext } from './context.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 import { putInForce, restored, shownInForce, shownRecord, shownVersion } from './policy-layer.ts'
 import {
+  commented,
   policyAnswered,
   policyDocument,
   policyInForce,
@@ -33,6 +34,7 @@ const putPolicy = operation({
     'The body is a policy as in a policy file, or an answer of `GET /policy` (`{"policy": …}`), whose other members are ignored. `If-Match` takes the `ETag` of the policy to replace, or `*`. The policy takes effect in every worker at once and in other processes within a second, and survives a restart. If `policy.file` is set, the policy comes from that file, and this is rejected (409).',
   scopes: ['admin'],
   reach: 'organisation',
+  query: commented,
   body: z.union([policyDocument, policyAnswered]),
   answer: policyInForce,
   problems: ['conflict', 'precondition_failed', 'precondition_required'],
@@ -91,6 +93,7 @@ const restorePolicy = operation({
   scopes: ['admin'],
   reach: 'organisation',
   ...byVersion,
+  query: commented,
   answer: policyInForce,
   problems: ['conflict', 'precondition_failed', 'precondition_required'],
   run: (call, management) => restored(null, call.subject, call, management),

@@ -15,5 +15,7 @@ export const POLICY_RECORD = z.object({
   author: z.string(),
   restoredVersion: z.int().nullable(),
   createdAtMs: z.int(),
+  // A copy of an earlier release has none.
+  comment: z.string().nullable().default(null),
   document: z.string(),
 })

@@ -48,6 +48,16 @@ export interface PolicyKeeperSettings {
   adding?(queries: Queries, document: string, nowMs: number): Promise<void>
 }
 
+/** A wish to change the policy. */
+export interface PolicyChange {
+  /** The entity tag of the policy to replace. */
+  readonly ifMatch: string | null
+  /** The version whose document this is; `null`: it is a new one. */
+  readonly restoredVersion: number | null
+  /** Why, in the words of the author. */
+  readonly comment?: string | null
+}
+
 /**
  * The policy that is set through the API. The database holds every version, and a copy on disk lets the next
  * start go ahead without a database. If a newer version cannot be used, the one before stays in force and the
@@ -148,10 +158,7 @@ export class PolicyKeeper {
    */
   async put(
     document: unknown,
-    {
-      ifMatch,
-      restoredVersion,
-    }: { readonly ifMatch: string | null; readonly restoredVersion: number | null },
+    { ifMatch, ...change }: PolicyChange,
     actor: Actor,
     nowMs: number,
   ): Promise<PolicyInForce> {
@@ -159,14 +166,19 @@ export class PolicyKeeper {
       await this.#look()
       // If another call was first, this refuses, unless the caller replaces any policy.
       requireMatch(ifMatch, this.etag)
-      if (await this.#add(JSON.stringify(document), restoredVersion, actor, nowMs)) break
+      if (await this.#add(JSON.stringify(document), change, actor, nowMs)) break
     }
     await this.#look()
     return this.#inForce
   }
 
   /** Stores the policy as the next version. `false`: another process was first, and nothing is stored. */
-  async #add(text: string, restoredVersion: number | null, actor: Actor, nowMs: number): Promise<boolean> {
+  async #add(
+    text: string,
+    { restoredVersion, comment = null }: Omit<PolicyChange, 'ifMatch'>,
+    actor: Actor,
+    nowMs: number,
+  ): Promise<boolean> {
     const before = this.#inForce.version?.version ?? null
     const version = Math.max(this.#newest, before ?? 0) + 1
     const hash = hashOf(text)
@@ -176,6 +188,7 @@ export class PolicyKeeper {
       author: actor.id,
       restoredVersion,
       createdAtMs: nowMs,
+      comment,
       document: text,
     }
     const store = this.#store!
@@ -185,7 +198,7 @@ export class PolicyKeeper {
       app === undefined
         ? ({ action: `${done}Policy`, subject: `policy ${version}`, apps: ALL_APPS } as const)
         : { action: `${done}AppPolicy`, subject: app, apps: [app] }
-    const detail = { version, before, restored_version: restoredVersion, hash }
+    const detail = { version, before, restored_version: restoredVersion, hash, comment }
     try {
       await changed(store, actor, { ...change, detail }, nowMs, async (queries) => {
         await adding?.(queries, text, nowMs)

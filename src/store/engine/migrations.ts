@@ -14,6 +14,7 @@ import { appQuotas } from './migrations/0008-app-quotas.ts'
 import { mcpCalls } from './migrations/0009-mcp-calls.ts'
 import { payments } from './migrations/0010-payments.ts'
 import { trafficOutbox } from './migrations/0011-traffic-outbox.ts'
+import { policyComments } from './migrations/0012-policy-comments.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -131,6 +132,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0009-mcp-calls', mcpCalls],
   ['0010-payments', payments],
   ['0011-traffic-outbox', trafficOutbox],
+  ['0012-policy-comments', policyComments],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: {

@@ -14,6 +14,8 @@ export interface PolicyVersion {
   /** The version whose document this version restores. */
   readonly restoredVersion: number | null
   readonly createdAtMs: number
+  /** Why it was changed, in the words of its author. */
+  readonly comment: string | null
 }
 
 /**
@@ -96,11 +98,11 @@ export class PolicyStore {
    * Adds a version and deletes those beyond `versionsMax`. `false`: another process has added this version.
    */
   async add(record: PolicyRecord, versionsMax: number, queries: Queries): Promise<boolean> {
-    const { version, document, hash, author } = record
+    const { version, document, hash, author, comment } = record
     const restored = { restored_version: record.restoredVersion, created_at_ms: record.createdAtMs }
     const { numInsertedOrUpdatedRows } = await queries
       .insertInto('policies')
-      .values({ app: this.#app, version, document, hash, author, ...restored })
+      .values({ app: this.#app, version, document, hash, author, comment, ...restored })
       .onConflict((conflict) => conflict.columns(['app', 'version']).doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows !== 1n) return false
@@ -133,11 +135,12 @@ export class PolicyStore {
 }
 
 function versionOf(row: Omit<Selectable<PolicyTable>, 'app' | 'document'>): PolicyVersion {
-  const { version, hash, author } = row
-  return { version, hash, author, restoredVersion: row.restored_version, createdAtMs: row.created_at_ms }
+  const { version, hash, author, comment } = row
+  const restored = { restoredVersion: row.restored_version, createdAtMs: row.created_at_ms }
+  return { version, hash, author, comment, ...restored }
 }
 
 /** Cannot be the id of an app. */
 export const ORGANISATION = '*'
-const VERSION_COLUMNS = ['version', 'hash', 'author', 'restored_version', 'created_at_ms'] as const
+const VERSION_COLUMNS = ['version', 'hash', 'author', 'restored_version', 'created_at_ms', 'comment'] as const
 const NEWEST_FIRST: Order = { columns: [{ name: 'policies.version', kind: 'whole' }], isDescending: true }

@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import type { Tagged } from '../../api/ask.ts'
 import type { PolicyInForce, PolicyPreview } from '../../api/operations.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Confirm } from '../../parts/confirm.tsx'
@@ -8,11 +9,13 @@ import { withApp } from '../../parts/chosen/app.ts'
 import { withMadeRule, withoutTrial } from '../../parts/made-rule.ts'
 import { ProblemNote } from '../../parts/states.tsx'
 import { WINDOWS, type Window } from '../../parts/chosen/window.ts'
+import { CommentField } from './comment-field.tsx'
 import { Difference } from './difference.tsx'
 import { effectOf } from './effect.ts'
 import { CrawlerTerms } from './crawler-terms.tsx'
 import { Explain } from './explain.tsx'
 import { policyOf, type PolicyPageOwner } from './owner.ts'
+import { Rules } from './rules/rules.tsx'
 import { Warnings } from './warnings.tsx'
 import { WhatIf } from './what-if.tsx'
 import { readWritten, writtenAs } from './written.ts'
@@ -21,7 +24,7 @@ interface Props {
   readonly owner: PolicyPageOwner
   readonly inForce: PolicyInForce
   readonly tag: string | null
-  put(): void
+  put(after: Tagged<PolicyInForce>): void
 }
 
 /** Edits a policy: it is tried on recorded requests and compared before it is put in force. */
@@ -38,12 +41,15 @@ export function Editor({ owner, inForce, tag, put }: Props) {
   const [tried, setTried] = useState<{ readonly text: string; readonly preview: PolicyPreview } | null>(null)
   const [window, setWindow] = useState<Window>('24h')
   const [asks, setAsks] = useState(false)
+  const [comment, setComment] = useState('')
   const doing = useDoing()
   const written = readWritten(text)
   const isChanged = text !== current
   useLeaving(isChanged, owner)
   const isFile = inForce.source === 'file'
   const policy = written.kind === 'policy' ? written.policy : null
+  // The problems are of what was sent last: as a policy, or as its member.
+  const problemAt = (pointer: string) => doing.errorAt(`/policy${pointer}`) ?? doing.errorAt(pointer)
   const tryIt = () =>
     doing.run(async () => {
       setTried(null)
@@ -63,25 +69,38 @@ export function Editor({ owner, inForce, tag, put }: Props) {
     <>
       <section class="card" aria-labelledby="editor">
         <h2 id="editor">Editor</h2>
-        <Field
-          label="Policy (JSON)"
-          hint="The first matching rule decides. See config/README.md for all conditions and actions."
-          error={
-            written.kind === 'wrong'
-              ? `${written.line === null ? '' : `Line ${written.line}: `}${written.why}`
-              : null
-          }
-        >
-          {(tied) => (
-            <textarea
-              {...tied}
-              rows={18}
-              spellcheck={false}
-              value={text}
-              onInput={({ currentTarget }) => setText(currentTarget.value)}
+        <div class="editor">
+          {policy === null ? (
+            <p class="note bad">The rules are shown again once the text is valid JSON.</p>
+          ) : (
+            <Rules
+              owner={owner}
+              policy={policy}
+              inForce={inForce.policy}
+              errorAt={problemAt}
+              set={(next) => setText(writtenAs(next))}
             />
           )}
-        </Field>
+          <Field
+            label="Policy (JSON)"
+            hint="The first matching rule decides. Rules and text are the same policy: a change of one changes the other."
+            error={
+              written.kind === 'wrong'
+                ? `${written.line === null ? '' : `Line ${written.line}: `}${written.why}`
+                : null
+            }
+          >
+            {(tied) => (
+              <textarea
+                {...tied}
+                rows={18}
+                spellcheck={false}
+                value={text}
+                onInput={({ currentTarget }) => setText(currentTarget.value)}
+              />
+            )}
+          </Field>
+        </div>
         {made !== null && (
           <p class="note">
             The rule “{made.name}” is new and on trial: it is counted and has no effect. The test shows what
@@ -146,10 +165,10 @@ export function Editor({ owner, inForce, tag, put }: Props) {
             done={() => {
               setAsks(false)
               void doing.run(async () => {
-                await operations.put(policy!, tag === null ? {} : { ifMatch: tag })
+                const after = await operations.put(policy!, { tag, comment: comment.trim() })
                 // The rule is not made again.
                 if (made !== null) route(withApp(path, owner), true)
-                put()
+                put(after)
               })
             }}
           >
@@ -160,6 +179,7 @@ export function Editor({ owner, inForce, tag, put }: Props) {
             {tried?.text !== text && (
               <p class="note warn">This policy was not tested against recorded requests.</p>
             )}
+            <CommentField value={comment} set={setComment} />
             <Difference before={current} after={text} />
           </Confirm>
         )}

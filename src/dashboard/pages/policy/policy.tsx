@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { DEFAULT_APP, useChosenApp } from '../../parts/chosen/app.ts'
 import type { PolicyInForce, PolicyVersion } from '../../api/operations.ts'
+import type { Tagged } from '../../api/ask.ts'
 import { useAsked, useLoaded } from '../../api/use-asked.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Badge } from '../../parts/badge.tsx'
@@ -11,9 +12,10 @@ import { LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
+import { CommentField } from './comment-field.tsx'
 import { Difference } from './difference.tsx'
 import { Editor } from './editor.tsx'
-import { policyOf, type PolicyPageOwner } from './owner.ts'
+import { policyOf, type PolicyPageOwner, undone as undo } from './owner.ts'
 import { Warnings } from './warnings.tsx'
 import { writtenAs } from './written.ts'
 
@@ -45,9 +47,9 @@ export function PolicyPage() {
 function PolicyOf({ owner }: { readonly owner: PolicyPageOwner }) {
   const used = useLoaded(`policy of ${owner}`, policyOf(owner).load)
   const [turn, setTurn] = useState(0)
-  const [said, setSaid] = useState<string | null>(null)
-  const changed = (text: string) => {
-    setSaid(text)
+  const [done, setDone] = useState<Done | null>(null)
+  const changed = (done: Done) => {
+    setDone(done)
     setTurn((before) => before + 1)
     used.again()
   }
@@ -62,10 +64,13 @@ function PolicyOf({ owner }: { readonly owner: PolicyPageOwner }) {
           : 'The rules for requests to this app. They are tried after the first rules of the organisation and before its last ones.'
       }
     >
-      {said !== null && (
-        <p class="note good" role="status">
-          {said}
-        </p>
+      {done !== null && (
+        <DoneNote
+          key={turn}
+          owner={owner}
+          done={done}
+          undone={() => changed({ text: 'Undone: the policy of before is in force again.', undo: null })}
+        />
       )}
       <Answered used={used}>
         {(inForce) => (
@@ -76,7 +81,7 @@ function PolicyOf({ owner }: { readonly owner: PolicyPageOwner }) {
               owner={owner}
               inForce={inForce}
               tag={used.tag}
-              put={() => changed('The policy is in force.')}
+              put={(after) => changed({ text: 'The policy is in force.', undo: { before: inForce, after } })}
             />
             {inForce.source !== 'file' && (
               <Versions
@@ -84,13 +89,60 @@ function PolicyOf({ owner }: { readonly owner: PolicyPageOwner }) {
                 turn={turn}
                 inForce={inForce}
                 tag={used.tag}
-                restored={(version) => changed(`Version ${version} is in force again.`)}
+                restored={(version, after) =>
+                  changed({
+                    text: `Version ${version} is in force again.`,
+                    undo: { before: inForce, after },
+                  })
+                }
               />
             )}
           </>
         )}
       </Answered>
     </Page>
+  )
+}
+
+/** What was just done. */
+interface Done {
+  readonly text: string
+  /** The policies to go back with; `null`: it was an undo. */
+  readonly undo: { readonly before: PolicyInForce; readonly after: Tagged<PolicyInForce> } | null
+}
+
+function DoneNote({
+  owner,
+  done,
+  undone,
+}: {
+  readonly owner: PolicyPageOwner
+  readonly done: Done
+  readonly undone: () => void
+}) {
+  const doing = useDoing()
+  const given = done.undo
+  return (
+    <>
+      <div class="note good actions" role="status">
+        <span>{done.text}</span>
+        {given !== null && (
+          <button
+            type="button"
+            disabled={doing.isDoing}
+            onClick={() =>
+              void doing.run(async () => {
+                await undo(owner, given.before, given.after)
+                undone()
+              })
+            }
+          >
+            Undo
+          </button>
+        )}
+      </div>
+      {doing.problem !== null && <ProblemNote problem={doing.problem} />}
+    </>
   )
 }
 
@@ -116,7 +168,8 @@ function NoApp({ id }: { readonly id: string }) {
 
 function InForce({ owner, inForce }: { readonly owner: PolicyPageOwner; readonly inForce: PolicyInForce }) {
   const hasNone = owner !== null && inForce.source === 'default'
-  const { source, file, version, author, created_at, restored_version, warnings, problems, hash } = inForce
+  const { source, file, version, author, comment, created_at, restored_version } = inForce
+  const { warnings, problems, hash } = inForce
   return (
     <section class="card" aria-labelledby="in-force">
       <h2 id="in-force">In force</h2>
@@ -126,6 +179,7 @@ function InForce({ owner, inForce }: { readonly owner: PolicyPageOwner; readonly
           ['File', file],
           ['Version', version === null ? null : String(version)],
           ['Author', author],
+          ['Comment', comment],
           ['Saved', created_at === null ? null : <FullTime key="put" at={created_at} />],
           ['Restored from', restored_version === null ? null : `version ${restored_version}`],
           ['In force since', hasNone ? null : <Time key="since" at={inForce.in_force_since} />],
@@ -152,13 +206,14 @@ interface VersionsProps {
   readonly turn: number
   readonly inForce: PolicyInForce
   readonly tag: string | null
-  restored(version: number): void
+  restored(version: number, after: Tagged<PolicyInForce>): void
 }
 
 function Versions({ owner, turn, inForce, tag, restored }: VersionsProps) {
   const operations = policyOf(owner)
   const doing = useDoing()
   const [asked, setAsked] = useState<{ readonly version: number; readonly text: string } | null>(null)
+  const [comment, setComment] = useState('')
   const look = (version: number) =>
     doing.run(async () => {
       const { policy } = await operations.version(version)
@@ -186,6 +241,12 @@ function Versions({ owner, turn, inForce, tag, restored }: VersionsProps) {
                 {restored_version !== null && <small> restored from {restored_version}</small>}
               </>
             ),
+          },
+          {
+            title: 'Comment',
+            width: 'minmax(8rem, 2fr)',
+            isExtra: true,
+            cell: ({ comment }) => comment !== null && <span title={comment}>{comment}</span>,
           },
           { title: 'Author', width: 'minmax(8rem, 1fr)', isExtra: true, cell: ({ author }) => author },
           {
@@ -228,11 +289,11 @@ function Versions({ owner, turn, inForce, tag, restored }: VersionsProps) {
             const { version } = asked
             setAsked(null)
             void doing.run(async () => {
-              await operations.restore(version, tag === null ? {} : { ifMatch: tag })
-              restored(version)
+              restored(version, await operations.restore(version, { tag, comment: comment.trim() }))
             })
           }}
         >
+          <CommentField value={comment} set={setComment} />
           <Difference before={writtenAs(inForce.policy)} after={asked.text} />
         </Confirm>
       )}

@@ -67,7 +67,10 @@ const COLUMNS: readonly LongColumn<AuditEntry>[] = [
     title: 'Action',
     width: 'minmax(8rem, 2fr)',
     cell: ({ action, subject, detail }) => (
-      <span title={JSON.stringify(detail)}>{subject === null ? action : `${action} ${subject}`}</span>
+      <span title={JSON.stringify(detail)}>
+        {subject === null ? action : `${action} ${subject}`}
+        {typeof detail['comment'] === 'string' && <small> {detail['comment']}</small>}
+      </span>
     ),
   },
   { title: 'By', width: 'minmax(6rem, 1fr)', cell: ({ principal }) => principal },

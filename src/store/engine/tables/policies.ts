@@ -17,4 +17,6 @@ export interface PolicyTable {
   /** The version whose document this version restores. */
   restored_version: number | null
   created_at_ms: number
+  /** Why it was changed, in the words of its author. */
+  comment: string | null
 }
