@@ -86,7 +86,11 @@ function Typed({
     onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
       enter(currentTarget.value),
   }
-  return isLong ? <textarea {...props} class="short" rows={2} /> : <input {...props} />
+  return isLong ? (
+    <textarea {...props} class="short" rows={Math.min(8, text.split('\n').length + 1)} />
+  ) : (
+    <input {...props} />
+  )
 }
 
 function isLong(field: RuleField, kind: FieldKind, text: string): boolean {
