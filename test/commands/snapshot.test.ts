@@ -71,7 +71,15 @@ test('a Snapshot from the database has its apps and their policies', async (t) =
   assert.match((await run(['show', at('out.snapshot')])).out, /^Apps +2 defined, 3 with a policy$/m)
   const store = await Store.open(manage.storeUrl)
   t.teardown(() => store.close())
-  const record = { version: 2, hash: 'x', author: 'p', restoredVersion: null, comment: null, createdAtMs: 0, document: '[]' }
+  const record = {
+    version: 2,
+    hash: 'x',
+    author: 'p',
+    restoredVersion: null,
+    comment: null,
+    createdAtMs: 0,
+    document: '[]',
+  }
   await store.transaction((queries) => store.policies.of('shop').add(record, 50, queries))
   const refused = await run(argv)
   assert.equal(refused.code, 1)
