@@ -14,7 +14,7 @@ export function otherwiseSentence(action: unknown): string {
   return `If no rule matches, the request ${actionText(action ?? 'tag')}.`
 }
 
-/** All of them have to match. `null`: there are none. */
+/** All of them have to match. `null`: every request matches. */
 function conditionsText(when: unknown): string | null {
   if (typeof when === 'string') return `the expression ${cut(when)} is true`
   if (!isObject(when)) return when === undefined ? '(no conditions)' : cut(when)

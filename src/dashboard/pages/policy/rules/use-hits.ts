@@ -58,7 +58,7 @@ async function lastHits(
         { signal },
       )
       const [newest] = requests
-      // A search that has stopped does not say that there is none.
+      // A search that has stopped may have missed the last one.
       if (newest !== undefined || stopped_at === null) found(rule, newest?.seen_at ?? null)
     }
   } catch (error) {
