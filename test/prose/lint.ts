@@ -19,6 +19,8 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
 const EXCEPT =
   /(^|\/)node_modules\/|^src\/dashboard\/api\/operations\.ts$|^test\/prose\/|^test\/vectors\/cases\//
 const BUDGETS = 'test/prose/budget.json'
+/** Commits whose subjects are older than a stricter rule. */
+const SUBJECTS = 'subjects'
 
 type Budgets = Record<string, number>
 
@@ -36,9 +38,13 @@ function lint(argv: readonly string[]): number {
     }
     if (findings.length > budget || argv.includes(area)) for (const finding of findings) say(finding)
   }
-  for (const problem of subjectProblems()) {
+  const subjects = subjectProblems()
+  const known = budgets[SUBJECTS] ?? 0
+  // Subjects never change, so their budget does not shrink.
+  left[SUBJECTS] = known
+  if (subjects.length > known) {
     failures++
-    say(problem)
+    for (const problem of subjects) say(problem)
   }
   if (argv.includes('--write')) writeFileSync(BUDGETS, `${JSON.stringify(left, null, 2)}\n`)
   return failures === 0 ? 0 : 1
