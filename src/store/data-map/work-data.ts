@@ -65,7 +65,7 @@ export const WORK_DATA: Readonly<
   policies: personal(
     { author: ACCOUNT_ID },
     { why: 'who wrote a policy', kept: 'the newest versions of each app', erased: ID_STAYS },
-    'app version document hash restored_version created_at_ms',
+    'app version document hash restored_version created_at_ms comment',
   ),
   submissions: personal(
     { principal: ACCOUNT_ID, decided_by: ACCOUNT_ID, user_agent: 'the User-Agent of a program' },
