@@ -17,7 +17,7 @@ import { type FieldError, invalid, Refusal } from '../http/refusal.ts'
 import { timeOf } from '../http/schemas.ts'
 import {
   hashOf,
-  type PolicyChange,
+  type PolicyWish,
   type PolicyFile,
   type PolicyInForce,
   type PolicyKeeper,
@@ -74,7 +74,7 @@ export async function restored(
   return answer(owner, inForce, keeper.etag, management)
 }
 
-function wishOf({ ifMatch, query }: AnyCall, restoredVersion: number | null): PolicyChange {
+function wishOf({ ifMatch, query }: AnyCall, restoredVersion: number | null): PolicyWish {
   return { ifMatch: policyHalf(ifMatch), restoredVersion, comment: query.comment ?? null }
 }
 

@@ -49,7 +49,7 @@ export interface PolicyKeeperSettings {
 }
 
 /** A wish to change the policy. */
-export interface PolicyChange {
+export interface PolicyWish {
   /** The entity tag of the policy to replace. */
   readonly ifMatch: string | null
   /** The version whose document this is; `null`: it is a new one. */
@@ -158,7 +158,7 @@ export class PolicyKeeper {
    */
   async put(
     document: unknown,
-    { ifMatch, ...change }: PolicyChange,
+    { ifMatch, ...change }: PolicyWish,
     actor: Actor,
     nowMs: number,
   ): Promise<PolicyInForce> {
@@ -175,7 +175,7 @@ export class PolicyKeeper {
   /** Stores the policy as the next version. `false`: another process was first, and nothing is stored. */
   async #add(
     text: string,
-    { restoredVersion, comment = null }: Omit<PolicyChange, 'ifMatch'>,
+    { restoredVersion, comment = null }: Omit<PolicyWish, 'ifMatch'>,
     actor: Actor,
     nowMs: number,
   ): Promise<boolean> {
