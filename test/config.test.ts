@@ -111,7 +111,10 @@ test('every setting outside of lists has a variable, which sets what the file wo
       GATEHOUSE_INJECT_SIDECAR_BUS_SECRET: 'nats',
       GATEHOUSE_INJECT_SIDECAR_CPU_MAX: '64',
       GATEHOUSE_INJECT_SIDECAR_MEMORY_MAX: '64Gi',
-      // Payments need both.
+      // Payments need both, as do licenses.
+      GATEHOUSE_PAYMENTS_LICENSE_INTROSPECTION: 'https://licenses.example/',
+      GATEHOUSE_PAYMENTS_LICENSE_CLIENT_ID: 'us',
+      GATEHOUSE_PAYMENTS_LICENSE_CLIENT_SECRET: 'word',
       GATEHOUSE_PAYMENTS_X402_FACILITATOR: 'https://pay.example/',
       GATEHOUSE_PAYMENTS_X402_PAY_TO: `0x${'cd'.repeat(20)}`,
       ...BUS_FILES,

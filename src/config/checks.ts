@@ -27,7 +27,10 @@ export function checkRole(
     return
   }
   const isOnBus = bus.url.length > 0
-  const takesPayments = payments.x402.facilitator !== null || payments.crawler_price.accounts.length > 0
+  const takesPayments =
+    payments.x402.facilitator !== null ||
+    payments.crawler_price.accounts.length > 0 ||
+    payments.license.introspection !== null
   if (role === 'proxy' && !isOnBus && takesPayments)
     refuse(
       '/payments',
@@ -79,7 +82,7 @@ export function checkTogether(
 ): void {
   const { upstreams, limits } = proxy
   checkInject(inject, refuse)
-  checkPayments(payments.x402, refuse)
+  checkPayments(payments, refuse)
   checkSample(sightings.sample, refuse)
   checkSinks(sinks, refuse)
   checkApps(apps, bus.url.length > 0 ? null : upstreams.map(({ name }) => name), refuse)

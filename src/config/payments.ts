@@ -2,7 +2,7 @@ import type { PaymentTerms } from '../payment/payment-terms.ts'
 import type { Secret } from '../shared/secret.ts'
 import type { Say } from './inject.ts'
 import { list, secret, section, setting, type ValueOf } from './items.ts'
-import { duration, integer, matching, optional, path, text, written } from './kinds.ts'
+import { boolean, duration, integer, matching, optional, path, text, written } from './kinds.ts'
 import { webUrl } from './network-kinds.ts'
 
 const account = written({
@@ -71,6 +71,34 @@ export const PAYMENTS = section(
         currency: setting(currency, 'USD', 'The currency of prices.'),
       },
     ),
+    license: section(
+      'License tokens (`Authorization: License`), as in RSL 1.0: the license server says whether one is valid for a URL.',
+      {
+        introspection: setting(
+          optional(webUrl),
+          null,
+          'The URL at which the license server checks tokens (RFC 7662). `null`: off.',
+        ),
+        client_id: setting(optional(text), null, 'The name of this installation at the license server.'),
+        client_secret: secret('Its password there.', 0),
+        ca_file: setting(
+          optional(path),
+          null,
+          'PEM file with CAs that are trusted for the license server instead of those of the system.',
+        ),
+        timeout: setting(
+          duration('100ms', '20s'),
+          '5s',
+          'Time limit for an answer of the license server. The request waits for it.',
+        ),
+        cache: setting(
+          duration('0s', '1h'),
+          '60s',
+          'How long a valid token is valid for the same URL without another question, at most until it expires.',
+        ),
+        forward: setting(boolean, false, 'Whether the app gets license tokens.'),
+      },
+    ),
     retention: setting(duration('1d', '3650d'), '400d', 'How long payments are kept in the ledger.'),
   },
 )
@@ -84,10 +112,24 @@ export interface PaymentConfig {
     readonly caFile: string | null
     readonly timeoutMs: number
   } | null
+  /** `null`: license tokens are off. */
+  readonly licenseServer: {
+    readonly url: string
+    readonly clientId: string | null
+    readonly clientSecret: Secret<string> | null
+    readonly caFile: string | null
+    readonly timeoutMs: number
+    readonly cacheMs: number
+  } | null
   readonly retentionMs: number
 }
 
-export function paymentConfig({ x402, crawler_price, retention }: ValueOf<typeof PAYMENTS>): PaymentConfig {
+export function paymentConfig({
+  x402,
+  crawler_price,
+  license,
+  retention,
+}: ValueOf<typeof PAYMENTS>): PaymentConfig {
   const { facilitator, pay_to: payTo } = x402
   const { accounts, currency } = crawler_price
   const isOn = facilitator !== null && payTo !== null
@@ -99,23 +141,36 @@ export function paymentConfig({ x402, crawler_price, retention }: ValueOf<typeof
         ? { network: x402.network, ...asset, ...unit, payTo, validS: Math.round(x402.valid_for / 1_000) }
         : null,
       crawlerPrice: accounts.length === 0 ? null : { currency, accounts },
+      license: license.introspection === null ? null : { isForwarded: license.forward },
     },
     facilitator: isOn
       ? { url: facilitator, token: x402.token, caFile: x402.ca_file, timeoutMs: x402.timeout }
       : null,
+    licenseServer:
+      license.introspection === null
+        ? null
+        : {
+            ...{
+              url: license.introspection,
+              clientId: license.client_id,
+              clientSecret: license.client_secret,
+            },
+            ...{ caFile: license.ca_file, timeoutMs: license.timeout, cacheMs: license.cache },
+          },
     retentionMs: retention,
   }
 }
 
 /** Settings that are invalid by themselves are undefined here. */
 export function checkPayments(
-  x402: {
-    readonly facilitator: string | null | undefined
-    readonly pay_to: string | null | undefined
-    readonly token: Secret<string> | null | undefined
-  },
+  payments: { readonly x402: CheckedX402; readonly license: CheckedLicense },
   refuse: Say,
 ): void {
+  checkX402(payments.x402, refuse)
+  checkLicense(payments.license, refuse)
+}
+
+function checkX402(x402: CheckedX402, refuse: Say): void {
   const { facilitator, pay_to: payTo, token } = x402
   if (facilitator && payTo === null)
     refuse('/payments/x402/pay_to', 'is missing; set the address to which payments go')
@@ -127,10 +182,35 @@ export function checkPayments(
     refuse('/payments/x402/token', 'contains a character that is not allowed in a token')
 }
 
+function checkLicense(license: CheckedLicense, refuse: Say): void {
+  const { introspection, client_id: id, client_secret: password } = license
+  if (introspection && !isGuarded(introspection))
+    refuse('/payments/license/introspection', 'is a plain http:// URL of another machine; use https://')
+  if ((id === null) !== (password === null))
+    refuse('/payments/license/client_id', 'and client_secret belong together; set both or neither')
+  if (introspection === null && id)
+    refuse(
+      '/payments/license/introspection',
+      'is missing; set the URL at which the license server checks tokens',
+    )
+}
+
 /** Whether no one on the way can change the answers of the facilitator. */
 function isGuarded(url: string): boolean {
   const { protocol, hostname } = new URL(url)
   return protocol === 'https:' || ['127.0.0.1', '[::1]', 'localhost'].includes(hostname)
+}
+
+interface CheckedX402 {
+  readonly facilitator: string | null | undefined
+  readonly pay_to: string | null | undefined
+  readonly token: Secret<string> | null | undefined
+}
+
+interface CheckedLicense {
+  readonly introspection: string | null | undefined
+  readonly client_id: string | null | undefined
+  readonly client_secret: Secret<string> | null | undefined
 }
 
 /** RFC 6750 §2.1. */

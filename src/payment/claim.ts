@@ -2,15 +2,24 @@
  * A request of a proxy to the management plane, which alone settles payments and keeps the ledger. Plain data: it crosses
  * processes.
  */
-export type PaymentMessage = PaymentClaim | PassQuestion | PaymentUse
+export type PaymentMessage = PaymentClaim | LicenseClaim | PassQuestion | PaymentUse
 
 /** A request that brings a payment. */
-export interface PaymentClaim extends ChargedRule {
+export interface PaymentClaim extends ChargedRequest {
   readonly kind: 'claim'
-  /** Of the request. */
-  readonly decisionId: string
   /** The payment over x402, as the client sent it; `null`: on account. */
   readonly payment: string | null
+}
+
+/** A request that brings a license token. */
+export interface LicenseClaim extends ChargedRequest {
+  readonly kind: 'license'
+  readonly token: string
+}
+
+export interface ChargedRequest extends ChargedRule {
+  /** Of the request. */
+  readonly decisionId: string
   /** The URL that is paid for. */
   readonly url: string
   /** The proven agent; `null`: none. */
@@ -75,3 +84,8 @@ export interface PaymentReceipt {
 }
 
 export const UNAVAILABLE: PaymentAnswer = { kind: 'unavailable' }
+
+export function schemeOf(claim: PaymentClaim | LicenseClaim): 'x402' | 'crawler-price' | 'license' {
+  if (claim.kind === 'license') return 'license'
+  return claim.payment === null ? 'crawler-price' : 'x402'
+}

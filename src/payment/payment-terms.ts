@@ -4,6 +4,8 @@ export interface PaymentTerms {
   readonly x402: X402Terms | null
   /** `null`: no payments on account. */
   readonly crawlerPrice: CrawlerPriceTerms | null
+  /** `null`: no license tokens. */
+  readonly license: LicenseTerms | null
 }
 
 /** The asset in which x402 payments are made, and who receives it. */
@@ -30,4 +32,10 @@ export interface CrawlerPriceTerms {
   readonly accounts: readonly string[]
 }
 
-export const NO_PAYMENTS: PaymentTerms = { x402: null, crawlerPrice: null }
+/** Tokens of a license server (RSL 1.0 §5 and §6). */
+export interface LicenseTerms {
+  /** Whether the app gets the token. */
+  readonly isForwarded: boolean
+}
+
+export const NO_PAYMENTS: PaymentTerms = { x402: null, crawlerPrice: null, license: null }

@@ -1,4 +1,4 @@
-import type { PaymentAnswer, PaymentMessage } from '../payment/claim.ts'
+import type { ChargedRequest, PaymentAnswer, PaymentMessage } from '../payment/claim.ts'
 import { Fault } from '../shared/fault.ts'
 
 /** Messages about payments on NATS: JSON with a format number. Proxies and managers may be of different versions. */
@@ -10,24 +10,12 @@ export function writePaymentMessage(message: PaymentMessage | PaymentAnswer): Bu
 export function readPaymentMessage(bytes: Uint8Array): PaymentMessage {
   const said = objectIn(bytes)
   switch (said['kind']) {
-    case 'claim':
-      return {
-        kind: 'claim',
-        ...ruleIn(said),
-        decisionId: textIn(said, 'decisionId'),
-        payment: orNull(said, 'payment', (name) => textIn(said, name, PAYMENT_LENGTH_MAX)),
-        url: textIn(said, 'url', URL_LENGTH_MAX),
-        agent: orNull(said, 'agent', (name) => textIn(said, name)),
-        key: orNull(said, 'key', (name) => textIn(said, name)),
-        host: textIn(said, 'host'),
-        path: textIn(said, 'path', URL_LENGTH_MAX),
-        price: textIn(said, 'price'),
-        currency: textIn(said, 'currency'),
-        passMs: numberIn(said, 'passMs'),
-        dayMax: orNull(said, 'dayMax', (name) => numberIn(said, name)),
-        purposes: textsIn(said, 'purposes'),
-        license: orNull(said, 'license', (name) => textIn(said, name, URL_LENGTH_MAX)),
-      }
+    case 'claim': {
+      const payment = orNull(said, 'payment', (name) => textIn(said, name, PAYMENT_LENGTH_MAX))
+      return { kind: 'claim', payment, ...requestIn(said) }
+    }
+    case 'license':
+      return { kind: 'license', token: textIn(said, 'token', PAYMENT_LENGTH_MAX), ...requestIn(said) }
     case 'pass':
       return { kind: 'pass', ...ruleIn(said), key: textIn(said, 'key') }
     case 'use':
@@ -86,6 +74,24 @@ function objectIn(bytes: Uint8Array): Said {
   if (typeof value !== 'object' || value === null || (value as Said)['format'] !== FORMAT)
     throw unreadable('format')
   return value as Said
+}
+
+function requestIn(said: Said): ChargedRequest {
+  return {
+    ...ruleIn(said),
+    decisionId: textIn(said, 'decisionId'),
+    url: textIn(said, 'url', URL_LENGTH_MAX),
+    agent: orNull(said, 'agent', (name) => textIn(said, name)),
+    key: orNull(said, 'key', (name) => textIn(said, name)),
+    host: textIn(said, 'host'),
+    path: textIn(said, 'path', URL_LENGTH_MAX),
+    price: textIn(said, 'price'),
+    currency: textIn(said, 'currency'),
+    passMs: numberIn(said, 'passMs'),
+    dayMax: orNull(said, 'dayMax', (name) => numberIn(said, name)),
+    purposes: textsIn(said, 'purposes'),
+    license: orNull(said, 'license', (name) => textIn(said, name, URL_LENGTH_MAX)),
+  }
 }
 
 function ruleIn(said: Said) {

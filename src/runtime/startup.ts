@@ -18,6 +18,7 @@ import type { Io } from '../terminal/io.ts'
 import type { ManagerSettings } from './manager.ts'
 import { requestSinkSettings, sinkSettings } from './sink-settings.ts'
 import { storePlace } from './store-place.ts'
+import { paymentSettings } from './gateway/payment-settings.ts'
 import { pemIn } from './pem-file.ts'
 import { version } from '../shared/package-files.ts'
 
@@ -258,19 +259,6 @@ async function deliverySettings({
   const own = await pemIn(caFile)
   const ca = own === null ? null : [...rootCertificates, own].join('\n')
   return { ca, retryBaseMs, retentionMs }
-}
-
-async function paymentSettings({
-  terms,
-  facilitator,
-  retentionMs,
-}: StartupConfig['payments']): Promise<NonNullable<GatewaySettings['management']>['payments']> {
-  if (facilitator === null) return { terms, facilitator, retentionMs }
-  const { caFile, token, ...settings } = facilitator
-  return {
-    ...{ terms, retentionMs },
-    facilitator: { ...settings, token: token?.reveal() ?? null, ca: await pemIn(caFile) },
-  }
 }
 
 export function keyPairSource({ certificateFile, keyFile, passphrase }: CertificateConfig): KeyPairSource {

@@ -277,6 +277,8 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['wire/h2/hpack-decoder.ts', 'fieldsMax', 'HpackDecoder.neverIndexed'],
   ['identity/cards/registries.ts', 'ours', 'Registries.#known'],
   ['manage/export/folder-place.ts', 'turns', 'FolderPlace.#open'],
+  ['manage/payments/license-server.ts', 'KNOWN_MAX', 'LicenseServer.#known'],
+  ['proxy/request/pay/toll.ts', 'LICENSES_MAX', 'Toll.#licenses'],
   ['manage/events/payment-events.ts', 'REFUSED_MAX', 'PaymentEvents.#refused'],
   ['plane/local-bus.ts', 'proxy/request/pay/toll.ts WAITING_MAX', 'LocalProxyBus.#payments'],
   ['plane/privacy/address-form.ts', 'KEPT_MAX', 'AddressHasher.#hashes'],

@@ -350,7 +350,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   ja4plus: true,
   findsCampaigns: true,
   privacyKeys: [],
-  payments: { terms: NO_PAYMENTS, facilitator: null, retentionMs: DAY_MS },
+  payments: { terms: NO_PAYMENTS, facilitator: null, licenseServer: null, retentionMs: DAY_MS },
   hasDashboard: true,
   version: '1.2.3',
   authFailuresPerMinute: 120,

@@ -34,7 +34,8 @@ export async function till(
   const metrics = new PaymentMetrics()
   const written: string[] = []
   const settings = {
-    terms: { x402: X402_TERMS, crawlerPrice: { currency: 'USD', accounts: ['gptbot'] } },
+    terms: { x402: X402_TERMS, crawlerPrice: { currency: 'USD', accounts: ['gptbot'] }, license: null },
+    licenseServer: null,
     facilitator: { url: facilitator.url, token: null, ca: null, timeoutMs },
     retentionMs: 86_400_000,
   }

@@ -9,6 +9,7 @@ import { X402_TERMS } from '../payment/facilitator.ts'
 const TERMS: PaymentTerms = {
   x402: { ...X402_TERMS, decimals: 2 },
   crawlerPrice: { currency: 'EUR', accounts: ['gptbot'] },
+  license: null,
 }
 
 test('charge says what is sold and what for', async () => {
@@ -35,7 +36,10 @@ test('a charge that makes no sense is refused with its place', async () => {
     [{ currency: 'usd' }, /currency: is "usd"; expected a currency/],
     [{ currency: 'EUR' }, /currency: is EUR, but payments\.x402\.currency is USD/],
     [{ scheme: 'crawler-price' }, /currency: is USD, but payments\.crawler_price\.currency is EUR/],
-    [{ scheme: 'x403' }, /scheme: is "x403"; expected x402, crawler-price \(did you mean "x402"\?\)/],
+    [
+      { scheme: 'x403' },
+      /scheme: is "x403"; expected x402, crawler-price, license \(did you mean "x402"\?\)/,
+    ],
     [{ scheme: [] }, /scheme: is an empty list/],
     [{ path: '/a' }, /path: has no effect without pass/],
     [{ path: 'a', pass: '1m' }, /path: is "a"; expected a path that starts with \//],

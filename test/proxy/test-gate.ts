@@ -96,7 +96,7 @@ export async function startGate(t: Test, plan: GatePlan): Promise<Gate> {
     traffic: new Traffic(),
     scratch: new JudgingScratch(),
     tarpit: new Tarpit(),
-    toll: new Toll({ terms: NO_PAYMENTS, bus: NO_LEDGER, limiter: new RateLimiter(), clock }),
+    toll: new Toll({ terms: NO_PAYMENTS, rslPath: null, bus: NO_LEDGER, limiter: new RateLimiter(), clock }),
     upgrades: new Upgrades(),
     ids: new DecisionIds(clock.nowMs),
     clock,

@@ -21,6 +21,7 @@ import { until } from '../until.ts'
 const TERMS: PaymentTerms = {
   x402: X402_TERMS,
   crawlerPrice: { currency: 'USD', accounts: ['gptbot'] },
+  license: null,
 }
 
 test('a client that brings nothing gets the offer, and no message is sent', async (t) => {
@@ -188,6 +189,7 @@ async function booth(t: Test, members: object = {}, answers: Pay | null = null) 
   const settings = {
     terms: TERMS,
     facilitator: { url: facilitator.url, token: null, ca: null, timeoutMs: 5_000 },
+    licenseServer: null,
     retentionMs: 1,
   }
   const log = createLogTo('silent', { write: () => {} })
@@ -201,7 +203,7 @@ async function booth(t: Test, members: object = {}, answers: Pay | null = null) 
       return answers === null ? cashier.pay(message) : answers(message)
     },
   }
-  const toll = new Toll({ terms: TERMS, bus, limiter: new RateLimiter(), clock })
+  const toll = new Toll({ terms: TERMS, rslPath: null, bus, limiter: new RateLimiter(), clock })
   const action = chargeOf(members)
   let ids = 0
   const come = (headers: Record<string, string>, who: Who & { readonly waits?: false } = {}) => {
@@ -230,7 +232,10 @@ async function booth(t: Test, members: object = {}, answers: Pay | null = null) 
       authority: 'shop.example',
     } as unknown as TollVisit
     toll.stop(visit, judged, action, {
-      letIn: (paid) => done.resolve({ isFree: paid === null, paid, refusal: null, why: null }),
+      letIn: (paid) => {
+        const isFree = paid === null || paid.headers.length === 0
+        done.resolve({ isFree, paid, refusal: null, why: null })
+      },
       answer: (refusal) => {
         const { error = null } = (refusal.members ?? {}) as { error?: string | null }
         done.resolve({ isFree: false, paid: null, refusal, why: error })

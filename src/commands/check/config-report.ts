@@ -89,6 +89,7 @@ async function checkFiles(
     ['auth.openid.ca_file', config.auth.openid?.caFile ?? null],
     ['bus.ca_file', bus.caFile],
     ['payments.x402.ca_file', config.payments.facilitator?.caFile ?? null],
+    ['payments.license.ca_file', config.payments.licenseServer?.caFile ?? null],
     ...proxy.upstreams.map(
       ({ tls }, index) => [`proxy.upstreams[${index}].tls.ca_file`, tls.caFile] as const,
     ),

@@ -1,4 +1,4 @@
-import type { PaymentClaim } from '../../payment/claim.ts'
+import { type LicenseClaim, type PaymentClaim, schemeOf } from '../../payment/claim.ts'
 import { pathWithoutSecrets } from '../../plane/privacy/path-form.ts'
 import type { Queries } from '../../store/engine/database.ts'
 import type { NewEvent } from '../../store/events/events.ts'
@@ -46,7 +46,7 @@ export class PaymentEvents implements PaymentNews {
     return this.#add([{ ...change, example: { payment_id: id, ...exampleOf(shown) } }], queries)
   }
 
-  refused(claim: PaymentClaim, why: string): void {
+  refused(claim: PaymentClaim | LicenseClaim, why: string): void {
     const { app, rule, agent } = claim
     const nowMs = this.#context.nowMs()
     const key = [app, rule, why, agent].join(' ')
@@ -95,7 +95,7 @@ export class PaymentEvents implements PaymentNews {
 /** Refusals for one reason, of one rule and agent. */
 interface Refusals {
   /** The first one. */
-  readonly claim: PaymentClaim
+  readonly claim: PaymentClaim | LicenseClaim
   readonly why: string
   count: number
   readonly sinceMs: number
@@ -116,7 +116,7 @@ interface PaymentChange {
 
 function changeOf({ claim, why, count, sinceMs, untilMs }: Refusals): PaymentChange {
   const { app, agent, rule, host, path, price, currency, purposes, license } = claim
-  const scheme = claim.payment === null ? 'crawler-price' : 'x402'
+  const scheme = schemeOf(claim)
   const payment = {
     ...{ scheme, app, rule, agent_id: agent, key: claim.key, host, path: pathWithoutSecrets(path) },
     ...{ price, currency, purpose: purposes, license, decision_id: claim.decisionId },

@@ -1,9 +1,12 @@
+import { hash } from 'node:crypto'
 import { pathWithoutSecrets } from '../../plane/privacy/path-form.ts'
 import {
+  type LicenseClaim,
   type PaymentAnswer,
   type PaymentClaim,
   type PaymentMessage,
   type PaymentReceipt,
+  schemeOf,
   UNAVAILABLE,
 } from '../../payment/claim.ts'
 import { millionthsOf } from '../../payment/money.ts'
@@ -21,12 +24,15 @@ import type { PaymentDraft, PaymentRecord, Settlement } from '../../store/work/p
 import type { Store } from '../../store/store.ts'
 import { newId } from '../http/ids.ts'
 import { Facilitator, type FacilitatorSettings } from './facilitator.ts'
+import { LicenseServer, type LicenseServerSettings } from './license-server.ts'
 import type { PaymentMetrics } from './payment-metrics.ts'
 
 export interface PaymentSettings {
   readonly terms: PaymentTerms
   /** `null`: no payments over x402. */
   readonly facilitator: FacilitatorSettings | null
+  /** `null`: no license tokens. */
+  readonly licenseServer: LicenseServerSettings | null
   readonly retentionMs: number
 }
 
@@ -42,7 +48,7 @@ export interface CashierParts {
 export interface PaymentNews {
   /** Takes part in the transaction that changes the payment. Call what it returns after the commit. */
   changed(payment: PaymentRecord, queries: Queries): Promise<() => void>
-  refused(claim: PaymentClaim, why: string): void
+  refused(claim: PaymentClaim | LicenseClaim, why: string): void
 }
 
 /**
@@ -53,13 +59,15 @@ export interface PaymentNews {
 export class Cashier {
   readonly #terms: PaymentTerms
   readonly #facilitator: Facilitator | null
+  readonly #licenses: LicenseServer | null
   readonly #parts: CashierParts
   #underWay = 0
   #failure = ''
 
-  constructor({ terms, facilitator }: PaymentSettings, parts: CashierParts) {
+  constructor({ terms, facilitator, licenseServer }: PaymentSettings, parts: CashierParts) {
     this.#terms = terms
     this.#facilitator = facilitator === null ? null : new Facilitator(facilitator)
+    this.#licenses = licenseServer === null ? null : new LicenseServer(licenseServer)
     this.#parts = parts
   }
 
@@ -70,13 +78,15 @@ export class Cashier {
     this.#underWay++
     const answer = isFull ? UNAVAILABLE : await this.#answer(message).catch((error) => this.#failed(error))
     this.#underWay--
-    if (answer.kind === 'refused' && message.kind === 'claim') news.refused(message, answer.why)
+    if (answer.kind === 'refused' && (message.kind === 'claim' || message.kind === 'license'))
+      news.refused(message, answer.why)
     if (answer.kind in metrics.outcomes) metrics.outcomes[answer.kind as keyof typeof metrics.outcomes]++
     return answer
   }
 
   async close(): Promise<void> {
     await this.#facilitator?.close()
+    await this.#licenses?.close()
   }
 
   async #answer(message: PaymentMessage): Promise<PaymentAnswer> {
@@ -90,6 +100,8 @@ export class Cashier {
         const { key, app, rule } = message
         return { kind: 'pass', untilMs: await payments.passUntil(key, app, rule, nowMs) }
       }
+      case 'license':
+        return this.#license(message, nowMs)
       case 'claim':
         return message.payment === null
           ? this.#charge(message, nowMs)
@@ -109,6 +121,26 @@ export class Cashier {
     const outcome = await this.#parts.store.payments.reserve(draft, claim.dayMax)
     if (outcome === 'reserved') return { kind: 'paid', id: draft.id, receipt: null, passUntilMs }
     return refused(outcome === 'over' ? DAY_MAX : 'already_used')
+  }
+
+  /** Who pays for a license is the matter of its server. The ledger notes the first use of a token by each rule. */
+  async #license(claim: LicenseClaim, nowMs: number): Promise<PaymentAnswer> {
+    if (this.#licenses === null) return UNAVAILABLE
+    const { payments } = this.#parts.store
+    const identity = `license/${claim.app}/${claim.rule}/${hash('sha256', claim.token)}`
+    const known = await payments.byIdentity(identity)
+    if (known?.state === 'refunded') return refused('invalid_token')
+    const said = await this.#licenses.introspect(claim.token, claim.url, nowMs)
+    if (!said.isActive) return refused('invalid_token')
+    const passUntilMs = said.untilMs > nowMs ? said.untilMs : 0
+    if (known !== null) return { kind: 'paid', id: known.id, receipt: null, passUntilMs }
+    const { agent } = claim
+    const account = agent ?? said.client ?? ''
+    const draft = { ...draftOf(claim, identity, null, nowMs), payer: said.client, account, amount: 0 }
+    if ((await payments.reserve(draft, null)) === 'reserved')
+      await payments.settled(draft.id, { transaction: null, settledAtMs: nowMs, passUntilMs: 0 })
+    const id = (await payments.byIdentity(identity))?.id ?? draft.id
+    return { kind: 'paid', id, receipt: null, passUntilMs }
   }
 
   async #take(claim: PaymentClaim, header: string, nowMs: number): Promise<PaymentAnswer> {
@@ -203,7 +235,7 @@ export class Cashier {
 }
 
 function draftOf(
-  claim: PaymentClaim,
+  claim: PaymentClaim | LicenseClaim,
   identity: string,
   payment: X402Payment | null,
   nowMs: number,
@@ -214,7 +246,7 @@ function draftOf(
   return {
     ...{ app, rule, agent, key, host, path, currency, purposes, license, decisionId, identity, payer },
     id: newId('pay'),
-    scheme: payment === null ? 'crawler-price' : 'x402',
+    scheme: schemeOf(claim),
     account: agent ?? payer ?? '',
     amount: millionthsOf(claim.price),
     network: payment?.accepted.network ?? null,

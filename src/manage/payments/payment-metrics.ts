@@ -10,7 +10,7 @@ export class PaymentMetrics {
     pending: 0,
     unavailable: 0,
   }
-  /** Answers of the facilitator that were missing, late or made no sense. */
+  /** Answers of the facilitator or the license server that were missing, late or made no sense. */
   facilitatorFailures = 0
 
   addTo(metrics: Metrics): void {
@@ -19,7 +19,7 @@ export class PaymentMetrics {
     )
     metrics.counter(
       'payment_facilitator_failures_total',
-      'Answers of the facilitator that were missing, late or made no sense.',
+      'Answers of the facilitator or the license server that were missing, late or made no sense.',
       () => [{ labels: {}, value: this.facilitatorFailures }],
     )
   }

@@ -36,7 +36,8 @@ export interface FreeQuota {
   readonly burst: number
 }
 
-export const PAYMENT_SCHEMES = ['x402', 'crawler-price'] as const
+/** `license`: tokens of a license server, as RSL 1.0 has them. */
+export const PAYMENT_SCHEMES = ['x402', 'crawler-price', 'license'] as const
 export type PaymentScheme = (typeof PAYMENT_SCHEMES)[number]
 
 /** Proven agents that need not pay: those that only search, and those that a user sends. */
@@ -92,9 +93,11 @@ function isPayableWith(
   members: ReadonlyMap<string, Place>,
 ): boolean {
   const problems = schemes.map((scheme) => {
-    const terms = scheme === 'x402' ? payments.x402 : payments.crawlerPrice
+    const terms = payments[TERMS_OF[scheme]]
     const at = scheme === 'x402' ? 'payments.x402' : 'payments.crawler_price'
     if (terms === null) return members.get('scheme')!.refuse(`${scheme} is off: ${MISSING[scheme]}`)
+    // The license server knows what was paid.
+    if ('isForwarded' in terms) return true
     if (terms.currency !== currency)
       return members.get('currency')!.refuse(`is ${currency}, but ${at}.currency is ${terms.currency}`)
     const isTooSmall = 'decimals' in terms && atomicAmount(price, terms.decimals) === null
@@ -139,7 +142,9 @@ const MEMBERS = [
 const MISSING: Readonly<Record<PaymentScheme, string>> = {
   x402: 'set payments.x402.facilitator, which checks and settles payments, and payments.x402.pay_to',
   'crawler-price': 'set payments.crawler_price.accounts, the agents that pay on account',
+  license: 'set payments.license.introspection, the URL at which the license server checks tokens',
 }
+const TERMS_OF = { x402: 'x402', 'crawler-price': 'crawlerPrice', license: 'license' } as const
 /** Stands for a `null` value, because `null` itself means refused here. */
 const NONE = Symbol('none')
 const NO_LIST: readonly never[] = []

@@ -18,6 +18,7 @@ export function headersForApp(
 ): AppHeaders {
   const { received, decision, id } = judged
   const own = received.kept
+  proxy.toll.hideLicense(own)
   if (trace !== null) proxy.tracer!.tell(trace, own)
   const relayed = connection.isTrusted ? relayedFrom(proxy, connection, received.hop) : null
   const action = ruleHeaders === null ? null : decision.action.kind

@@ -142,13 +142,13 @@ export class PaymentStore {
   /** The payment may be used again at once. */
   async released(id: string): Promise<void> {
     const unserved = this.#db.updateTable('payments').where('id', '=', id).where('served_at_ms', 'is', null)
-    await unserved.set({ lease_until_ms: 0 }).where('scheme', '=', 'x402').execute()
-    await unserved.set({ state: 'refused', why: 'not_served' }).where('scheme', '!=', 'x402').execute()
+    await unserved.set({ lease_until_ms: 0 }).where('scheme', '!=', ON_ACCOUNT).execute()
+    await unserved.set({ state: 'refused', why: 'not_served' }).where('scheme', '=', ON_ACCOUNT).execute()
   }
 
   /** The client got what it paid for. What is on account is owed from now on. */
   async served(id: string, nowMs: number): Promise<void> {
-    const state = sql<string>`case when state = 'open' and scheme <> 'x402' then 'owed' else state end`
+    const state = sql<string>`case when state = 'open' and scheme = ${ON_ACCOUNT} then 'owed' else state end`
     await this.#db
       .updateTable('payments')
       .set({ served_at_ms: nowMs, lease_until_ms: 0, state })
@@ -267,6 +267,7 @@ function dayOf(atMs: number): number {
   return Math.floor(atMs / 86_400_000)
 }
 
+const ON_ACCOUNT = 'crawler-price'
 const NEWEST_FIRST: Order = {
   columns: [
     { name: 'payments.created_at_ms', kind: 'whole' },

@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Verdict } from '../../../classify/verdict/verdict.ts'
 import type { PaymentAnswer, PaymentClaim } from '../../../payment/claim.ts'
 import { agreesTo, CRAWLER_CHARGED, type CrawlerFault } from '../../../payment/crawler-price.ts'
+import { isLicense, type LicenseFault, licenseToken } from '../../../payment/license-token.ts'
 import type { PaymentTerms } from '../../../payment/payment-terms.ts'
 import { encodedJson, identityOf, readPayment, type X402Payment } from '../../../payment/x402.ts'
 import type { ProxyBus } from '../../../plane/bus.ts'
@@ -13,11 +15,13 @@ import type { DecisionId } from '../../connection/decision-id.ts'
 import type { ReceivedHead } from '../../connection/received-head.ts'
 import type { RateLimiter } from '../rate-limiter.ts'
 import type { RefusalAnswer } from '../refuse.ts'
-import { allowsAccounts, offered, type Unpaid, x402Offer } from './offer.ts'
+import { allowsAccounts, allowsLicenses, offered, type Unpaid, x402Offer } from './offer.ts'
 import type { Paid } from './paid-exchange.ts'
 
 export interface TollParts {
   readonly terms: PaymentTerms
+  /** Where the licence of the site is published; `null`: nowhere. */
+  readonly rslPath: string | null
   readonly bus: Pick<ProxyBus, 'pay'>
   readonly limiter: RateLimiter
   readonly clock: { readonly nowMs: number }
@@ -54,6 +58,8 @@ export class Toll {
   readonly #parts: TollParts
   /** By rule and payment or key: until when it has a pass. */
   readonly #passes = new LRUCache<string, number>({ max: PASSES_MAX })
+  /** Hashes of tokens that were valid. */
+  readonly #licenses = new LRUCache<string, true>({ max: LICENSES_MAX, ttl: LICENSE_KEPT_MS })
   #waiting = 0
 
   constructor(parts: TollParts) {
@@ -62,15 +68,17 @@ export class Toll {
 
   stop(visit: TollVisit, judged: TollJudgement, action: ChargeAction, gate: TollGate): void {
     const letIn = (paid: Paid | null) => gate.letIn(paid)
-    const { limiter, clock, terms } = this.#parts
+    const { limiter, clock } = this.#parts
     const charged = chargedRequest(visit, judged, action)
     if (isExempt(action, judged.verdict)) return letIn(null)
     if (action.free !== null && limiter.take(`free ${charged.ofPayer}`, action.free, clock.nowMs) === 0)
       return letIn(null)
+    const license = this.#license(visit, charged, gate)
+    if (license) return
     const brought = this.#brought(visit, charged)
     const passes = brought === null ? [charged.keyPass] : [brought.pass, charged.keyPass]
-    if (passes.some((pass) => pass !== null && this.#isOpen(pass, charged))) return letIn(null)
-    const refuse = (unpaid: Unpaid) => gate.answer(offered(judged.id, action, terms, charged.url, unpaid))
+    if (passes.some((pass) => pass !== null && this.#isOpen(pass, charged))) return letIn(PAID_BEFORE)
+    const refuse = (unpaid: Unpaid) => gate.answer(this.#offered(charged, unpaid))
     if (brought?.unpaid) return refuse(brought.unpaid)
     if (brought?.claim) return this.#claim(gate, charged, brought, refuse)
     const { keyPass, claim } = charged
@@ -79,9 +87,69 @@ export class Toll {
     this.#ask(gate, { kind: 'pass', key: key!, app, rule }, (answer) => {
       const untilMs = answer.kind === 'pass' ? answer.untilMs : 0
       this.#passes.set(keyPass, untilMs, { ttl: ASK_AGAIN_MS })
-      if (this.#isOpen(keyPass, charged)) letIn(null)
+      if (this.#isOpen(keyPass, charged)) letIn(PAID_BEFORE)
       else refuse(NOTHING_BROUGHT)
     })
+  }
+
+  /** Removes the token of a license from the headers for the app, unless the settings say otherwise. */
+  hideLicense(headers: string[]): void {
+    const { license } = this.#parts.terms
+    if (license === null || license.isForwarded) return
+    for (let i = headers.length - 2; i >= 0; i -= 2)
+      if (headers[i]!.toLowerCase() === 'authorization' && isLicense(headers[i + 1]!)) headers.splice(i, 2)
+  }
+
+  /** `true`: the request brings a license token, which decides. */
+  #license({ head }: TollVisit, charged: Charged, gate: TollGate): boolean {
+    const { limiter, clock, terms } = this.#parts
+    const { action, judged, url, ofRule } = charged
+    const header = allowsLicenses(action, terms) ? headerOf(head.rawHeaders, 'authorization') : null
+    const token = header === null ? null : header === SEVERAL ? 'invalid_request' : licenseToken(header)
+    if (token === null) return false
+    const refuse = (licenseFault: LicenseFault, retryMs = 0) =>
+      gate.answer(this.#offered(charged, { why: licenseFault, licenseFault, retryMs }))
+    // A shorter URL would be another resource.
+    if (token === 'invalid_request' || !url.endsWith(head.target)) {
+      refuse('invalid_request')
+      return true
+    }
+    const name = hash('sha256', token)
+    const pass = `${ofRule} license ${name} ${url}`
+    if ((this.#passes.get(pass) ?? 0) > clock.nowMs) {
+      gate.letIn(PAID_BEFORE)
+      return true
+    }
+    // Tokens that were valid for another URL are no guesses.
+    const isKnown = this.#licenses.has(name)
+    const retryMs = isKnown
+      ? 0
+      : limiter.take(`payment ${clientNetwork(judged.address)}`, PAYMENTS, clock.nowMs)
+    if (retryMs > 0) {
+      gate.answer(this.#offered(charged, { why: 'too_many_payments', retryMs }))
+      return true
+    }
+    const { kind: _, payment: __, ...claim } = charged.claim
+    this.#ask(gate, { kind: 'license', token, ...claim }, (answer) => {
+      switch (answer.kind) {
+        case 'paid':
+          this.#licenses.set(name, true)
+          if (answer.passUntilMs > 0) this.#passes.set(pass, answer.passUntilMs, { ttl: PASS_KEPT_MS })
+          return gate.letIn({ headers: [], done: onceFor(500, (isServed) => this.#use(answer.id, isServed)) })
+        case 'refused':
+          this.#licenses.delete(name)
+          return refuse('invalid_token')
+        default:
+          if (action.fail === 'open') return gate.letIn(null)
+          return refuse('server_error', UNAVAILABLE_RETRY_MS)
+      }
+    })
+    return true
+  }
+
+  #offered({ judged, action, url }: Charged, unpaid: Unpaid): RefusalAnswer {
+    const { terms, rslPath } = this.#parts
+    return offered(judged.id, action, { ...terms, rslPath }, url, unpaid)
   }
 
   /** The payment of a request, and what is wrong with it. `null`: it brings none. */
@@ -154,18 +222,13 @@ export class Toll {
 
   #paid({ id, receipt }: PaymentAnswer & { readonly kind: 'paid' }, action: ChargeAction): Paid {
     const { price, currency } = action
-    let isDone = false
     return {
       headers:
         receipt === null
           ? [CRAWLER_CHARGED, `${currency} ${price}`]
           : ['PAYMENT-RESPONSE', encodedJson(receipt)],
-      done: (status) => {
-        if (isDone) return
-        isDone = true
-        // What is on account is charged for successful answers only, as crawlers expect.
-        this.#use(id, status > 0 && status < (receipt === null ? 400 : 500))
-      },
+      // What is on account is charged for successful answers only, as crawlers expect.
+      done: onceFor(receipt === null ? 400 : 500, (isServed) => this.#use(id, isServed)),
     }
   }
 
@@ -176,6 +239,16 @@ export class Toll {
   #isOpen(pass: string, { action: { path }, claim }: Charged): boolean {
     if ((this.#passes.get(pass) ?? 0) <= this.#parts.clock.nowMs) return false
     return path === null || Glob.parse(path, 'exact').matches(claim.path)
+  }
+}
+
+/** Calls only for the first status. */
+function onceFor(failedFrom: number, use: (isServed: boolean) => void): Paid['done'] {
+  let isDone = false
+  return (status) => {
+    if (isDone) return
+    isDone = true
+    use(status > 0 && status < failedFrom)
   }
 }
 
@@ -265,6 +338,8 @@ function headerOf(rawHeaders: readonly string[], name: string): string | null {
 }
 
 const NOTHING_BROUGHT: Unpaid = { why: null }
+/** No shared cache keeps the answer. */
+const PAID_BEFORE: Paid = { headers: [], done: () => undefined }
 /** Two headers of one name are no value of it. */
 const SEVERAL = ''
 const URL_LENGTH_MAX = 1_024
@@ -272,6 +347,8 @@ const URL_LENGTH_MAX = 1_024
 const PAYMENTS = { requests: 120, windowMs: 60_000, burst: 60 }
 const WAITING_MAX = 256
 const PASSES_MAX = 10_000
+const LICENSES_MAX = 1_000
+const LICENSE_KEPT_MS = 600_000
 const ASK_AGAIN_MS = 5_000
 /** A refund ends a pass after this time at the latest. */
 const PASS_KEPT_MS = 60_000

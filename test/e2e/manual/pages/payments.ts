@@ -7,6 +7,18 @@ export const examples: Examples = [
   ['# selling.yaml', ({ folder }, example) => writeFileSync(join(folder, 'selling.yaml'), example)],
   ['# payments.yaml', ({ folder }, example) => writeFileSync(join(folder, 'payments.yaml'), example)],
   ['check --config payments.yaml', checks],
+  [
+    '# licensed-policy.yaml',
+    ({ folder }, example) => writeFileSync(join(folder, 'licensed-policy.yaml'), example),
+  ],
+  [
+    '# licensed.yaml',
+    async ({ folder, shell }, example) => {
+      writeFileSync(join(folder, 'licensed.yaml'), example)
+      const { out } = await shell('gatehouse check --config licensed.yaml')
+      assert.match(out, /introspection: https:\/\/licenses\.example\/introspect/)
+    },
+  ],
   ['/v1/payments', asksTheLedger],
 ]
 
