@@ -49,7 +49,7 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
   useEffect(() => want(window.first, window.end), [want, window.first, window.end])
   if (total === null) return problem === null ? <Waiting /> : <ProblemNote problem={problem} again={again} />
   if (total === 0) return <>{empty}</>
-  const style = { '--columns': columns.map(({ width }) => width).join(' ') }
+  const style = { '--columns': columns.map(({ width }) => shrinkable(width)).join(' ') }
   const shown = Array.from({ length: window.end - window.first }, (_, place) => window.first + place)
   return (
     <>
@@ -140,6 +140,11 @@ function stepOf({ key, target, currentTarget }: KeyboardEvent, viewHeight: numbe
   if (target !== currentTarget) return null
   const page = Math.max(1, Math.floor(viewHeight / ROW_HEIGHT) - 1)
   return { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, ' ': page }[key] ?? null
+}
+
+/** A fixed width gives way if the window is too narrow: otherwise the last column would be out of sight. */
+function shrinkable(width: string): string {
+  return /^\d+rem$/.test(width) ? `minmax(0, ${width})` : width
 }
 
 function classOf<Row>({ isExtra = false, isNumber = false }: LongColumn<Row>): string {
