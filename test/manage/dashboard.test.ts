@@ -41,19 +41,36 @@ test('its pages take nothing from elsewhere, and nobody else has them in a frame
   )
 })
 
-test('the first load is small', { skip }, async (t) => {
+test('the first load is small, and the first page with its plots', { skip }, async (t) => {
   const { url } = await TestManagement.start(t)
-  const page = await (await fetch(`${url}/dashboard/`)).text()
-  const paths = [...page.matchAll(/(?:src|href)="(\/dashboard\/[^"]+)"/g)].map(([, path]) => path!)
-  assert.ok(paths.length >= 3)
+  const loaded = new Map<string, string>()
   let bytes = 0
-  for (const path of ['/dashboard/', ...paths]) {
+  const load = async (path: string): Promise<void> => {
+    if (loaded.has(path)) return
+    loaded.set(path, '')
     const response = await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })
     assert.equal(response.status, 200, path)
-    await response.arrayBuffer()
+    const text = await response.text()
+    loaded.set(path, text)
     bytes += Number(response.headers.get('content-length'))
+    const imports = path.endsWith('.js') ? text.matchAll(/(?:from|import)["'`]\.\/([\w-]+\.js)["'`]/g) : []
+    for (const [, name] of imports) await load(`/dashboard/assets/${name}`)
   }
-  assert.ok(bytes > 5_000 && bytes < 150_000, `${bytes} bytes`)
+  await load('/dashboard/')
+  for (const [, path] of loaded.get('/dashboard/')!.matchAll(/(?:src|href)="(\/dashboard\/[^"]+)"/g))
+    await load(path!)
+  assert.ok(loaded.size >= 4)
+  assert.ok(bytes > 5_000 && bytes < 30_000, `the frame: ${bytes} bytes`)
+  const chunk = (name: RegExp) => {
+    const [found] = [...loaded.values()].flatMap((text) => name.exec(text) ?? [])
+    assert.ok(found !== undefined, `nothing loads ${name}`)
+    return `/dashboard/assets/${found}`
+  }
+  await load(chunk(/overview-[\w-]+\.js/))
+  assert.ok(bytes < 40_000, `with the overview: ${bytes} bytes`)
+  for (const name of [/uplot-[\w-]+\.js/, /uplot-[\w-]+\.css/]) await load(chunk(name))
+  assert.ok(bytes < 62_000, `with its plots: ${bytes} bytes`)
+  t.comment(`${loaded.size} files, ${bytes} bytes`)
 })
 
 test('the manual is there for its Help, from the files of the package', { skip }, async (t) => {
