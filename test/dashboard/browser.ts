@@ -94,7 +94,7 @@ function complaintsOf(page: Page, own: string): string[] {
   return complaints
 }
 
-function executable(): string {
+export function executable(): string {
   return spawnSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).stdout.trim()
 }
 
