@@ -24,13 +24,14 @@ export class SightingErasure {
 
   /** Yields what each slice of the work removed. */
   async *erase(wanted: WantedAddresses, isDry: boolean): AsyncGenerator<ErasedRows> {
+    const counted = new Set<string>()
     for (const { number: part } of await this.#parts.all()) {
       let after: number | null = part * PART_SIZE - 1
       while (after !== null) {
         const from: number = after
         const slice = await this.#db.transaction().execute(async (queries) => {
           if (!isDry) await lockUntilCommit(queries, this.#kind, 'sightings')
-          return this.#slice(wanted, part, from, isDry, queries)
+          return this.#slice(wanted, { part, after: from, counted, isDry }, queries)
         })
         after = slice.next
         yield slice.erased
@@ -38,7 +39,7 @@ export class SightingErasure {
     }
   }
 
-  async #slice(wanted: WantedAddresses, part: number, after: number, isDry: boolean, queries: Queries) {
+  async #slice(wanted: WantedAddresses, { part, after, counted, isDry }: ErasedSlice, queries: Queries) {
     const rows = await queries
       .selectFrom('sightings')
       .innerJoin('sighting_profiles', 'sighting_profiles.id', 'sightings.profile')
@@ -57,7 +58,10 @@ export class SightingErasure {
       const ja4h = found.flatMap((row) =>
         row.ja4h === null || row.ja4h_cookies === null ? [] : [`${row.ja4h}_${row.ja4h_cookies}`],
       )
-      for (const [table, count] of await forgetJa4h(ja4h, isDry, queries)) erased.set(table, count)
+      const fresh = ja4h.filter((value) => !counted.has(value))
+      if (counted.size > COUNTED_MAX) counted.clear()
+      for (const value of fresh) counted.add(value)
+      for (const [table, count] of await forgetJa4h(fresh, isDry, queries)) erased.set(table, count)
       if (!isDry)
         await queries
           .deleteFrom('sightings')
@@ -75,6 +79,14 @@ export class SightingErasure {
     }
     return { erased, next: rows.length < ROWS ? null : rows.at(-1)!.number }
   }
+}
+
+interface ErasedSlice {
+  readonly part: number
+  readonly after: number
+  /** The JA4H of earlier slices, so that a dry run counts each once. */
+  readonly counted: Set<string>
+  readonly isDry: boolean
 }
 
 /** Deletes what is kept of these JA4H. Writers hold the lock of Sightings. */
@@ -106,4 +118,5 @@ function isInRanges({ keys }: WantedAddresses): RawBuilder<boolean> {
 
 /** Takes a few milliseconds. */
 const ROWS = 1_000
+const COUNTED_MAX = 10_000
 const JA4H_TABLES = ['fingerprints_seen', 'feedback_fingerprints'] as const
