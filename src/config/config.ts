@@ -19,6 +19,7 @@ import { type ManageConfig, manageConfig } from './manage.ts'
 import { type PaymentConfig, paymentConfig } from './payments.ts'
 import { type ProxyConfig, proxyConfig } from './proxy.ts'
 import { type PublishConfig, publishConfig } from './publish.ts'
+import { type RetentionConfig, retentionConfig } from './retention.ts'
 import { type PrivacyConfig, privacyConfig } from './privacy.ts'
 import type { SamplingConfig } from './traffic/sample.ts'
 import { type SinksConfig, sinksConfig } from './traffic/sinks.ts'
@@ -83,6 +84,8 @@ export interface StartupConfig {
     readonly sampling: SamplingConfig
   }
   readonly privacy: PrivacyConfig
+  /** Of records that have no settings elsewhere. */
+  readonly retention: RetentionConfig['others']
   readonly rollups: { readonly minutesMs: number; readonly hoursMs: number; readonly daysMs: number }
   readonly observed: { readonly addressesMin: number; readonly requestsMin: number; readonly max: number }
   readonly threats: ThreatsConfig
@@ -199,6 +202,7 @@ function inOrder(problems: readonly Problem[]): Problem[] {
 }
 
 function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: number): StartupConfig {
+  const retention = retentionConfig(others.retention, others)
   return {
     proxy: proxyConfig(proxy, workersDefault),
     manage: manageConfig(manage),
@@ -207,7 +211,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     store: {
       url: others.store.url,
       password: others.store.password,
-      auditRetentionMs: others.store.audit_retention,
+      auditRetentionMs: retention.auditMs,
       encryptionKeys: encryptionKeys(others.store),
     },
     traffic: others.traffic,
@@ -217,9 +221,9 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       allowPrivateAddresses: others.webhooks.allow_private_addresses,
       caFile: others.webhooks.ca_file,
       retryBaseMs: others.webhooks.retry_base_ms,
-      retentionMs: others.webhooks.retention,
+      retentionMs: retention.deliveriesMs,
     },
-    events: { retentionMs: others.events.retention, rowsMax: others.events.rows_max },
+    events: { retentionMs: retention.eventsMs, rowsMax: others.events.rows_max },
     sinks: sinksConfig(others.sinks),
     fetch: { allowPrivateAddresses: others.fetch.allow_private_addresses },
     tracing: others.tracing,
@@ -233,18 +237,15 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
       file: others.sightings.file,
       bytesMax: others.sightings.max_size,
       spoolBytesMax: others.sightings.spool_bytes,
-      retentionMs: others.sightings.retention,
+      retentionMs: retention.requestsMs,
       rowsMax: others.sightings.rows_max,
       sampling: { shares: others.sightings.sample, perSecond: others.sightings.limit_a_second },
       databaseBytesMax: others.sightings.bytes_max,
       waitsForDisk: others.sightings.synchronous_commit === 'on',
     },
     privacy: privacyConfig(others.privacy),
-    rollups: {
-      minutesMs: others.rollups.minutes,
-      hoursMs: others.rollups.hours,
-      daysMs: others.rollups.days,
-    },
+    retention: retention.others,
+    rollups: retention.rollups,
     observed: {
       addressesMin: others.observed.addresses_min,
       requestsMin: others.observed.requests_min,
@@ -252,7 +253,7 @@ function startupConfig({ proxy, manage, ...others }: Settings, workersDefault: n
     },
     threats: threatsConfig(others.threats),
     publish: publishConfig(others.publish),
-    payments: paymentConfig(others.payments),
+    payments: { ...paymentConfig(others.payments), retentionMs: retention.paymentsMs },
     apps: appsConfig(others.apps),
     inject: injectConfig(others.inject),
     classify: others.classify,

@@ -11,6 +11,7 @@ import { MANAGE, RATE_LIMITS } from './manage.ts'
 import { PAYMENTS } from './payments.ts'
 import { PROXY } from './proxy.ts'
 import { PRIVACY } from './privacy.ts'
+import { RETENTION } from './retention.ts'
 import { SAMPLE } from './traffic/sample.ts'
 import { SINKS } from './traffic/sinks.ts'
 import { PUBLISH } from './publish.ts'
@@ -177,6 +178,7 @@ export const SETTINGS = section('', {
     },
   ),
   privacy: PRIVACY,
+  retention: RETENTION,
   rollups: section('Counts for statistics. Each kind counts every request, and is kept for its own time.', {
     minutes: setting(duration('25h', '31d'), '48h', 'How long counts per minute are kept.'),
     hours: setting(duration('31d', '1000d'), '90d', 'How long counts per hour are kept.'),

@@ -53,6 +53,10 @@ export interface ManagementSettings {
   /** The external OpenID provider for sign-in; `null`: none. */
   readonly openid: OpenidSettings | null
   readonly auditRetentionMs: number
+  /** After their end. */
+  readonly taskRetentionMs: number
+  /** `null`: only the number of feedback is limited. */
+  readonly feedbackRetentionMs: number | null
   readonly events: EventRetention
   /** The destinations of events. */
   readonly sinks: SinkSettings

@@ -13,6 +13,7 @@ import { type Composed, composed, type Groundwork, type Site } from './compose.t
 import { EventSources } from './events/event-sources.ts'
 import { Deliverer } from './events/webhooks/deliverer.ts'
 import { deliveryJobs } from './events/webhooks/delivery-jobs.ts'
+import type { RequestSinks } from './export/request-sinks.ts'
 import type { RequestState } from './http/router.ts'
 import { Campaigns } from './intake/campaigns.ts'
 import { Ingest, type IngestOptions } from './intake/ingest.ts'
@@ -112,14 +113,15 @@ export class OpenPlane {
     await this.#sayForeign()
     await this.#tasks.start()
     await Promise.all([sinks.start(context), requestSinks.start(context)])
-    const { auditRetentionMs, deliveries, events, payments } = settings
+    const { deliveries, payments } = settings
     this.#periodic.start([
       this.watch.job,
       ...this.#following,
       ...this.#sources.jobs,
       ...(this.#campaigns === null ? [] : [findCampaigns(this.#campaigns)]),
-      ...periodicJobs(context, this.#composed.rateLimits, auditRetentionMs, events),
-      forgetting('old payments', PAYMENTS_MS, (nowMs, rows) =>
+      ...periodicJobs(context, this.#composed.rateLimits, settings),
+      forgetFiles(requestSinks),
+      forgetting('old payments', HOUR_MS, (nowMs, rows) =>
         store.payments.forget(nowMs - payments.retentionMs, rows),
       ),
       { name: 'report refused payments', everyMs: FOLLOW_MS, run: () => this.#composed.paymentNews.tell() },
@@ -277,6 +279,15 @@ function findCampaigns(campaigns: Campaigns): PeriodicJob {
   return { name: 'find campaigns', everyMs: FOLLOW_MS, isOnce: true, run }
 }
 
+/** In every process: each has a folder of its own. */
+function forgetFiles(sinks: RequestSinks): PeriodicJob {
+  const run = async (nowMs: number) => {
+    await sinks.forget(nowMs)
+    return 'done' as const
+  }
+  return { name: 'delete old files of requests', everyMs: HOUR_MS, run }
+}
+
 /** Requests appear in lists when they are sent. */
 function sendRequests({ sightings }: Store): PeriodicJob {
   const run = async () => ((await sightings.send()) ? 'more' : 'done')
@@ -288,6 +299,6 @@ async function pushMessageOf(task: TaskRecord): Promise<CallbackMessage> {
   return (await import('./a2a/push.ts')).pushMessage(task)
 }
 
-const PAYMENTS_MS = 3_600_000
+const HOUR_MS = 3_600_000
 const FOLLOW_MS = 1_000
 const CATCH_UP_MS = 5_000

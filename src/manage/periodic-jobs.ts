@@ -2,19 +2,25 @@ import { KEPT_MIN, WRITTEN_EVERY_MS } from './judging/detections.ts'
 import type { ApiContext } from './api/context.ts'
 import type { RateLimits } from './limits/rate-limits.ts'
 import { forgetting, type PeriodicJob } from './jobs/periodic.ts'
-import { TASK_KEPT_MS } from './jobs/task-runner.ts'
 
 export interface EventRetention {
   readonly retentionMs: number
   readonly rowsMax: number
 }
 
+interface KeptTimes {
+  readonly auditRetentionMs: number
+  readonly taskRetentionMs: number
+  /** `null`: whatever its age. */
+  readonly feedbackRetentionMs: number | null
+  readonly events: EventRetention
+}
+
 /** The background jobs of the management plane. */
 export function periodicJobs(
   { apiKeys, detections, failureThrottle, gnap, oauth, store, nowMs: now }: ApiContext,
   rateLimits: RateLimits,
-  auditRetentionMs: number,
-  events: EventRetention,
+  { auditRetentionMs, taskRetentionMs, feedbackRetentionMs, events }: KeptTimes,
 ): readonly PeriodicJob[] {
   return [
     {
@@ -107,10 +113,17 @@ export function periodicJobs(
     forgetting('what denied tokens that have expired', MINUTE_MS, (nowMs, rows) =>
       store.oauthDenials.forget(nowMs, rows),
     ),
+    ...(feedbackRetentionMs === null
+      ? []
+      : [
+          forgetting('old feedback', HOUR_MS, (nowMs, rows) =>
+            store.feedback.forget(nowMs - feedbackRetentionMs, rows),
+          ),
+        ]),
     forgetting(
       'old tasks',
       TEN_MINUTES_MS,
-      (nowMs, rows) => store.tasks.forget(nowMs - TASK_KEPT_MS, rows),
+      (nowMs, rows) => store.tasks.forget(nowMs - taskRetentionMs, rows),
       SLICE_TASKS,
     ),
   ]

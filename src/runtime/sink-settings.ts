@@ -16,20 +16,25 @@ export async function sinkSettings(sinks: StartupConfig['sinks']): Promise<SinkS
   }
 }
 
-export async function requestSinkSettings({ sinks, sightings }: StartupConfig): Promise<RequestSinkSettings> {
-  return { parquet: await parquetSettings(sinks, sightings.rowsMax), apps: sinks.apps }
+export async function requestSinkSettings({
+  sinks,
+  sightings,
+  retention,
+}: StartupConfig): Promise<RequestSinkSettings> {
+  return { parquet: await parquetSettings(sinks, sightings.rowsMax, retention.parquetMs), apps: sinks.apps }
 }
 
 async function parquetSettings(
   { parquet }: StartupConfig['sinks'],
   sightingsMax: number,
+  keptMs: number | null,
 ): Promise<ParquetSettings | null> {
   if (parquet === null) return null
   const { everyMs, place } = parquet
   // Before the database deletes them.
   const rowsMax = Math.min(PIECE_ROWS_MAX, Math.ceil(sightingsMax / PIECES_KEPT_MIN))
   return {
-    ...{ everyMs, rowsMax },
+    ...{ everyMs, rowsMax, keptMs },
     place: 'folder' in place ? place : { s3: await bucketSettings(place.bucket) },
   }
 }

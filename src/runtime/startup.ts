@@ -150,6 +150,8 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
     },
     openid: await openidSettings(auth.openid),
     auditRetentionMs: store.auditRetentionMs,
+    taskRetentionMs: config.retention.tasksMs,
+    feedbackRetentionMs: config.retention.feedbackMs,
     events: config.events,
     sinks: await sinkSettings(config.sinks),
     requestSinks: await requestSinkSettings(config),

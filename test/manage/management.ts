@@ -363,6 +363,8 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   },
   openid: null,
   auditRetentionMs: 86_400_000,
+  taskRetentionMs: 7 * 86_400_000,
+  feedbackRetentionMs: null,
   events: { retentionMs: 365 * 100 * 86_400_000, rowsMax: 1_000_000 },
   sinks: { file: null, syslog: null },
   requestSinks: { parquet: null, apps: [] },

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { DraftFile, FilePlace } from './file-place.ts'
 
@@ -26,6 +26,19 @@ export class FolderPlace implements FilePlace {
     )
     this.#open.add(draft)
     return draft
+  }
+
+  /** Deletes the files of days that ended before then. Other files stay, and the folders that hold them. */
+  async forget(beforeMs: number): Promise<void> {
+    for (const app of await namesIn(this.#folder, APP))
+      for (const day of await namesIn(join(this.#folder, app), DAY)) {
+        const endMs = Date.parse(day.slice(day.indexOf('=') + 1)) + DAY_MS
+        // An impossible date is not ours.
+        if (!(endMs <= beforeMs)) continue
+        const folder = join(this.#folder, app, day)
+        for (const hour of await namesIn(folder, HOUR)) await removeFiles(join(folder, hour))
+        await removeEmpty(folder)
+      }
   }
 
   async close(): Promise<void> {
@@ -92,6 +105,28 @@ class FolderDraft implements DraftFile {
   }
 }
 
+/** The folders in a folder, which may not exist yet. Links are not followed. */
+async function namesIn(folder: string, form: RegExp): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory() && form.test(entry.name)).map(({ name }) => name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function removeFiles(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) if (FILE.test(name)) await rm(join(folder, name), { force: true })
+  await removeEmpty(folder)
+}
+
+async function removeEmpty(folder: string): Promise<void> {
+  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+  })
+}
+
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {
@@ -106,3 +141,9 @@ const DRAFTS = '.drafts'
 const OUR_FILE = 0o600
 const OUR_FOLDER = 0o700
 const LEFT_OVER_MS = 600_000
+const APP = /^app=/
+const DAY = /^date=\d{4}-\d\d-\d\d$/
+const HOUR = /^hour=\d\d$/
+/** As ParquetSink names them. */
+const FILE = /^\d{12,}-[0-9a-f]{16}\.parquet$/
+const DAY_MS = 86_400_000

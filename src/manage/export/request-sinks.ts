@@ -21,6 +21,8 @@ export interface ParquetSettings {
   readonly place: { readonly folder: string } | { readonly s3: Omit<S3Settings, 'draftFolder'> }
   readonly everyMs: number
   readonly rowsMax: number
+  /** For how long the days of a folder are kept. `null` or missing: whatever their age. */
+  readonly keptMs?: number | null
 }
 
 interface RequestSinkLinks {
@@ -53,6 +55,13 @@ export class RequestSinks {
     await Promise.all(runners.map((each) => each.start()))
   }
 
+  /** Deletes files of requests that are too old. */
+  async forget(nowMs: number): Promise<void> {
+    const { place, keptMs = null } = this.#settings.parquet ?? {}
+    if (place !== undefined && 'folder' in place && keptMs !== null)
+      await new FolderPlace(place.folder).forget(nowMs - keptMs)
+  }
+
   /** A backup was restored. */
   restored(): void {
     for (const runner of this.#runners) runner.restored()
@@ -63,7 +72,7 @@ export class RequestSinks {
     await Promise.all(this.#runners.map((runner) => runner.close()))
   }
 
-  #parquetRunner({ place, ...pace }: ParquetSettings, links: RequestSinkLinks): Runner {
+  #parquetRunner({ place, everyMs, rowsMax }: ParquetSettings, links: RequestSinkLinks): Runner {
     const { apps } = this.#settings
     const where = 'folder' in place ? resolve(place.folder) : `s3://${place.s3.bucket}/${place.s3.prefix}`
     const settings = this.#runnerSettings(`parquet ${where}`, links)
@@ -73,7 +82,7 @@ export class RequestSinks {
         ? new FolderPlace(place.folder)
         : new S3Place({ ...place.s3, draftFolder: join(this.#dataFolder, 'parquet') })
     const { store, log, nowMs } = links
-    const source = new ParquetPieces(pace, { store, log, counts, holder: settings, nowMs })
+    const source = new ParquetPieces({ everyMs, rowsMax }, { store, log, counts, holder: settings, nowMs })
     const sink = new ParquetSink({ store, place: files, apps, counts })
     return new SinkRunner({ sink, source }, settings, links, counts)
   }

@@ -151,5 +151,3 @@ const POLL_MS = 1_000
 const ATTEMPTS_MAX = 5
 /** Chunks that take longer are started again. */
 const CLOSE_MS = 2_000
-/** How long results stay available. */
-export const TASK_KEPT_MS = 7 * 86_400_000

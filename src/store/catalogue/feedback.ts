@@ -75,6 +75,20 @@ export class FeedbackStore {
     })
   }
 
+  /** Deletes feedback from before then, at most `rowsMax`. Resolves to its number. */
+  async forget(beforeMs: number, rowsMax: number): Promise<number> {
+    return this.#db.transaction().execute(async (queries) => {
+      const old = queries.selectFrom('feedback').select('decision_id').where('at_ms', '<', beforeMs)
+      const rows = await old.orderBy('at_ms').limit(rowsMax).execute()
+      if (rows.length > 0)
+        await remove(
+          rows.map(({ decision_id }) => decision_id),
+          queries,
+        )
+      return rows.length
+    })
+  }
+
   /** Deletes some of the oldest while there are more than `kept`. */
   async forgetOldest(kept: number, queries: Queries): Promise<void> {
     const oldest = await queries
@@ -85,10 +99,16 @@ export class FeedbackStore {
       .limit(FORGOTTEN_MAX)
       .execute()
     if (oldest.length === 0) return
-    const ids = oldest.map(({ decision_id }) => decision_id)
-    await queries.deleteFrom('feedback_fingerprints').where('decision_id', 'in', ids).execute()
-    await queries.deleteFrom('feedback').where('decision_id', 'in', ids).execute()
+    await remove(
+      oldest.map(({ decision_id }) => decision_id),
+      queries,
+    )
   }
+}
+
+async function remove(ids: readonly string[], queries: Queries): Promise<void> {
+  await queries.deleteFrom('feedback_fingerprints').where('decision_id', 'in', ids).execute()
+  await queries.deleteFrom('feedback').where('decision_id', 'in', ids).execute()
 }
 
 const FORGOTTEN_MAX = 1000

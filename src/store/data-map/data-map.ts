@@ -24,7 +24,11 @@ interface OtherPlace {
 /** None of these is reached by `gatehouse erase`. */
 export const OTHER_PLACES: readonly OtherPlace[] = [
   { place: '`sinks.file`, `sinks.syslog`, webhooks', holds: 'events', kept: 'by the receiver' },
-  { place: '`sinks.parquet`', holds: 'requests', kept: 'by you, or by a lifecycle rule of the bucket' },
+  {
+    place: '`sinks.parquet`',
+    holds: 'requests',
+    kept: '`retention.parquet`; in a bucket, a lifecycle rule of the store',
+  },
   { place: '`sightings.file`', holds: 'requests', kept: '`sightings.max_size`, twice' },
   {
     place: 'the memory of proxies, the spool and NATS',

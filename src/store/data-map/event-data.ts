@@ -9,7 +9,7 @@ export const EVENTS_DATA: Readonly<Record<keyof (EventTables & DeliveryTables & 
       { data: 'address, path, User-Agent and JA4H of the request that caused it, and addresses of examples' },
       {
         why: 'for webhooks, event streams and sinks',
-        kept: '`events.retention`, `events.rows_max`',
+        kept: '`retention.events`, `events.rows_max`',
         erased:
           'the event stays; address, path, User-Agent and JA4H are blanked, also in deliveries that wait',
       },
@@ -20,7 +20,7 @@ export const EVENTS_DATA: Readonly<Record<keyof (EventTables & DeliveryTables & 
       { log: 'what a receiver answered, which may repeat the event' },
       {
         why: 'to see why a delivery failed',
-        kept: '`webhooks.retention`',
+        kept: '`retention.deliveries`',
         erased: 'the answers to blanked events are blanked',
       },
       'id webhook_id event_number lane created_at_ms next_at_ms holder attempts outcome finished_at_ms',

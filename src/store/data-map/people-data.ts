@@ -42,7 +42,7 @@ export const PEOPLE_DATA: Readonly<Record<keyof PeopleTables, TableData>> = {
     },
     {
       why: 'to see who changed the installation, and attempts to get in',
-      kept: '`store.audit_retention`',
+      kept: '`retention.audit`',
       erased:
         'the entry stays, because each change must be traceable; the address and the e-mail address are blanked',
     },

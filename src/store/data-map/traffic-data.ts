@@ -2,7 +2,7 @@ import type { SightingTables } from '../engine/tables/sightings.ts'
 import type { ThreatTables } from '../engine/tables/threats.ts'
 import { impersonal, personal, type TableData } from './table-data.ts'
 
-const REQUESTS_KEPT = '`sightings.retention`, `sightings.rows_max`, `sightings.bytes_max`'
+const REQUESTS_KEPT = '`retention.requests`, `sightings.rows_max`, `sightings.bytes_max`'
 const REQUESTS_WHY = 'to explain decisions, to find threats and campaigns, and for searches and exports'
 
 export const SIGHTINGS_DATA: Readonly<Record<keyof SightingTables, TableData>> = {
@@ -53,7 +53,7 @@ export const SIGHTINGS_DATA: Readonly<Record<keyof SightingTables, TableData>> =
     { document: 'the members: keyed 32-bit hashes of networks, and a User-Agent' },
     {
       why: 'crawlers that come from many addresses',
-      kept: '`events.retention` after the last request',
+      kept: '`retention.events` after the last request',
       erased: 'the address is removed from the members, also in the memory of the leader',
     },
     'id found_at_ms last_seen_ms',
@@ -97,7 +97,7 @@ export const CLICKHOUSE_DATA: TableData = personal(
   },
   {
     why: REQUESTS_WHY,
-    kept: '`sightings.retention`, `sightings.rows_max`',
+    kept: '`retention.requests`, `sightings.rows_max`',
     erased: 'the requests of the address are deleted',
   },
   'number id seen_at_ms app host method proxy ja4 ja4_source no_hello stable ja4s ja4x http2 program verdict agent category purposes software confidence name_confidence verified signer key signature_fault alleged_signer evidence rule layer action dry_run done limited forged snapshot request_kind header_order target campaign sampled mcp_method mcp_tool',

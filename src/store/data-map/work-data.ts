@@ -24,7 +24,7 @@ export const WORK_DATA: Readonly<
     { principal: ACCOUNT_ID },
     {
       why: 'jobs with many items',
-      kept: '7 days after its end',
+      kept: '`retention.tasks`',
       erased: 'the tasks of the account are deleted',
     },
     'id apps type status total completed failed created_at_ms started_at_ms finished_at_ms lease_owner lease_until_ms attempts error changed_at_ms context_id',
@@ -57,7 +57,7 @@ export const WORK_DATA: Readonly<
     },
     {
       why: 'the ledger: what was paid, owed and refunded',
-      kept: '`payments.retention`',
+      kept: '`retention.payments`',
       erased: 'stays: accounts have to be kept. It has no address of a client and no id of an account here',
     },
     'id identity scheme state app rule agent key host amount currency network asset transaction_id why purposes license decision_id created_at_ms day lease_until_ms settled_at_ms served_at_ms pass_until_ms refunded_at_ms refund_note',
@@ -69,20 +69,24 @@ export const WORK_DATA: Readonly<
   ),
   submissions: personal(
     { principal: ACCOUNT_ID, decided_by: ACCOUNT_ID, user_agent: 'the User-Agent of a program' },
-    { why: 'fingerprints that callers submit', kept: 'until you delete them', erased: ID_STAYS },
+    {
+      why: 'fingerprints that callers submit',
+      kept: 'the newest 10,000 of those that were refused',
+      erased: ID_STAYS,
+    },
     'id created_at_ms type value agent_name software_id category purposes notes status reasons duplicate_of made_software decided_at_ms rolled_back_at_ms',
   ),
   trials: impersonal('type value since_ms is_open hits first_hit_ms last_hit_ms addresses verdicts'),
   feedback: personal(
     { principal: ACCOUNT_ID },
-    { why: 'corrections of verdicts', kept: 'until you delete them', erased: ID_STAYS },
+    { why: 'corrections of verdicts', kept: '`retention.feedback`, the newest 100,000', erased: ID_STAYS },
     'id decision_id at_ms told told_software_id verdict verdict_software_id',
   ),
   feedback_fingerprints: personal(
     { value: 'a JA4H, which ends with hashes of the cookies' },
     {
       why: 'corrections of verdicts',
-      kept: 'until you delete them',
+      kept: '`retention.feedback`, the newest 100,000',
       erased: 'the JA4H of the deleted requests are deleted',
     },
     'decision_id type',
