@@ -164,6 +164,19 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     ],
   },
   {
+    title: 'Payments',
+    path: '/dashboard/payments',
+    scope: 'read',
+    isByApp: true,
+    range: 'optional',
+    routes: [
+      {
+        path: '/dashboard/payments',
+        component: lazy(() => import('./pages/payments/payments.tsx').then(({ Payments }) => Payments)),
+      },
+    ],
+  },
+  {
     title: 'Webhooks',
     path: '/dashboard/webhooks',
     scope: 'admin',

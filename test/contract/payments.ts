@@ -97,6 +97,37 @@ export function paymentsContract(
     )
   })
 
+  test(`${name}: payments are summed by agent and app and day of what one may see`, async (t) => {
+    const payments = await fresh(t)
+    const rows: readonly Partial<PaymentDraft>[] = [
+      { agent: 'reader' },
+      { agent: 'reader', amount: 2_000_000, createdAtMs: 86_400_000 },
+      { app: 'blog', amount: 5_000_000 },
+      { amount: 7_000_000 }, // never settled
+    ]
+    for (const [i, row] of rows.entries()) {
+      await payments.reserve(draft({ id: `pay_${i}`, identity: `${i}`, ...row }), null)
+      if (i < 3) await payments.settled(`pay_${i}`, { transaction: null, settledAtMs: 1, passUntilMs: 0 })
+    }
+    const sums = async (by: 'agent' | 'app' | 'day', filter: Partial<PaymentFilter> = {}, most = 9) =>
+      (await payments.sums(by, { ...ANY, ...filter }, most)).map((each) => [
+        each.of,
+        each.payments,
+        each.amount,
+      ])
+    assert.deepEqual(await sums('agent'), [
+      [null, 1, 5_000_000],
+      ['reader', 2, 2_010_000],
+    ])
+    assert.deepEqual(await sums('day'), [
+      [1, 1, 2_000_000],
+      [0, 2, 5_010_000],
+    ])
+    assert.deepEqual(await sums('app', {}, 1), [['blog', 1, 5_000_000]])
+    assert.deepEqual(await sums('app', { scope: new Set(['shop']) }), [['shop', 2, 2_010_000]])
+    assert.deepEqual(await sums('app', { scope: new Set() }), [])
+  })
+
   test(`${name}: the ledger is listed by what one may see, and forgotten`, async (t) => {
     const payments = await fresh(t)
     for (let i = 0; i < 5; i++)

@@ -27,6 +27,15 @@ for (const kind of KINDS)
       (await manage.ask('GET', '/v1/payments?app=shop', undefined, caller)).body.payments[0].path
     assert.equal(await pathFor(undefined), PAYMENT.path)
     assert.equal(await pathFor(reader), '/of/[redacted]')
+    const sums = await manage.ask('GET', '/v1/payments/sums?by=day&app=shop', undefined, reader)
+    const day = new Date(PAYMENT.createdAtMs).toISOString().slice(0, 10)
+    assert.deepEqual(sums.body.sums, [
+      { of: day, currency: 'USD', payments: 1, amount: '0.01', state: 'paid' },
+    ])
+    assert.equal((await manage.ask('GET', '/v1/payments/sums?by=key')).status, 400)
+    assert.deepEqual((await manage.ask('GET', '/v1/payments?team=none')).body.payments, [])
+    const limited = { authorization: `Bearer ${await manage.key({ scopes: ['read'], apps: ['blog'] })}` }
+    assert.deepEqual((await manage.ask('GET', '/v1/payments/sums?by=app', undefined, limited)).body.sums, [])
     const csv = await manage.ask('GET', '/v1/payments/export?format=csv&app=shop')
     // A spreadsheet runs no cell of it.
     assert.match(csv.body, /,'=cmd\(\),/)

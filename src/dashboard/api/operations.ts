@@ -25,6 +25,7 @@ export const OPERATIONS = {
   getAgentCard: ['GET', '/agents/{agent_id}/card'],
   listPayments: ['GET', '/payments'],
   exportPayments: ['GET', '/payments/export'],
+  sumPayments: ['GET', '/payments/sums'],
   refundPayment: ['POST', '/payments/{id}/refund'],
   listCampaigns: ['GET', '/campaigns'],
   getCampaign: ['GET', '/campaigns/{id}'],
@@ -227,15 +228,21 @@ export interface Operations {
   }
   listPayments: {
     path: {  }
-    query: { page?: number; limit?: number; app?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string }
+    query: { page?: number; limit?: number; app?: string; team?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string }
     body: undefined
     answer: { readonly payments: readonly (Payment)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
   exportPayments: {
     path: {  }
-    query: { app?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string; format?: "ndjson" | "csv"; limit?: number }
+    query: { app?: string; team?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string; format?: "ndjson" | "csv"; limit?: number }
     body: undefined
     answer: undefined
+  }
+  sumPayments: {
+    path: {  }
+    query: { app?: string; team?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string; by: "agent" | "app" | "day" }
+    body: undefined
+    answer: PaymentSums
   }
   refundPayment: {
     path: { id: string }
@@ -768,6 +775,10 @@ export type FoundAgentCard = { readonly agent_id: string; readonly url: string |
 export type SignatureAgentCard = { readonly name: string | null; readonly homepage: string | null; readonly contacts: readonly (string)[]; readonly purpose: readonly (string)[]; readonly purposes: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly trigger: "fetcher" | "crawler" | null; readonly user_agents: readonly (string)[]; readonly robots_token: string | null; readonly keeps_robots: boolean; readonly content: string | null; readonly rate_control: string | null; readonly rate_expectation: string | null; readonly known_urls: readonly (string)[]; readonly ranges_url: string | null; readonly ignored: readonly (string)[] }
 
 export type Payment = { readonly id: string; readonly state: "open" | "paid" | "owed" | "refused" | "refunded"; readonly scheme: "x402" | "crawler-price" | "license"; readonly app: string; readonly rule: string; readonly agent_id: string | null; readonly key: string | null; readonly payer: string | null; readonly host: string; readonly path: string; readonly price: string; readonly currency: string; readonly network: string | null; readonly asset: string | null; readonly transaction: string | null; readonly why: string | null; readonly purpose: readonly (string)[]; readonly license: string | null; readonly decision_id: string; readonly created_at: Time; readonly settled_at: Time | null; readonly served_at: Time | null; readonly pass_until: Time | null; readonly refunded_at: Time | null; readonly refund_note: string | null }
+
+export type PaymentSums = { readonly sums: readonly (PaymentSum)[] }
+
+export type PaymentSum = { readonly of: string | null; readonly currency: string; readonly state: "paid" | "owed" | "refunded"; readonly payments: number; readonly amount: string }
 
 export type Campaign = { readonly id: string; readonly state: "running" | "ended"; readonly found_at: Time; readonly last_seen_at: Time; readonly host: string | null; readonly members: number; readonly requests: number; readonly software_id: string | null; readonly user_agent: string | null; readonly fingerprints: { readonly ja4: string | null; readonly stable: string | null; readonly http2: string | null }; readonly signs: { readonly addresses: number; readonly people: number; readonly pages_min: number; readonly pages: number; readonly different_pages: number; readonly timing_variation: number | null } }
 

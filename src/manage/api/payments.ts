@@ -12,11 +12,13 @@ import { Refusal } from '../http/refusal.ts'
 import { sightOf, shownTo } from '../intake/personal-data.ts'
 import { integerInQuery, textInQuery, timeInQuery } from '../http/schemas.ts'
 import { payment, type ShownPayment, shownPayment } from '../payments/shown-payment.ts'
+import { filteredApps, TEAM_FILTER } from './app-filters.ts'
 import type { ApiContext } from './context.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
 
 const filters = {
   app: textInQuery('Only payments for this app.').optional(),
+  ...TEAM_FILTER,
   agent_id: textInQuery('Only payments of this proven agent.').optional(),
   state: z.enum(PAYMENT_STATES).optional().meta({ description: 'Only payments in this state.' }),
   scheme: z.enum(PAYMENT_SCHEMES).optional().meta({ description: 'Only payments of this kind.' }),
@@ -39,8 +41,10 @@ const listPayments = listing({
   name: 'payments',
   isPartFirst: true,
   filters,
-  part: (wanted, part, { store }, { principal }) =>
-    store.payments.list(part, filterOf(wanted, principal.apps)),
+  part: async (wanted, part, management, { principal }) => {
+    const apps = await filteredApps(wanted, principal, management)
+    return management.store.payments.list(part, filterOf(wanted, apps))
+  },
   items: {
     schema: payment,
     show: (records, _, principal) => shownTo(sightOf(principal), records.map(shownPayment)),
@@ -151,11 +155,12 @@ const exportPayments = operation({
       example: 'id,created_at,state\r\npay_x7c1Jq0aT5b2Lw9k,2026-11-21T09:30:00.000Z,paid\r\n',
     },
   },
-  run: async (call, { store, nowMs }) => {
+  run: async (call, management) => {
+    const { store, nowMs } = management
     const { format, limit, ...wanted } = call.query
     const { principal } = call
     const { type, head, rows } = FORMATS[format]
-    const filter = filterOf(wanted, principal.apps)
+    const filter = filterOf(wanted, await filteredApps(wanted, principal, management))
     const detail = { format, limit, ...wanted }
     const change = { action: 'exportPayments', subject: null, apps: appListOf(principal.apps), detail }
     const parts = async function* (over: AbortSignal) {
@@ -181,7 +186,55 @@ const exportPayments = operation({
   },
 })
 
-export const PAYMENT_OPERATIONS: readonly ApiOffered[] = [listPayments, exportPayments, refundPayment]
+const sum = z
+  .strictObject({
+    of: z.string().nullable().meta({
+      description: 'The agent, the app, or the day (UTC). `null`: payments without a proven agent.',
+    }),
+    currency: z.string(),
+    state: z.enum(['paid', 'owed', 'refunded']),
+    payments: z.int().min(0),
+    amount: z.string().meta({ example: '12.34' }),
+  })
+  .meta({ id: 'PaymentSum' })
+
+const sumPayments = operation({
+  id: 'sumPayments',
+  method: 'GET',
+  path: '/payments/sums',
+  tag: 'Payments',
+  summary: 'Sum payments',
+  description:
+    'What was paid, is owed or was marked as refunded, by agent, app or day: the largest sums first, or the latest days. At most 200.',
+  scopes: ['read'],
+  reach: 'filtered',
+  query: z.strictObject({
+    ...filters,
+    by: z.enum(['agent', 'app', 'day']).meta({ description: 'What is summed together.' }),
+  }),
+  answer: z.strictObject({ sums: z.array(sum) }).meta({ id: 'PaymentSums' }),
+  run: async ({ query, principal }, management) => {
+    const { by, ...wanted } = query
+    const filter = filterOf(wanted, await filteredApps(wanted, principal, management))
+    const sums = await management.store.payments.sums(by, filter, SUMS_MAX)
+    return {
+      body: {
+        sums: sums.map(({ of, currency, state, payments, amount }) => ({
+          of: typeof of === 'number' ? new Date(of * DAY_MS).toISOString().slice(0, 10) : of,
+          ...{ currency, payments, amount: priceOf(amount) },
+          state: state as z.output<typeof sum>['state'],
+        })),
+      },
+    }
+  },
+})
+
+export const PAYMENT_OPERATIONS: readonly ApiOffered[] = [
+  listPayments,
+  exportPayments,
+  sumPayments,
+  refundPayment,
+]
 
 function filterOf(wanted: PaymentFilters, scope: PaymentFilter['scope']): PaymentFilter {
   const { app = null, agent_id: agent = null, state = null, scheme = null, since, until } = wanted
@@ -190,3 +243,5 @@ function filterOf(wanted: PaymentFilters, scope: PaymentFilter['scope']): Paymen
 }
 
 const PAGE = 500
+const SUMS_MAX = 200
+const DAY_MS = 86_400_000

@@ -69,6 +69,18 @@ export interface PaymentFilter {
   readonly untilMs: number | null
 }
 
+export type PaymentGroup = 'agent' | 'app' | 'day'
+
+export interface PaymentSum {
+  /** The agent, the app, or the day since 1970 (UTC); `null`: no proven agent. */
+  readonly of: string | number | null
+  readonly currency: string
+  readonly state: PaymentState
+  readonly payments: number
+  /** In millionths. */
+  readonly amount: number
+}
+
 /** The ledger. A payment is reserved by inserting its row, so that of any processes exactly one settles it. */
 export class PaymentStore {
   readonly #db: Kysely<Tables>
@@ -174,11 +186,35 @@ export class PaymentStore {
   }
 
   /** Newest first. */
-  async list<Asked extends Part>(
-    part: Asked,
-    { scope, app, agent, state, scheme, sinceMs, untilMs }: PaymentFilter,
-  ): Promise<PartOf<PaymentRecord, Asked>> {
-    if (scope !== ALL_APPS && scope.size === 0) return noPart(part)
+  async list<Asked extends Part>(part: Asked, filter: PaymentFilter): Promise<PartOf<PaymentRecord, Asked>> {
+    if (filter.scope !== ALL_APPS && filter.scope.size === 0) return noPart(part)
+    const found = this.#filtered(filter)
+    return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
+  }
+
+  /** What was paid, is owed or was refunded, the largest sums first. Of days, the latest first. */
+  async sums(by: PaymentGroup, filter: PaymentFilter, rowsMax: number): Promise<readonly PaymentSum[]> {
+    if (filter.scope !== ALL_APPS && filter.scope.size === 0) return []
+    const grouped = this.#filtered(filter)
+      .where('payments.state', 'in', ['paid', 'owed', 'refunded'])
+      .select(({ fn, ref }) => [
+        ref(`payments.${by}`).as('of'),
+        'currency',
+        'state',
+        fn.countAll<number | string>().as('payments'),
+        fn.sum<number | string>('amount').as('amount'),
+      ])
+      .groupBy([`payments.${by}`, 'currency', 'state'])
+    const ordered = by === 'day' ? grouped.orderBy('payments.day', 'desc') : grouped.orderBy('amount', 'desc')
+    const rows = await ordered.orderBy('currency').orderBy('state').limit(rowsMax).execute()
+    return rows.map(({ of, currency, state, payments, amount }) => ({
+      ...{ of, currency, state: state as PaymentState },
+      payments: Number(payments),
+      amount: Number(amount),
+    }))
+  }
+
+  #filtered({ scope, app, agent, state, scheme, sinceMs, untilMs }: PaymentFilter) {
     let found = this.#db.selectFrom('payments')
     if (scope !== ALL_APPS) found = found.where('app', 'in', [...scope])
     if (app !== null) found = found.where('app', '=', app)
@@ -187,7 +223,7 @@ export class PaymentStore {
     if (scheme !== null) found = found.where('scheme', '=', scheme)
     if (sinceMs !== null) found = found.where('created_at_ms', '>=', sinceMs)
     if (untilMs !== null) found = found.where('created_at_ms', '<', untilMs)
-    return partOf(found, found.selectAll(), NEWEST_FIRST, part, recordOf)
+    return found
   }
 
   /** Ends its pass, too. `false`: nothing was paid or owed, or it is refunded already. */
