@@ -24,7 +24,12 @@ import { readme } from './config/docs.ts'
 import { ANY_CHARACTER } from './any-character.ts'
 import { timeBox } from './time-box.ts'
 
-const BUS_FILES = { GATEHOUSE_BUS_CERTIFICATE_FILE: 'bus.pem', GATEHOUSE_BUS_KEY_FILE: 'bus.key' }
+const BUS_FILES = {
+  GATEHOUSE_BUS_CERTIFICATE_FILE: 'bus.pem',
+  GATEHOUSE_BUS_KEY_FILE: 'bus.key',
+  GATEHOUSE_SINKS_NATS_CERTIFICATE_FILE: 'sink.pem',
+  GATEHOUSE_SINKS_NATS_KEY_FILE: 'sink.key',
+}
 const UPSTREAM = 'http://127.0.0.1:3000'
 const ONLY_UPSTREAM = `proxy: {upstream: "${UPSTREAM}"}`
 
@@ -778,4 +783,5 @@ const LISTED: ReadonlyMap<string, string> = new Map([
   ['/proxy/hosts', '*.example.com'],
   ['/identity/resolvers', '192.0.2.53:53'],
   ['/sinks/apps', 'shop'],
+  ['/sinks/nats/url', 'nats://nats.example:4222'],
 ])

@@ -1,5 +1,6 @@
 import { APP_LIST_MAX } from '../apps/app-scope.ts'
 import { checkApps } from './apps.ts'
+import { checkNatsLogin, warnNatsLogin } from './fleet.ts'
 import { checkInject, type Say, warnInject } from './inject.ts'
 import { type HostPort, isEverywhere } from './network-kinds.ts'
 import { checkPayments } from './payments.ts'
@@ -164,15 +165,7 @@ export function checkTogether(
   if (isSame(manage.listen, proxy.listen)) refuse('/manage/listen', 'is the same address as proxy.listen')
   else if (isSame(manage.listen, proxy.plain_listen))
     refuse('/manage/listen', 'is the same address as proxy.plain_listen')
-  if (bus.user && bus.user_file) refuse('/bus/user', 'and bus.user_file are both set; remove one of them')
-  const ways = [bus.credentials_file, bus.user ?? bus.user_file, bus.token].filter(
-    (way) => way !== null && way !== undefined,
-  )
-  if (ways.length > 1) refuse('/bus', 'must have only one of credentials_file, user and token')
-  if (bus.key_file === null && bus.certificate_file)
-    refuse('/bus/key_file', 'is missing; set the private key of bus.certificate_file')
-  if (bus.certificate_file === null && bus.key_file)
-    refuse('/bus/certificate_file', 'is missing; set the certificate of bus.key_file')
+  checkNatsLogin('bus', bus, refuse)
   for (const [index, { name, public_keys, token }] of feeds.entries()) {
     const at = `/feeds/${index}`
     if (public_keys.length === 0) refuse(`${at}/public_keys`, 'is missing')
@@ -208,8 +201,7 @@ export function warnTogether(
     warn('/tracing/token', 'has no effect without tracing.endpoint')
   if (tracing.token !== null && tracing.endpoint?.startsWith('http:'))
     warn('/tracing/token', 'is sent over plain http://, so an attacker on the network can read it')
-  if (bus.password !== null && bus.user === null && bus.user_file === null)
-    warn('/bus/password', 'has no effect without bus.user')
+  warnNatsLogin('bus', bus, warn)
   if (proxy.proxy_protocol === 'optional' && proxy.trusted_proxies.length === 0)
     warn('/proxy/proxy_protocol', 'has no effect without trusted_proxies')
   if (manage.proxy_protocol === 'optional' && manage.trusted_proxies.length === 0)

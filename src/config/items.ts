@@ -86,6 +86,9 @@ export type ValueOf<Of> =
               ? readonly Secret<string>[]
               : null
 
+/** Values of settings. Those that are invalid by themselves are undefined. */
+export type Maybe<Values> = { readonly [Name in keyof Values]: Values[Name] | undefined }
+
 export function section<Members extends Items>(about: string, members: Members): Section<Members> {
   return { item: 'section', about, members }
 }

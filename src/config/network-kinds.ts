@@ -146,16 +146,31 @@ export const awsRegion: Kind<string> = written({
 
 const BUS_TAKES = 'nats:// or tls://HOST:PORT'
 
-export const busUrl: Kind<string> = written({
-  takes: BUS_TAKES,
-  expected: `${BUS_TAKES}, like nats://nats.example:4222`,
-  problem: (text) =>
-    hasUser(URL.parse(text)) ? 'contains a user; move it to `bus.user` and `bus.password`' : null,
-  parse(text) {
-    const url = URL.parse(text)
-    const isBare = url !== null && ['', '/'].includes(url.pathname) && url.search === '' && url.hash === ''
-    return isBare && ['nats:', 'tls:'].includes(url.protocol) && url.hostname !== '' ? text : null
-  },
+/** A server of NATS. `name`: of the section with its login. */
+function natsUrl(name: string): Kind<string> {
+  return written({
+    takes: BUS_TAKES,
+    expected: `${BUS_TAKES}, like nats://nats.example:4222`,
+    problem: (text) =>
+      hasUser(URL.parse(text))
+        ? `contains a user; move it to \`${name}.user\` and \`${name}.password\``
+        : null,
+    parse(text) {
+      const url = URL.parse(text)
+      const isBare = url !== null && ['', '/'].includes(url.pathname) && url.search === '' && url.hash === ''
+      return isBare && ['nats:', 'tls:'].includes(url.protocol) && url.hostname !== '' ? text : null
+    },
+  })
+}
+
+export const busUrl = natsUrl('bus')
+export const sinkNatsUrl = natsUrl('sinks.nats')
+
+/** A subject of NATS to publish on. */
+export const natsSubject: Kind<string> = written({
+  takes: 'subject of NATS',
+  expected: 'a subject of letters, digits, _ and - with dots between them, like requests.{app}',
+  parse: matching(/^(?=.{1,200}$)(?:[\w-]+|\{app\})(?:\.(?:[\w-]+|\{app\}))*$/),
 })
 
 export const busName: Kind<string> = written({

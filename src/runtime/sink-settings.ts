@@ -1,8 +1,12 @@
 import type { StartupConfig } from '../config/config.ts'
+import type { NatsLoginConfig } from '../config/fleet.ts'
+import type { NatsSinkConfig } from '../config/traffic/nats-sink.ts'
 import type { BucketConfig } from '../config/traffic/sinks.ts'
 import type { SinkSettings } from '../manage/events/sinks/sinks.ts'
+import type { NatsSinkSettings } from '../manage/export/nats-sink.ts'
 import type { ParquetSettings, RequestSinkSettings } from '../manage/export/request-sinks.ts'
 import type { S3Settings } from '../manage/export/s3-place.ts'
+import type { BusCredentialSettings } from '../plane/bus-credentials.ts'
 import { readBoundedText } from '../shared/bounded-file.ts'
 import { type Secret, secretText } from '../shared/secret.ts'
 import { pemIn } from './pem-file.ts'
@@ -21,7 +25,28 @@ export async function requestSinkSettings({
   sightings,
   retention,
 }: StartupConfig): Promise<RequestSinkSettings> {
-  return { parquet: await parquetSettings(sinks, sightings.rowsMax, retention.parquetMs), apps: sinks.apps }
+  return {
+    parquet: await parquetSettings(sinks, sightings.rowsMax, retention.parquetMs),
+    nats: sinks.nats === null ? null : natsSinkSettings(sinks.nats),
+    apps: sinks.apps,
+  }
+}
+
+export function natsLogin(config: NatsLoginConfig): BusCredentialSettings {
+  const { credentialsFile, user, userFile, password, token, caFile, certificateFile, keyFile } = config
+  return {
+    credentialsFile,
+    user,
+    password: password?.reveal() ?? null,
+    token: token?.reveal() ?? null,
+    secretFiles: { user: userFile, password: password?.file ?? null, token: token?.file ?? null },
+    tls: { caFile, certificateFile, keyFile },
+  }
+}
+
+function natsSinkSettings(nats: NatsSinkConfig): NatsSinkSettings {
+  const { urls, subject, isStream } = nats
+  return { urls, subject, isStream, login: natsLogin(nats) }
 }
 
 async function parquetSettings(

@@ -16,7 +16,7 @@ import { feedSettings } from './signatures/feed-settings.ts'
 import type { GatewaySettings } from './gateway/gateway-settings.ts'
 import type { Io } from '../terminal/io.ts'
 import type { ManagerSettings } from './manager.ts'
-import { requestSinkSettings, sinkSettings } from './sink-settings.ts'
+import { natsLogin, requestSinkSettings, sinkSettings } from './sink-settings.ts'
 import { storePlace } from './store-place.ts'
 import { paymentSettings } from './gateway/payment-settings.ts'
 import { pemIn } from './pem-file.ts'
@@ -223,20 +223,8 @@ function fleetSettings({ config, hash }: ParsedConfig): NonNullable<GatewaySetti
 }
 
 export function busSettings({ bus }: StartupConfig): ManagerSettings['bus'] {
-  const { urls, name, credentialsFile, user, userFile, caFile, certificateFile, keyFile } = bus
-  const { password, token } = bus
-  return {
-    urls,
-    name,
-    credentialsFile,
-    user,
-    password: password?.reveal() ?? null,
-    token: token?.reveal() ?? null,
-    secretFiles: { user: userFile, password: password?.file ?? null, token: token?.file ?? null },
-    tls: { caFile, certificateFile, keyFile },
-    sightingsBytesMax: bus.sightingsBytesMax,
-    replicas: bus.replicas,
-  }
+  const { urls, name, sightingsBytesMax, replicas } = bus
+  return { urls, name, ...natsLogin(bus), sightingsBytesMax, replicas }
 }
 
 /** The first URL from which robots.txt can be fetched. */

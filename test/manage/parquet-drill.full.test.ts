@@ -15,6 +15,7 @@ import { mountSmallDisk } from '../e2e/small-disk.ts'
 import { freshUrl, KINDS, openAt, openFresh, type Owner } from '../store/databases.ts'
 import { until } from '../until.ts'
 import { rowsOf } from './parquet-rows.ts'
+import { NO_SINKS } from './request-sink.ts'
 
 const isRoot = process.getuid?.() === 0
 
@@ -61,7 +62,7 @@ test('a full disk delays files, and no half file is left', {
   const store = await openFresh('sqlite', t)
   const metrics = new SinkMetrics(['parquet'])
   const parquet = { place: { folder: disk.folder }, everyMs: 20, rowsMax: 10_000 }
-  const sinks = new RequestSinks({ parquet, apps: [] }, metrics, disk.folder, PACE)
+  const sinks = new RequestSinks({ ...NO_SINKS, parquet }, metrics, disk.folder, PACE)
   await sinks.start({ store, log: SILENT, nowMs: Date.now })
   disk.fill()
   const { ingest } = ingestInto(store)
@@ -79,7 +80,7 @@ test('a full disk delays files, and no half file is left', {
 async function drain(t: Owner, store: Store, folder: string): Promise<void> {
   const metrics = new SinkMetrics(['parquet'])
   const parquet = { place: { folder }, everyMs: 1, rowsMax: 50_000 }
-  const sinks = new RequestSinks({ parquet, apps: [] }, metrics, folder, PACE)
+  const sinks = new RequestSinks({ ...NO_SINKS, parquet }, metrics, folder, PACE)
   const log = SILENT
   // A turn of the killed process may still last.
   await sinks.start({ store, log, nowMs: () => Date.now() + 60_000 })
@@ -102,7 +103,8 @@ function filesIn(folder: string): readonly string[] {
 }
 
 function start(url: string, folder: string, from: number): ChildProcess {
-  return spawn(process.execPath, [PROCESS, url, folder, String(from)], {
+  const parquet = { place: { folder }, everyMs: 50, rowsMax: 300 }
+  return spawn(process.execPath, [PROCESS, url, JSON.stringify({ parquet }), String(from)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
 }
@@ -111,4 +113,4 @@ const ROUNDS = 5
 /** A process starts in half a second, but not on a machine with much else to do. */
 const DRILL_MS = 300_000
 const PACE = { pollMs: 20, retryBaseMs: 20 }
-const PROCESS = new URL('./parquet-process.ts', import.meta.url).pathname
+const PROCESS = new URL('./request-sink-process.ts', import.meta.url).pathname

@@ -4,17 +4,16 @@ import { mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { newCounts, SinkMetrics } from '../../src/manage/events/sinks/sink-metrics.ts'
+import { newCounts } from '../../src/manage/events/sinks/sink-metrics.ts'
 import { FolderPlace } from '../../src/manage/export/folder-place.ts'
 import { ParquetSink } from '../../src/manage/export/parquet-sink.ts'
-import { type ParquetSettings, RequestSinks } from '../../src/manage/export/request-sinks.ts'
-import { createLogTo } from '../../src/shared/log.ts'
-import { Metrics, metricsText } from '../../src/shared/metrics.ts'
+import type { ParquetSettings } from '../../src/manage/export/request-sinks.ts'
 import type { Store } from '../../src/store/store.ts'
 import { HOUR_MS, ingestInto, NOW_MS, seen, START_MS } from '../contract/seen.ts'
 import { freshUrl, KINDS, openAt, openFresh, type Owner } from '../store/databases.ts'
 import { until } from './event-reader.ts'
 import { rowsOf } from './parquet-rows.ts'
+import { dyingAt, startSink } from './request-sink.ts'
 import { S3Server } from './s3-server.ts'
 
 for (const kind of KINDS) {
@@ -247,33 +246,8 @@ test('a file that has grown too large is followed by another', async (t) => {
   assert.deepEqual(parquetFiles(folder), files)
 })
 
-async function started(t: Owner, store: Store, parquet: ParquetSettings, apps: readonly string[] = []) {
-  const written: string[] = []
-  const log = createLogTo('info', { write: (line) => written.push(line) })
-  const sinkMetrics = new SinkMetrics(['parquet'])
-  const pace = { pollMs: 20, retryBaseMs: 20 }
-  const sinks = new RequestSinks({ parquet, apps }, sinkMetrics, await folderFor(t), pace)
-  const metrics = new Metrics()
-  sinkMetrics.addTo(metrics)
-  const alive = setInterval(() => undefined, 1_000) // what hands on does not keep a process alive
-  t.teardown(() => clearInterval(alive))
-  t.teardown(() => sinks.close())
-  await sinks.start({ store, log, nowMs: Date.now })
-  const text = async () => metricsText([await metrics.read()])
-  return { sinks, counts: () => sinkMetrics.of('parquet'), said: () => written, text }
-}
-
-/** Of a process that is killed when it is about to write down how far it has come. */
-function dyingAt(store: Store): Store {
-  const positions = store.eventPositions
-  const eventPositions = {
-    claim: positions.claim.bind(positions),
-    plan: positions.plan.bind(positions),
-    planned: positions.planned.bind(positions),
-    move: () => Promise.reject(new Error('killed')),
-    leave: positions.leave.bind(positions),
-  }
-  return { sightings: store.sightings, eventPositions, kind: store.kind } as unknown as Store
+function started(t: Owner, store: Store, parquet: ParquetSettings, apps: readonly string[] = []) {
+  return startSink(t, store, { parquet, apps })
 }
 
 function bucketAt(endpoint: string, credentials = async () => CREDENTIALS): ParquetSettings {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { ALL_APPS } from '../../src/apps/app-scope.ts'
@@ -14,8 +16,12 @@ import { INTO, tableStatements } from '../../src/store/traffic/clickhouse/reques
 import type { ScannedRow } from '../../src/store/traffic/request-search.ts'
 import { anything, everything, filters, fits, idsOf, made } from '../contract/request-samples.ts'
 import { DAY_MS, ingestInto, MINUTE_MS, NOW_MS, seen, START_MS } from '../contract/seen.ts'
+import { folderFor } from '../e2e/engines.ts'
 import { exampleWith } from '../e2e/manual/examples.ts'
 import { type Chdb, skippedChdb, startChdb } from '../services/chdb.ts'
+import { rowsOf } from '../manage/parquet-rows.ts'
+import { startSink } from '../manage/request-sink.ts'
+import { until } from '../until.ts'
 import { freshUrl, KINDS, type Owner } from './databases.ts'
 
 const skip = skippedChdb()
@@ -138,6 +144,36 @@ test('the data map has every column of the table', { skip }, async (t) => {
   })
   const { personal, others } = CLICKHOUSE_DATA
   assert.deepEqual(columns.map(([name]) => name).sort(), [...Object.keys(personal), ...others].sort())
+})
+
+test('sinks get what ClickHouse has, oldest first', { skip }, async (t) => {
+  const { store, sightings, add } = await open(t)
+  const folder = folderFor(t, 'parquet')
+  await add([seen(0, { path: '/before' })])
+  const parquet = { place: { folder }, everyMs: 50, rowsMax: 150 }
+  const { counts, sinks } = await startSink(t, store, { parquet })
+  const all = Array.from({ length: 600 }, (_, at) => seen(at + 1, { app: at % 3 === 0 ? 'blog' : 'shop' }))
+  for (let at = 0; at < 600; at += 200) await add(all.slice(at, at + 200), NOW_MS + at)
+  await until(() => counts().sent === 600 && counts().waiting === 0)
+  const files = globSync('app=*/**/*.parquet', { cwd: folder }).sort()
+  const rows = await Promise.all(files.map((file) => rowsOf(readFileSync(join(folder, file)))))
+  assert.deepEqual(
+    rows
+      .flat()
+      .map(({ id }) => id)
+      .sort(),
+    all.map(({ id }) => id).sort(),
+  )
+  await sinks.close()
+  const { last } = await sightings.stored()
+  const [first] = await sightings.placesAfter(0, last, 1)
+  const next = await sightings.after(first!.number, 250)
+  assert.deepEqual(
+    next.map(({ document }) => document),
+    all.slice(0, 250),
+  )
+  assert.deepEqual(await sightings.numbered(next.slice(5, 8).map(({ number }) => number)), all.slice(5, 8))
+  assert.deepEqual([await sightings.rowsAfter(first!.number), await sightings.after(last, 5)], [600, []])
 })
 
 test('old requests go: those that expire, and the oldest days beyond the limit', { skip }, async (t) => {

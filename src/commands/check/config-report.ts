@@ -86,6 +86,7 @@ async function checkFiles(
     ['webhooks.ca_file', config.webhooks.caFile],
     ['sinks.syslog_ca_file', config.sinks.syslogCaFile],
     ['sinks.parquet.ca_file', parquetCaFile(config)],
+    ['sinks.nats.ca_file', config.sinks.nats?.caFile ?? null],
     ['auth.openid.ca_file', config.auth.openid?.caFile ?? null],
     ['bus.ca_file', bus.caFile],
     ['payments.x402.ca_file', config.payments.facilitator?.caFile ?? null],
@@ -99,6 +100,8 @@ async function checkFiles(
   for (const [where, file] of [
     ['bus.credentials_file', bus.credentialsFile],
     ['bus.user_file', bus.userFile],
+    ['sinks.nats.credentials_file', config.sinks.nats?.credentialsFile ?? null],
+    ['sinks.nats.user_file', config.sinks.nats?.userFile ?? null],
     ['threats.robots_file', config.threats.robots.file],
   ] as const)
     if (file !== null) await attempt(where, () => checkReadable(file))

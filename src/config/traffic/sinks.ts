@@ -1,9 +1,17 @@
 import { boolean, choice, duration, optional, path } from '../kinds.ts'
 import { awsRegion, bucketUrl, syslogRisk, syslogUrl, webUrl } from '../network-kinds.ts'
-import { type ValueOf, list, secret, section, setting } from '../items.ts'
+import { type Maybe, type ValueOf, list, secret, section, setting } from '../items.ts'
 import { appInFilter } from '../apps.ts'
 import type { Say } from '../inject.ts'
 import type { Secret } from '../../shared/secret.ts'
+import {
+  type CheckedNatsSink,
+  checkNatsSink,
+  NATS,
+  type NatsSinkConfig,
+  natsSinkConfig,
+  warnNatsSink,
+} from './nats-sink.ts'
 
 const PARQUET = section(
   'Individual requests as Parquet files, in a folder for each app, day and hour: `app=shop/date=2026-11-28/hour=13`; config/guide/exports.md. Set `folder` or `bucket`.',
@@ -73,6 +81,7 @@ export const SINKS = section(
     ),
     syslog_format: setting(choice('cef', 'json'), 'cef', 'The format of syslog messages.'),
     parquet: PARQUET,
+    nats: NATS,
     apps: list(
       appInFilter,
       'Only events about these apps, and requests to them, go to the sinks. `default`: requests that matched no app, and events about them. Events that are not about one app do not pass. Empty: all.',
@@ -86,7 +95,6 @@ export const SINKS = section(
 )
 
 type Sinks = ValueOf<typeof SINKS>
-type Maybe<Values> = { readonly [Name in keyof Values]: Values[Name] | undefined }
 
 export interface SinksConfig {
   readonly file: string | null
@@ -96,6 +104,8 @@ export interface SinksConfig {
   readonly syslogCaFile: string | null
   /** `null`: requests are not written to Parquet files. */
   readonly parquet: ParquetConfig | null
+  /** `null`: requests are not sent to NATS. */
+  readonly nats: NatsSinkConfig | null
   /** Empty: all. */
   readonly apps: readonly string[]
 }
@@ -118,6 +128,11 @@ export interface BucketConfig {
   readonly caFile: string | null
 }
 
+interface Checked {
+  readonly parquet: Maybe<Sinks['parquet']>
+  readonly nats: CheckedNatsSink
+}
+
 export function sinksConfig(sinks: Sinks): SinksConfig {
   return {
     file: sinks.file,
@@ -126,6 +141,7 @@ export function sinksConfig(sinks: Sinks): SinksConfig {
     syslogFormat: sinks.syslog_format,
     syslogCaFile: sinks.syslog_ca_file,
     parquet: parquetConfig(sinks.parquet),
+    nats: natsSinkConfig(sinks.nats),
     apps: sinks.apps,
   }
 }
@@ -156,7 +172,8 @@ function parquetConfig(parquet: Sinks['parquet']): ParquetConfig | null {
 }
 
 /** Settings that are invalid by themselves are undefined here. */
-export function checkSinks({ parquet }: { readonly parquet: Maybe<Sinks['parquet']> }, refuse: Say): void {
+export function checkSinks({ parquet, nats }: Checked, refuse: Say): void {
+  checkNatsSink(nats, refuse)
   const { folder, bucket, access_key, secret_key } = parquet
   if (folder && bucket)
     refuse('/sinks/parquet/bucket', 'and sinks.parquet.folder are both set; remove one of them')
@@ -166,10 +183,12 @@ export function checkSinks({ parquet }: { readonly parquet: Maybe<Sinks['parquet
 }
 
 export function warnSinks(sinks: Sinks, warn: Say): void {
-  const { file, syslog, parquet } = sinks
+  const { file, syslog, parquet, nats } = sinks
   if (sinks.syslog_ca_file !== null && !syslog?.startsWith('tls:'))
     warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
-  const isAny = [file, syslog, parquet.folder, parquet.bucket].some((each) => each !== null)
+  warnNatsSink(nats, warn)
+  const ofOne = [file, syslog, parquet.folder, parquet.bucket]
+  const isAny = nats.url.length > 0 || ofOne.some((each) => each !== null)
   if (sinks.apps.length > 0 && !isAny) warn('/sinks/apps', 'has no effect without a sink')
   if (parquet.bucket !== null) return
   for (const name of ['endpoint', 'access_key', 'secret_key', 'session_token', 'ca_file'] as const)

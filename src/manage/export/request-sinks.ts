@@ -2,17 +2,22 @@ import { randomUUID } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { Log } from '../../shared/log.ts'
 import type { Store } from '../../store/store.ts'
+import type { Sink } from '../events/sinks/sink.ts'
 import type { SinkKind, SinkMetrics } from '../events/sinks/sink-metrics.ts'
 import { SinkRunner } from '../events/sinks/sink-runner.ts'
 import type { SinkPace } from '../events/sinks/sinks.ts'
+import type { NumberedSighting } from '../../store/traffic/sightings.ts'
 import { FolderPlace } from './folder-place.ts'
+import type { NatsSinkSettings } from './nats-sink.ts'
 import { ParquetPieces } from './parquet-pieces.ts'
 import { ParquetSink } from './parquet-sink.ts'
+import { SightingSource } from './sighting-source.ts'
 import { S3Place, type S3Settings } from './s3-place.ts'
 
 /** The destinations of individual requests; `null`: not configured. */
 export interface RequestSinkSettings {
   readonly parquet: ParquetSettings | null
+  readonly nats: NatsSinkSettings | null
   /** Only requests to these apps. Empty: all. */
   readonly apps: readonly string[]
 }
@@ -48,9 +53,14 @@ export class RequestSinks {
 
   /** Resolves when each sink's starting position is known. */
   async start(links: RequestSinkLinks): Promise<void> {
-    const { parquet } = this.#settings
+    const { parquet, nats } = this.#settings
     const runners: Runner[] = []
     if (parquet !== null) runners.push(this.#parquetRunner(parquet, links))
+    if (nats !== null) {
+      const { NatsSink } = await import('./nats-sink.ts')
+      const sink = new NatsSink(nats, links.log, this.#metrics.of('nats'))
+      runners.push(this.#streamRunner('nats', { sink, name: `nats ${nats.subject}` }, links))
+    }
     this.#runners = runners
     await Promise.all(runners.map((each) => each.start()))
   }
@@ -87,6 +97,19 @@ export class RequestSinks {
     return new SinkRunner({ sink, source }, settings, links, counts)
   }
 
+  /** Requests one by one. */
+  #streamRunner(
+    kind: SinkKind,
+    { sink, name }: { readonly sink: Sink<NumberedSighting>; readonly name: string },
+    links: RequestSinkLinks,
+  ): Runner {
+    const { apps } = this.#settings
+    const counts = this.#metrics.of(kind)
+    const source = new SightingSource({ store: links.store, log: links.log, counts, apps })
+    const settings = { ...this.#runnerSettings(name, links), atOnce: AT_ONCE }
+    return new SinkRunner({ sink, source }, settings, links, counts)
+  }
+
   #runnerSettings(name: string, { store }: RequestSinkLinks) {
     // Only one process opens a SQLite file.
     const isShared = store.kind !== 'sqlite'
@@ -100,4 +123,6 @@ export function sinkKinds(sinks: Readonly<Partial<Record<SinkKind, unknown>>>): 
   return KINDS.filter((kind) => (sinks[kind] ?? null) !== null)
 }
 
+/** Some hundred kilobytes. */
+const AT_ONCE = 500
 const KINDS: readonly SinkKind[] = ['file', 'syslog', 'parquet', 'nats', 'otlp']

@@ -76,8 +76,9 @@ export class SightingSource implements SinkSource<NumberedSighting> {
     return isAmong(document.app, this.#links.apps)
   }
 
+  /** The sink counts Sightings itself. */
   sizeOf(): number {
-    return 1
+    return 0
   }
 
   onAdded(): () => void {

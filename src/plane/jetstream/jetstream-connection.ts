@@ -25,7 +25,7 @@ export interface BusSettings extends BusCredentialSettings {
 }
 
 /** Each role has its own inbox subjects, so that neither can read the other's answers. */
-export type BusRole = 'proxy' | 'manage'
+export type BusRole = 'proxy' | 'manage' | 'sink'
 
 /**
  * One connection to NATS for the life of this process. It connects in the background and reconnects after a
@@ -101,9 +101,7 @@ export class JetStreamConnection {
   async check(credentials: BusCredentials): Promise<void> {
     if (!this.#isUp || isDeepStrictEqual(credentials, this.#credentials)) return
     try {
-      const tls = tlsOf(credentials)
-      const options = connectionOptions(this.#settings, this.#role, () => credentials, tls)
-      const probe = await connect({ ...options, reconnect: false, maxReconnectAttempts: 0 })
+      const probe = await connectOnce(this.#settings, this.#role, credentials)
       await probe.close()
     } catch (error) {
       if (!this.#isUp) return
@@ -215,6 +213,16 @@ export class JetStreamConnection {
     this.#failure = error.message
     this.#log.warn('NATS cannot be reached; it is tried again', { error })
   }
+}
+
+/** A connection that stays closed once it breaks. */
+export async function connectOnce(
+  settings: BusSettings,
+  role: BusRole,
+  credentials: BusCredentials,
+): Promise<NatsConnection> {
+  const options = connectionOptions(settings, role, () => credentials, tlsOf(credentials))
+  return connect({ ...options, reconnect: false, maxReconnectAttempts: 0 })
 }
 
 export function busClosed(cause?: unknown): Fault {

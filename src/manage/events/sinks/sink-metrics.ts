@@ -9,7 +9,7 @@ export interface SinkCounts {
   failures: number
   /** The time of the oldest record that the sink has not received; `null`: it has received all. */
   oldestAtMs: number | null
-  /** Of requests: how many wait, and how many were deleted before the sink has received them. */
+  /** Of requests: how many wait, and how many the sink will not receive: they were deleted, or refused for good. */
   waiting: number
   lost: number
 }
@@ -57,7 +57,7 @@ export class SinkMetrics {
     )
     metrics.counter(
       'sink_requests_lost_total',
-      'Requests that the database deleted before a sink has received them.',
+      'Requests that a sink has not received: the database has deleted them, or the receiver refuses them for good.',
       samples(({ lost }) => lost, ofRequests),
     )
     const waiting = 'Requests that wait for a sink.'

@@ -13,10 +13,11 @@ import type { ScannedRow } from '../request-search.ts'
 import { ja4hParts } from '../sighting-rows.ts'
 import { type ErasedRows, forgetJa4h } from '../sighting-erasure.ts'
 import type { ProfileFacts } from '../sighting-profiles.ts'
-import { type NumberedSighting, SightingStore } from '../sightings.ts'
+import { type NumberedSighting, type SightingPlace, SightingStore } from '../sightings.ts'
 import { ClickHouse, type ClickHouseValue } from './clickhouse.ts'
 import { type TableConditions, conditionsIn } from './request-conditions.ts'
 import { Outbox } from './outbox.ts'
+import { RequestsInOrder } from './requests-in-order.ts'
 import {
   expiry,
   heldTable,
@@ -35,6 +36,7 @@ import {
 export class ClickHouseSightings extends SightingStore {
   readonly outbox: Outbox
   readonly #clickHouse: ClickHouse
+  readonly #inOrder: RequestsInOrder
   readonly #db: Kysely<Tables>
   /** What the rows of scans say of their clients, by id. */
   readonly #facts = new LateCache<ProfileFacts>({ max: FACTS_MAX })
@@ -47,6 +49,7 @@ export class ClickHouseSightings extends SightingStore {
     this.#db = db
     this.#lookMs = lookMs
     this.#clickHouse = new ClickHouse(url, login)
+    this.#inOrder = new RequestsInOrder(this.#clickHouse, () => this.#make())
     this.outbox = new Outbox(db)
   }
 
@@ -98,6 +101,27 @@ export class ClickHouseSightings extends SightingStore {
 
   override lastNumber(): Promise<number> {
     return this.outbox.sentNumber()
+  }
+
+  /** What ClickHouse has. Rows of before there was ClickHouse do not count. */
+  override async stored(): Promise<{ readonly first: number; readonly last: number }> {
+    return { first: 0, last: await this.lastNumber() }
+  }
+
+  override rowsAfter(number: number): Promise<number> {
+    return this.#inOrder.count(number)
+  }
+
+  override async after(number: number, limit: number): Promise<readonly NumberedSighting[]> {
+    return this.#inOrder.requests({ after: number, last: await this.lastNumber(), limit })
+  }
+
+  override placesAfter(after: number, last: number, limit: number): Promise<readonly SightingPlace[]> {
+    return this.#inOrder.places({ after, last, limit })
+  }
+
+  override numbered(numbers: readonly number[]): Promise<readonly Sighting[]> {
+    return this.#inOrder.numbered(numbers)
   }
 
   override async between(

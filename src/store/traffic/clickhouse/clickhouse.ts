@@ -5,7 +5,7 @@ import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
 import { Fault } from '../../../shared/fault.ts'
 import type { StoreLogin } from '../../engine/store-login.ts'
 
-export type ClickHouseValue = string | number | readonly string[]
+export type ClickHouseValue = string | number | readonly string[] | readonly number[]
 
 /** A statement for ClickHouse. Values are parameters: `{name:Type}` in the text. */
 export interface Statement {
