@@ -1,9 +1,11 @@
 import type { StartupConfig } from '../config/config.ts'
 import type { NatsLoginConfig } from '../config/fleet.ts'
 import type { NatsSinkConfig } from '../config/traffic/nats-sink.ts'
+import type { OtlpLogsConfig } from '../config/traffic/otlp-sink.ts'
 import type { BucketConfig } from '../config/traffic/sinks.ts'
 import type { SinkSettings } from '../manage/events/sinks/sinks.ts'
 import type { NatsSinkSettings } from '../manage/export/nats-sink.ts'
+import type { OtlpLogSettings } from '../manage/export/otlp-log-sink.ts'
 import type { ParquetSettings, RequestSinkSettings } from '../manage/export/request-sinks.ts'
 import type { S3Settings } from '../manage/export/s3-place.ts'
 import type { BusCredentialSettings } from '../plane/bus-credentials.ts'
@@ -28,6 +30,7 @@ export async function requestSinkSettings({
   return {
     parquet: await parquetSettings(sinks, sightings.rowsMax, retention.parquetMs),
     nats: sinks.nats === null ? null : natsSinkSettings(sinks.nats),
+    otlp: sinks.otlpLogs === null ? null : await otlpLogSettings(sinks.otlpLogs),
     apps: sinks.apps,
   }
 }
@@ -42,6 +45,20 @@ export function natsLogin(config: NatsLoginConfig): BusCredentialSettings {
     secretFiles: { user: userFile, password: password?.file ?? null, token: token?.file ?? null },
     tls: { caFile, certificateFile, keyFile },
   }
+}
+
+async function otlpLogSettings({
+  token,
+  tokenHeader,
+  caFile,
+  ...others
+}: OtlpLogsConfig): Promise<OtlpLogSettings> {
+  const headers = async (): Promise<Record<string, string>> => {
+    if (token === null) return {}
+    const value = await current(token)
+    return { [tokenHeader]: tokenHeader.toLowerCase() === 'authorization' ? `Bearer ${value}` : value }
+  }
+  return { ...others, headers, ca: await pemIn(caFile) }
 }
 
 function natsSinkSettings(nats: NatsSinkConfig): NatsSinkSettings {

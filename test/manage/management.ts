@@ -367,7 +367,7 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   feedbackRetentionMs: null,
   events: { retentionMs: 365 * 100 * 86_400_000, rowsMax: 1_000_000 },
   sinks: { file: null, syslog: null },
-  requestSinks: { parquet: null, nats: null, apps: [] },
+  requestSinks: { parquet: null, nats: null, otlp: null, apps: [] },
   seen: SEEN,
   sightingsWaitForDisk: true,
   threats: {

@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.ts'
 import { folderFor } from '../e2e/engines.ts'
 import type { Owner } from '../store/databases.ts'
 
-export const NO_SINKS: RequestSinkSettings = { parquet: null, nats: null, apps: [] }
+export const NO_SINKS: RequestSinkSettings = { parquet: null, nats: null, otlp: null, apps: [] }
 
 /** One sink of requests, which has begun. */
 export async function startSink(t: Owner, store: Store, settings: Partial<RequestSinkSettings>) {

@@ -87,6 +87,7 @@ async function checkFiles(
     ['sinks.syslog_ca_file', config.sinks.syslogCaFile],
     ['sinks.parquet.ca_file', parquetCaFile(config)],
     ['sinks.nats.ca_file', config.sinks.nats?.caFile ?? null],
+    ['sinks.otlp_logs.ca_file', config.sinks.otlpLogs?.caFile ?? null],
     ['auth.openid.ca_file', config.auth.openid?.caFile ?? null],
     ['bus.ca_file', bus.caFile],
     ['payments.x402.ca_file', config.payments.facilitator?.caFile ?? null],

@@ -3,6 +3,7 @@ import { awsRegion, bucketUrl, syslogRisk, syslogUrl, webUrl } from '../network-
 import { type Maybe, type ValueOf, list, secret, section, setting } from '../items.ts'
 import { appInFilter } from '../apps.ts'
 import type { Say } from '../inject.ts'
+import { checkOtlpLogs, OTLP_LOGS, type OtlpLogsConfig, otlpLogsConfig, warnOtlpLogs } from './otlp-sink.ts'
 import type { Secret } from '../../shared/secret.ts'
 import {
   type CheckedNatsSink,
@@ -82,6 +83,7 @@ export const SINKS = section(
     syslog_format: setting(choice('cef', 'json'), 'cef', 'The format of syslog messages.'),
     parquet: PARQUET,
     nats: NATS,
+    otlp_logs: OTLP_LOGS,
     apps: list(
       appInFilter,
       'Only events about these apps, and requests to them, go to the sinks. `default`: requests that matched no app, and events about them. Events that are not about one app do not pass. Empty: all.',
@@ -106,6 +108,8 @@ export interface SinksConfig {
   readonly parquet: ParquetConfig | null
   /** `null`: requests are not sent to NATS. */
   readonly nats: NatsSinkConfig | null
+  /** `null`: requests are not sent as log records. */
+  readonly otlpLogs: OtlpLogsConfig | null
   /** Empty: all. */
   readonly apps: readonly string[]
 }
@@ -131,6 +135,7 @@ export interface BucketConfig {
 interface Checked {
   readonly parquet: Maybe<Sinks['parquet']>
   readonly nats: CheckedNatsSink
+  readonly otlp_logs: Pick<Maybe<Sinks['otlp_logs']>, 'token'>
 }
 
 export function sinksConfig(sinks: Sinks): SinksConfig {
@@ -142,6 +147,7 @@ export function sinksConfig(sinks: Sinks): SinksConfig {
     syslogCaFile: sinks.syslog_ca_file,
     parquet: parquetConfig(sinks.parquet),
     nats: natsSinkConfig(sinks.nats),
+    otlpLogs: otlpLogsConfig(sinks.otlp_logs),
     apps: sinks.apps,
   }
 }
@@ -172,8 +178,9 @@ function parquetConfig(parquet: Sinks['parquet']): ParquetConfig | null {
 }
 
 /** Settings that are invalid by themselves are undefined here. */
-export function checkSinks({ parquet, nats }: Checked, refuse: Say): void {
+export function checkSinks({ parquet, nats, otlp_logs }: Checked, refuse: Say): void {
   checkNatsSink(nats, refuse)
+  checkOtlpLogs(otlp_logs, refuse)
   const { folder, bucket, access_key, secret_key } = parquet
   if (folder && bucket)
     refuse('/sinks/parquet/bucket', 'and sinks.parquet.folder are both set; remove one of them')
@@ -187,7 +194,8 @@ export function warnSinks(sinks: Sinks, warn: Say): void {
   if (sinks.syslog_ca_file !== null && !syslog?.startsWith('tls:'))
     warn('/sinks/syslog_ca_file', 'has no effect without syslog: tls://…')
   warnNatsSink(nats, warn)
-  const ofOne = [file, syslog, parquet.folder, parquet.bucket]
+  warnOtlpLogs(sinks.otlp_logs, warn)
+  const ofOne = [file, syslog, parquet.folder, parquet.bucket, sinks.otlp_logs.endpoint]
   const isAny = nats.url.length > 0 || ofOne.some((each) => each !== null)
   if (sinks.apps.length > 0 && !isAny) warn('/sinks/apps', 'has no effect without a sink')
   if (parquet.bucket !== null) return

@@ -9,6 +9,7 @@ import type { SinkPace } from '../events/sinks/sinks.ts'
 import type { NumberedSighting } from '../../store/traffic/sightings.ts'
 import { FolderPlace } from './folder-place.ts'
 import type { NatsSinkSettings } from './nats-sink.ts'
+import { type OtlpLogSettings, OtlpLogSink } from './otlp-log-sink.ts'
 import { ParquetPieces } from './parquet-pieces.ts'
 import { ParquetSink } from './parquet-sink.ts'
 import { SightingSource } from './sighting-source.ts'
@@ -18,6 +19,7 @@ import { S3Place, type S3Settings } from './s3-place.ts'
 export interface RequestSinkSettings {
   readonly parquet: ParquetSettings | null
   readonly nats: NatsSinkSettings | null
+  readonly otlp: OtlpLogSettings | null
   /** Only requests to these apps. Empty: all. */
   readonly apps: readonly string[]
 }
@@ -53,13 +55,17 @@ export class RequestSinks {
 
   /** Resolves when each sink's starting position is known. */
   async start(links: RequestSinkLinks): Promise<void> {
-    const { parquet, nats } = this.#settings
+    const { parquet, nats, otlp } = this.#settings
     const runners: Runner[] = []
     if (parquet !== null) runners.push(this.#parquetRunner(parquet, links))
     if (nats !== null) {
       const { NatsSink } = await import('./nats-sink.ts')
       const sink = new NatsSink(nats, links.log, this.#metrics.of('nats'))
       runners.push(this.#streamRunner('nats', { sink, name: `nats ${nats.subject}` }, links))
+    }
+    if (otlp !== null) {
+      const sink = new OtlpLogSink(otlp, links.log, this.#metrics.of('otlp'))
+      runners.push(this.#streamRunner('otlp', { sink, name: `otlp ${otlp.endpoint}` }, links))
     }
     this.#runners = runners
     await Promise.all(runners.map((each) => each.start()))
