@@ -48,7 +48,8 @@ export function Users() {
         { title: 'Since', width: '8rem', isExtra: true, cell: ({ created_at }) => <Time at={created_at} /> },
         {
           title: 'Action',
-          width: '11rem',
+          // Two buttons, also where the window is narrow.
+          width: 'minmax(11rem, 11rem)',
           cell: (user) => (
             <span class="actions">
               <button type="button" aria-label={`Change ${user.email}`} onClick={() => setChanged(user)}>
