@@ -151,7 +151,7 @@ export const SETTINGS = section('', {
         'How long the database keeps individual requests, with the address of the client. Counts are kept longer.',
       ),
       rows_max: setting(
-        integer(1_000, 100_000_000),
+        integer(1_000, 10_000_000_000),
         1_000_000,
         'Maximum number of individual requests kept. If there are more, the oldest are deleted. A million need about 0.3 GB.',
       ),
