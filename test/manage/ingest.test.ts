@@ -100,6 +100,23 @@ test('a Sighting as a proxy makes it is kept as it is', async () => {
   assert.deepEqual(takeIn(whole, NOW_MS), whole)
 })
 
+test('no text of a Sighting has what PostgreSQL refuses, or is long', async () => {
+  const hostile = `a\0\ud800${'x'.repeat(100_000)}`
+  const whole = seen(1, { mcpMethod: 'tools/call', mcpTool: 'search' })
+  const fields = Object.keys(whole) as (keyof Sighting)[]
+  let taken = 0
+  for (const field of fields) {
+    for (const value of [hostile, [hostile]]) {
+      const sighting = takeIn({ ...whole, [field]: value }, NOW_MS)
+      if (typeof sighting === 'string') continue
+      taken++
+      const text = JSON.stringify(sighting[field]) ?? ''
+      assert.ok(!/\\u0000|\\ud800/.test(text) && text.length < 5_000, field)
+    }
+  }
+  assert.ok(taken > 15, `${taken}`)
+})
+
 const PROGRAM = new URL('ingest-process.ts', import.meta.url).pathname
 const COUNT = 2_000
 

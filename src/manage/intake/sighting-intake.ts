@@ -47,6 +47,8 @@ export function takeIn(value: unknown, nowMs: number): Sighting | string {
     done: plain(sighting.done, NAME_MAX),
     forged: plainList(sighting.forged),
     campaign: plainOrNull(sighting.campaign, NAME_MAX),
+    mcpMethod: plainOrNull(sighting.mcpMethod, SIGHTING_TEXT_MAX),
+    mcpTool: plainOrNull(sighting.mcpTool, SIGHTING_TEXT_MAX),
   }
 }
 
