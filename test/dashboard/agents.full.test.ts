@@ -80,3 +80,14 @@ test('a tool has the numbers of its requests, and the feed has the names of both
   assert.doesNotMatch((await page.locator('dl.facts').first().textContent())!, /never/)
   await looksFine(page, 'tool')
 })
+
+test('the page of an agent that signs shows its card, or why it has no card', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { fetchesCards: false })
+  await manage.fillCatalogue()
+  await goTo('agents/chatgpt-agent')
+  await page.getByRole('heading', { name: 'Card', exact: true }).waitFor()
+  await page.getByText('identity.signatures is off').waitFor()
+  await goTo('agents/gptbot')
+  await page.getByRole('heading', { name: 'Fingerprints' }).waitFor()
+  assert.equal(await page.getByRole('heading', { name: 'Card', exact: true }).count(), 0)
+})
