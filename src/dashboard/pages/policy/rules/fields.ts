@@ -175,7 +175,7 @@ export const ACTION_FORMS: Readonly<Record<string, ActionForm>> = {
     fields: [
       { name: 'price', label: 'Price', kind: 'text', hint: 'Like 0.01: at most six places.' },
       { name: 'currency', label: 'Currency', kind: 'text', hint: 'That of the settings, like USD.' },
-      { name: 'scheme', label: 'Paid with', kind: 'choices', choices: ['x402', 'crawler-price'] },
+      { name: 'scheme', label: 'Paid with', kind: 'choices', choices: ['x402', 'crawler-price', 'license'] },
       { name: 'description', label: 'Description', kind: 'text', hint: 'What is sold. Clients see it.' },
       {
         ...{ name: 'pass', label: 'Pass', kind: 'text' },
