@@ -80,6 +80,7 @@ test('what is typed keeps its meaning, whatever it is', async () => {
     }),
     timeBox(5_000, 2_000),
   )
+  for (const blank of ['', ' ', '\n']) assert.equal(valueIn('json', textOf('json', blank)), blank)
   assert.deepEqual(valueIn('lines', ' /a \n\n/b'), ['/a', '/b'])
   assert.deepEqual([valueIn('words', 'true'), valueIn('lines', 'true')], [true, 'true'])
   assert.deepEqual(

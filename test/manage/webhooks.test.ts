@@ -88,7 +88,7 @@ test('what a registration is refused for', async (t) => {
     [{ url: URL_GIVEN, events: 'new_agent' }, '/events must be a list'],
     [
       { url: URL_GIVEN, events: ['new_agents'] },
-      '/events/0 must be one of new_agent, new_signature, threat_detected (did you mean "new_agent"?)',
+      '/events/0 must be one of new_agent, new_signature, threat_detected, payment (did you mean "new_agent"?)',
     ],
     [{ url: URL_GIVEN, events: ['new_agent'], evnts: 1 }, '/evnts is unknown (did you mean "events"?)'],
     [{ url: URL_GIVEN, events: ['new_agent'], secret: 'mine' }, '/secret is unknown'],

@@ -32,7 +32,7 @@ export function textOf(kind: FieldKind, value: unknown): string {
         .map(([name, each]) => `${name}: ${String(each)}`)
         .join('\n')
     case 'json':
-      return typeof value === 'string' && parsed(value) === value ? value : JSON.stringify(value)
+      return typeof value === 'string' && valueIn(kind, value) === value ? value : JSON.stringify(value)
     default:
       return String(value)
   }
