@@ -62,7 +62,9 @@ function memberPattern(): RegExp {
   const number = String.raw`-?(?:\d{1,12}\.\d{1,3}|\d{1,15})`
   const string = String.raw`"(?:[ !#-[\]-~]|\\["\\])*"`
   const token = String.raw`[A-Za-z*][\w!#$%&'*+.^|~:/\x60-]*`
-  const item = String.raw`(?:${number}|${string}|${token}|:[A-Za-z0-9+/]*={0,2}:|\?[01])`
+  const digit = '[A-Za-z0-9+/]'
+  const bytes = `:(?:${digit}{4})*(?:${digit}{2}(?:==)?|${digit}{3}=?)?:`
+  const item = String.raw`(?:${number}|${string}|${token}|${bytes}|\?[01])`
   const parameters = `(?:; *${key}(?:=${item})?)*`
   const innerList = String.raw`\( *(?:${item}${parameters}(?: +${item}${parameters})* *)?\)`
   return new RegExp(

@@ -36,6 +36,9 @@ test('priority: unknown parameters and invalid values are ignored', async () => 
       'u=?1',
       'u=a',
       'u=:AQ==:',
+      'u=:AQ:',
+      'u=:AQI:',
+      'u=::',
       'i=1',
       'i=?0',
     ],
@@ -75,6 +78,7 @@ test('priority: a malformed value is read as null', async () => {
       'u=1\n',
       'u=1, \xe9',
     ],
+    ...['u=:u:', 'u=1, a=:AAAAA:', 'u=1, a=:A=:', 'u=1, a=:AA=:', 'u=1, a=:AAA==:', 'u=1, a=:=:'],
     ...['u=1;i;', 'u=1, a=(("x"))', 'u=1, a=:AA', 'u=1, a=@1', 'u=1, a=%"x"', 'u=1, a=(1)b', 'u=1, a="b"c'],
   ]
   for (const value of malformed) assert.equal(parsePriority(value), null, value)
@@ -103,6 +107,8 @@ test('priority: any dictionary is what another parser of structured fields makes
       '?1',
       ':',
       ':AA==:',
+      ':AA:',
+      ':AAA=:',
     ],
     ...['1', '-', '.', '1.5', '123456789012', '*', 'A', '_', '~', '\xe9', '\n'],
   )
