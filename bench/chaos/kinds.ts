@@ -259,7 +259,8 @@ const HOUR_MS = 3_600_000
 /** How far the clock is ahead at most. */
 const CLOCK_HOURS_MAX = 47
 export const CLOCK_MS_MAX = CLOCK_HOURS_MAX * HOUR_MS
-const SQUEEZED_BYTES = 1024 * 1024
+/** So few that any new page soon is too many, also for a worker with few requests. */
+const SQUEEZED_BYTES = 64 * 1024
 const KILLED_MS_MAX = 30_000
 const NOTICED_MS_MAX = 2_000
 
