@@ -33,6 +33,10 @@ for (const kind of KINDS)
       { of: day, currency: 'USD', payments: 1, amount: '0.01', state: 'paid' },
     ])
     assert.equal((await manage.ask('GET', '/v1/payments/sums?by=key')).status, 400)
+    assert.deepEqual(
+      (await manage.ask('GET', '/v1/payments/sums')).body,
+      (await manage.ask('GET', '/v1/payments/sums?by=agent')).body,
+    )
     assert.deepEqual((await manage.ask('GET', '/v1/payments?team=none')).body.payments, [])
     const limited = { authorization: `Bearer ${await manage.key({ scopes: ['read'], apps: ['blog'] })}` }
     assert.deepEqual((await manage.ask('GET', '/v1/payments/sums?by=app', undefined, limited)).body.sums, [])

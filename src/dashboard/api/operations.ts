@@ -240,7 +240,7 @@ export interface Operations {
   }
   sumPayments: {
     path: {  }
-    query: { app?: string; team?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string; by: "agent" | "app" | "day" }
+    query: { app?: string; team?: string; agent_id?: string; state?: "open" | "paid" | "owed" | "refused" | "refunded"; scheme?: "x402" | "crawler-price" | "license"; since?: string; until?: string; by?: "agent" | "app" | "day" }
     body: undefined
     answer: PaymentSums
   }

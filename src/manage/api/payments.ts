@@ -210,7 +210,7 @@ const sumPayments = operation({
   reach: 'filtered',
   query: z.strictObject({
     ...filters,
-    by: z.enum(['agent', 'app', 'day']).meta({ description: 'What is summed together.' }),
+    by: z.enum(['agent', 'app', 'day']).default('agent').meta({ description: 'What is summed together.' }),
   }),
   answer: z.strictObject({ sums: z.array(sum) }).meta({ id: 'PaymentSums' }),
   run: async ({ query, principal }, management) => {
