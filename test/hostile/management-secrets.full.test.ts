@@ -27,6 +27,12 @@ const CONFIGURED = new Map(
     .filter(([variable, { item }]) => isSecret(item) && variable !== 'GATEHOUSE_STORE_ENCRYPTION_KEY')
     .map(([variable]) => [variable, newSecret()] as const),
 )
+/** With what belongs to some of them. */
+const ENVIRONMENT = {
+  ...Object.fromEntries(CONFIGURED),
+  GATEHOUSE_PAYMENTS_LICENSE_CLIENT_ID: 'gate',
+  GATEHOUSE_PAYMENTS_LICENSE_INTROSPECTION: 'https://licenses.example/introspect',
+}
 
 test('what is secret is in nothing that a running gateway says, sends or leaves behind', async (t) => {
   const secrets = new Map([...CONFIGURED, ['a cookie', newSecret()], ['a password', newSecret()]])
@@ -37,7 +43,7 @@ test('what is secret is in nothing that a running gateway says, sends or leaves 
   const gate = await startGatehouse(t, {
     ...{ command: 'up', upstream, argv: ['--workers', '1', '--data', data] },
     variables: {
-      ...Object.fromEntries(CONFIGURED),
+      ...ENVIRONMENT,
       ...{
         GATEHOUSE_LOG_LEVEL: 'debug',
         GATEHOUSE_MANAGE_ACCESS_LOG: 'true',
@@ -233,7 +239,7 @@ function newSecret(): string {
 async function command(folder: string, ...given: readonly (string | NodeJS.ProcessEnv)[]): Promise<string> {
   const argv = given.filter((each) => typeof each === 'string')
   const more = given.find((each) => typeof each !== 'string') ?? {}
-  const env = plainEnvironment(folder, { ...Object.fromEntries(CONFIGURED), ...more })
+  const env = plainEnvironment(folder, { ...ENVIRONMENT, ...more })
   const { stdout, stderr } = await run(process.execPath, [GATEHOUSE, ...argv], { env })
   return stdout + stderr
 }
