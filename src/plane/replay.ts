@@ -59,7 +59,7 @@ export interface OpenRule extends RuleKey {
   readonly sightings: number
 }
 
-/** The policy for the requests of an app. For `null`, without rules of any app. `null`: there is no room for it. */
+/** The policy for the requests of an app. For `null`, without rules of any app. `null`: it would be too large. */
 export type PolicyFor = (app: string | null) => Policy | null
 
 /** Evaluates new policies on Sightings and compares them with old ones, or with what was done. */

@@ -303,7 +303,7 @@ test('an invalid policy of an app is refused before anything is changed', async 
     [`apps: [{ id: a, policy_file: ${broken} }]`, /broken\.yaml:1:\d+: rule "a": when\.pth: unknown/],
     ['apps: [{ id: a }]\npolicies: { a: {} }', /is in the list apps: move its policy there/],
     ['apps: []\npolicies: { "*": {} }', /is not the id of an app/],
-    ['apps: []\npolicies: { gone: {} }', /there is no app "gone": add it/],
+    ['apps: []\npolicies: { gone: {} }', /the app "gone" is unknown: add it/],
   ]
   for (const [text, said] of cases) {
     file(text)

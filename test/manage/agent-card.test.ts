@@ -18,7 +18,7 @@ test('the card of an agent is fetched from its key directory and kept for some m
   assert.equal(server.asked.length, 1)
 })
 
-test('says why there is no card', async (t) => {
+test('an agent without a card: the answer says why', async (t) => {
   const { server, cards, origin } = await agent(t)
   assert.match((await cards.find(origin)).why!, /it answers 404$/)
   assert.deepEqual(await cards.find(null), {

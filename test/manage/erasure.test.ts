@@ -155,7 +155,7 @@ test('the API erases like the command line: for an admin of all apps, and audite
   assert.ok(!JSON.stringify(body).includes(address))
 })
 
-test('what is no client and no account is refused', async (t) => {
+test('only an address or an account can be erased', async (t) => {
   const store = await openFresh('sqlite', t)
   for (const address of ['203.0.113.0/24', '2001:db8::/48', 'anna', '', 'hash:short', '203.0.113.7/33'])
     await assert.rejects(rowsOf(store, { address }), { code: 'ERASE_UNREADABLE' }, address)

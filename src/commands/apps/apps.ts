@@ -208,7 +208,7 @@ async function runPlan(
   const known = new Set(all.map(({ id }) => id))
   const stray = [...policies.keys()].find((id) => !listed.has(id) && !known.has(id) && id !== DEFAULT_APP)
   if (stray !== undefined)
-    throw new Fault('APP_UNKNOWN', `policies: there is no app "${stray}": add it to the list apps`)
+    throw new Fault('APP_UNKNOWN', `policies: the app "${stray}" is unknown: add it to the list apps`)
   const isNew = (id: string) => listed.has(id) && !known.has(id)
   const differing = await policyChanges(given, io, policies, isNew)
   const ofPolicies = isImport

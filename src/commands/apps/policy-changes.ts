@@ -22,7 +22,7 @@ export async function policyOf(given: Arguments, io: Io, id: string) {
   return { document: data.source === 'default' ? null : data.policy, etag }
 }
 
-/** `wanted`: documents by the id of the app. `isNew`: there is no such app yet. */
+/** `wanted`: documents by the id of the app. `isNew`: the app does not exist yet. */
 export async function policyChanges(
   given: Arguments,
   io: Io,

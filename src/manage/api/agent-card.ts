@@ -36,7 +36,7 @@ const found = z
     agent_id: z.string(),
     url: text.meta({ description: 'Where it was looked for: the key directory of the agent.' }),
     card: card.nullable(),
-    why: text.meta({ description: 'Why there is no card. `null`: there is one.' }),
+    why: text.meta({ description: 'Why the agent has no card. `null`: it has one.' }),
   })
   .meta({ id: 'FoundAgentCard' })
 

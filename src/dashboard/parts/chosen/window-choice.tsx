@@ -13,7 +13,7 @@ export function WindowChoice({ isOptional = false }: Props) {
   const chosen = windowIn(query['window']) ?? (isOptional ? '' : USUAL)
   const choices = isOptional ? (['', ...WINDOWS] as const) : WINDOWS
   return (
-    // biome-ignore lint/a11y/useSemanticElements: nothing of it is sent anywhere
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form, and these buttons send none
     <span class="group" role="group" aria-label="Time range">
       {choices.map((each) => (
         <button

@@ -26,7 +26,7 @@ export function movedTo<Policy extends WrittenPolicy>(policy: Policy, at: number
   return inserted(without(policy, at), target.layer, target.at, listOf(policy, from.layer)[from.at])
 }
 
-/** One place up (-1) or down (1), at the edge of its layer into the next one. `null`: there is no such place. */
+/** One place up (-1) or down (1), at the edge of its layer into the next one. `null`: it is already the first or the last. */
 export function stepped<Policy extends WrittenPolicy>(
   policy: Policy,
   at: number,
