@@ -77,7 +77,11 @@ async function attack(port: number, { perSecond, act }: Attack): Promise<void> {
   let done = 0
   let hasBegun = false
   process.once('message', () => {
-    process.send!(done / ((performance.now() - startMs) / 1_000), () => process.exit(0))
+    process.send!(done / ((performance.now() - startMs) / 1_000), () => {
+      // The gateway would go on reading what its kernel holds of them: up to 6 MB each, for minutes.
+      for (const socket of dialed) socket.resetAndDestroy()
+      setImmediate(() => process.exit(0))
+    })
   })
   for (;;) {
     const due = ((performance.now() - startMs) / 1_000) * perSecond
@@ -169,8 +173,10 @@ function dial(
   protocol: string,
   begin: () => unknown = () => undefined,
 ): tls.TLSSocket {
-  const to = { port, host: '127.0.0.1', localAddress: addressOf(number), rejectUnauthorized: false }
-  const socket = tls.connect({ ...to, ALPNProtocols: [protocol] }, begin)
+  const plain = net.connect({ port, host: '127.0.0.1', localAddress: addressOf(number) })
+  const socket = tls.connect({ socket: plain, rejectUnauthorized: false, ALPNProtocols: [protocol] }, begin)
+  dialed.add(plain)
+  socket.on('close', () => dialed.delete(plain))
   return socket.on('error', () => socket.destroy()).on('end', () => socket.destroy())
 }
 
@@ -215,6 +221,8 @@ const PUMPED = [
   'Forwarded',
   'Via',
 ]
+
+const dialed = new Set<net.Socket>()
 
 const SLOW_CONNECTIONS = 500
 const PIECES_CONNECTIONS = 10

@@ -99,6 +99,6 @@ export class Http1Portions {
 
 /** The portion after large chunks. It has at most 1,365 chunks of one byte. */
 const PORTION_BYTES = 8_192
-/** The portion after small chunks: at most 341 chunks of one byte. */
-const SMALL_PORTION_BYTES = 2_048
+/** The portion after small chunks: at most 42 chunks of one byte. */
+const SMALL_PORTION_BYTES = 256
 const PIECES_OF_LARGE_CHUNKS = 8

@@ -8,8 +8,8 @@ export interface IntakeReading {
 
 /**
  * Counts what one connection delivers in one event loop turn. At a limit it stops reading (`stop`) and
- * resumes (`goOn`) in a later turn. Of the connections with too many pieces only one resumes per turn, so
- * that any number of them delays the others only by the pieces of one.
+ * resumes (`goOn`) in a later turn. Of several connections with too many pieces only one resumes per
+ * millisecond, so that any number of them delays the others only by the pieces of one.
  */
 export class Intake {
   readonly #reading: IntakeReading
@@ -75,12 +75,23 @@ export class Intake {
 class IntakeLine {
   readonly #manyPieces = new Set<Intake>()
   readonly #manyBytes = new Set<Intake>()
-  #isExpected = false
+  #isResumingPieces = false
+  #isResumingBytes = false
 
   join(intake: Intake, hasManyPieces: boolean): void {
-    if (hasManyPieces) this.#manyPieces.add(intake)
-    else this.#manyBytes.add(intake)
-    this.#expect()
+    if (hasManyPieces) {
+      this.#manyPieces.add(intake)
+      if (this.#isResumingPieces) return
+      this.#isResumingPieces = true
+      setImmediate(this.#resumePieces)
+    } else {
+      this.#manyBytes.add(intake)
+      if (this.#isResumingBytes) return
+      this.#isResumingBytes = true
+      // An immediate set by an immediate runs after the next poll phase, so other connections are served in
+      // between.
+      setImmediate(this.#resumeBytes)
+    }
   }
 
   leave(intake: Intake): void {
@@ -88,21 +99,20 @@ class IntakeLine {
     this.#manyBytes.delete(intake)
   }
 
-  #expect(): void {
-    if (this.#isExpected) return
-    this.#isExpected = true
-    // An immediate set by an immediate runs after the next poll phase, so other connections are served in
-    // between.
-    setImmediate(this.#next)
+  readonly #resumeBytes = (): void => {
+    this.#isResumingBytes = false
+    for (const intake of [...this.#manyBytes]) this.#goOn(intake)
   }
 
-  readonly #next = (): void => {
-    this.#isExpected = false
-    for (const intake of [...this.#manyBytes]) this.#goOn(intake)
+  readonly #resumePieces = (): void => {
     const [first] = this.#manyPieces
     if (first !== undefined) this.#goOn(first)
     for (const intake of this.#manyPieces) intake.stopAgain()
-    if (this.#manyPieces.size > 0) this.#expect()
+    const { size } = this.#manyPieces
+    this.#isResumingPieces = size > 0
+    // A single connection may use the time that the others leave. Several would leave them none.
+    if (size === 1) setImmediate(this.#resumePieces)
+    else if (size > 1) setTimeout(this.#resumePieces, REST_MS)
   }
 
   #goOn(intake: Intake): void {
@@ -111,6 +121,8 @@ class IntakeLine {
   }
 }
 
+/** The event loop serves the others meanwhile. */
+const REST_MS = 1
 const LINE = new IntakeLine()
 
 /** 128 chunks of one byte take half a millisecond. Pieces of a useful size never reach this limit. */
