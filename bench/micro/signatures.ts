@@ -35,7 +35,11 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
     ...{ card: null, registries: [], ranges: null },
     ...{ askAgainMs: farMs, freshUntilMs: farMs, untilMs: farMs },
   })
-  const check = new SignatureCheck({ allowPrivate: false, needsNonce: false }, keys, new FailureBudget())
+  const check = new SignatureCheck(
+    { allowPrivate: false, needsNonce: false, readsSignatureKey: false },
+    keys,
+    new FailureBudget(),
+  )
   const requests: SentRequest[] = []
   for (let i = 0; i < RUNS; i++) requests.push(askedWith(await headersBy(signer, i)))
   const bare = requests.map((request) => bareCheck(algorithm, key, request))
@@ -55,7 +59,13 @@ async function compare(algorithm: SignatureAlgorithm): Promise<void> {
 function compareUnsigned(): void {
   const prover = new Prover(
     {
-      ...{ allowPrivate: false, needsNonce: false, isPlaceAsked: true, areNetworksKnown: false },
+      ...{
+        allowPrivate: false,
+        needsNonce: false,
+        readsSignatureKey: false,
+        isPlaceAsked: true,
+        areNetworksKnown: false,
+      },
       ...{ isSignatureChecked: true, areStrangersAsked: true, agents: [] },
     },
     {

@@ -320,6 +320,7 @@ async function workerSettings({
       isPlaceAsked: identity.reverseDns || identity.asnFile !== null,
       areNetworksKnown: identity.asnFile !== null,
       needsNonce: identity.nonce === 'required',
+      readsSignatureKey: identity.signatureKey,
       allowPrivate: fetch.allowPrivateAddresses,
       agents: identity.agents.map(signerAt),
       hosts: identity.hosts,

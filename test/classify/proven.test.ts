@@ -251,6 +251,21 @@ test('a signature that does not hold proves nothing, and takes nothing but the g
   assert.equal(later.evidence[0]!.kind, 'signature-unchecked')
 })
 
+test('a bare key changes nothing of a verdict', async () => {
+  const proofs = { signature: { kind: 'key', thumbprint: 'T' }, places: null } as const
+  for (const asked of [
+    { userAgent: 'Shopper/1', address: '192.0.2.7' },
+    { userAgent: 'Shopper/1' },
+    { userAgent: CHROME },
+  ]) {
+    const [without, verdict] = [judged({ ...asked, proofs: NO_PROOFS }), judged({ ...asked, proofs })]
+    const [first, ...rest] = verdict.evidence
+    assert.equal(first!.kind, 'bare-key')
+    assert.match(first!.detail, /signed with the key T, .* names no agent/)
+    assert.deepEqual({ ...verdict, evidence: rest }, without)
+  }
+})
+
 test('a host name proves only the claimed agent, by whole labels', async () => {
   const table: readonly (readonly [host: string | null, expected: string])[] = [
     ['a-1.crawl.bot.test', 'host-proven'],

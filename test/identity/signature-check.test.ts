@@ -318,7 +318,11 @@ function meaningOf({ method, target, authority, headers }: Sent): string {
 }
 
 function checker(rules: { needsNonce?: boolean } = {}, book = bookOfAll(), budget = new FailureBudget()) {
-  const check = new SignatureCheck({ allowPrivate: false, needsNonce: false, ...rules }, book, budget)
+  const check = new SignatureCheck(
+    { allowPrivate: false, needsNonce: false, readsSignatureKey: false, ...rules },
+    book,
+    budget,
+  )
   return (
     { method, target, authority, headers }: Sent,
     network = '192.0.2.7',
@@ -351,6 +355,12 @@ function jwkOf({ jwk }: Signer): Record<string, string> {
 }
 
 function whyOf(checked: Checked | null): string | null {
-  if (checked === null || checked.kind === 'use' || checked.finding.kind === 'proven') return null
+  if (
+    checked === null ||
+    checked.kind === 'use' ||
+    checked.finding.kind === 'proven' ||
+    checked.finding.kind === 'key'
+  )
+    return null
   return checked.finding.why
 }

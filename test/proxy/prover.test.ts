@@ -15,7 +15,7 @@ import { AddressSet } from '../../src/wire/ip-address.ts'
 import { Prover } from '../../src/proxy/request/prover.ts'
 import { ServedHosts } from '../../src/proxy/connection/served-hosts.ts'
 import { bareAgent, made, type Making, type Scene } from '../identity/forgeries.ts'
-import { newSigner } from '../identity/signer.ts'
+import { newSigner, rawHeadersOf, signed } from '../identity/signer.ts'
 import { dialPlain, dialTls, LOOPBACK } from './front.ts'
 import { headerRules } from './test-headers.ts'
 import { type Gate, startGate } from './test-gate.ts'
@@ -245,6 +245,32 @@ test('behind a trusted hop, address and scheme are the client’s', async (t) =>
   assert.equal(namesOf(findings).at(-1), 'failed wrong', 'by itself it is http')
 })
 
+test('a key that Signature-Key names is fetched, and a bare key names no agent', async (t) => {
+  const { gate, asked, findings, seen, tell } = await provingGate(t, { rules: [] })
+  const headers = async (field: string) => {
+    const request = { method: 'GET', url: `https://${HOST}/cart?id=7`, headers: { 'Signature-Key': field } }
+    const fields = ['@authority', 'signature-key']
+    const wanted = { fields, keyId: null, tag: null, createdS: Math.floor(Date.now() / 1_000) }
+    return rawHeadersOf(await signed(signer, request, wanted))
+  }
+  const { kty, crv, x } = signer.jwk
+  const bare = await headers(`sig1=hwk;kty="${kty}";crv="${crv}";x="${x}";alg="Ed25519"`)
+  await askPlain(gate, bare)
+  assert.deepEqual([namesOf(findings), asked], [['key'], []])
+  assert.equal(seen.at(-1)!['x-agent-verified'], undefined)
+  const id = 'https://stranger.example'
+  const named = await headers(`sig1=jwks_uri;id="${id}";dwk="agent";kid="k1"`)
+  await askPlain(gate, named)
+  const agentId = `${id}/.well-known/agent`
+  assert.deepEqual(asked, [{ kind: 'keys', agentId, thumbprint: 'k1', isListed: false }])
+  const jwk = { ...(signer.jwk as Record<string, string>), kid: 'k1', alg: 'Ed25519' }
+  tell({ agentId, issuer: id, keys: [jwk], freshUntilMs: 0 })
+  await askPlain(gate, named)
+  assert.deepEqual(namesOf(findings), ['key', 'unchecked no-key-yet', 'proven'])
+  const app = seen.at(-1)!
+  assert.deepEqual([app['x-agent-verified'], app['x-agent-identity']], ['web-bot-auth', id])
+})
+
 test('an address is asked about once at a time, and where it is known not at all', async (t) => {
   const { prover, asked, tellPlace } = await provingGate(t, { rules: [] })
   assert.equal(prover.of('198.51.100.9', CRAWLER), null)
@@ -286,7 +312,7 @@ async function provingGate(t: Test, policy: unknown, trusted = AddressSet.parse(
   const clock = { nowMs: Date.now() }
   let listener: (finding: InquiryResult) => void = () => undefined
   const prover = new Prover(
-    { allowPrivate: false, needsNonce: false, isPlaceAsked: true, ...SETTINGS },
+    { allowPrivate: false, needsNonce: false, readsSignatureKey: true, isPlaceAsked: true, ...SETTINGS },
     {
       investigator: {
         ask: (inquiry) => void asked.push(inquiry),
@@ -407,9 +433,7 @@ function methodOf(body: string): string {
 }
 
 function namesOf(findings: readonly SignatureFinding[]): string[] {
-  return findings.map((finding) =>
-    finding.kind === 'proven' ? finding.kind : `${finding.kind} ${finding.why}`,
-  )
+  return findings.map((finding) => ('why' in finding ? `${finding.kind} ${finding.why}` : finding.kind))
 }
 
 const SCENE: Scene = {

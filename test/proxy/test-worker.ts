@@ -86,7 +86,14 @@ export function workerSettings(more: Partial<WorkerSettings>): WorkerSettings {
     ja4plus: true,
     identity: {
       ...{ areStrangersAsked: true, areNetworksKnown: false, agents: [] },
-      ...{ isSignatureChecked: true, isPlaceAsked: true, needsNonce: false, allowPrivate: true, hosts: [] },
+      ...{
+        isSignatureChecked: true,
+        isPlaceAsked: true,
+        needsNonce: false,
+        readsSignatureKey: false,
+        allowPrivate: true,
+        hosts: [],
+      },
     },
     log: { level: 'silent', perSecond: null, format: 'json' },
     ...more,

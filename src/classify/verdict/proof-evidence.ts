@@ -12,6 +12,7 @@ export const PROOF_EVIDENCE = [
   'signature-proven',
   'signature-failed',
   'signature-unchecked',
+  'bare-key',
   'signed-as-another',
   'signed-with-foreign-fingerprint',
   'signed-from-foreign-address',
@@ -72,6 +73,7 @@ const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
   'signature-proven': 'the signature is valid: the claimed agent signed the request',
   'signature-failed': 'the signature is invalid',
   'signature-unchecked': 'the signature could not be checked',
+  'bare-key': 'the signature is valid, with a key that the client brought itself and that names no agent',
   'signed-as-another': 'it claims to be another agent than the one that signed it',
   'signed-with-foreign-fingerprint':
     'the signature is valid, but the TLS fingerprint does not belong to that agent',

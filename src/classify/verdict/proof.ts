@@ -43,6 +43,11 @@ type SignatureResult =
       readonly about: SignerFacts | null
     }
   /**
+   * The signature is valid, and its key came with the request (Signature-Key). Any client can create such a key: it names no
+   * agent. Whether the request was sent before is not checked.
+   */
+  | { readonly kind: 'key'; readonly thumbprint: string }
+  /**
    * The signature cannot be checked now: its key is not known yet, or too many signatures are being checked.
    * This is not evidence against the client.
    */

@@ -60,6 +60,7 @@ function judgedBy(
   // Any client can send an invalid signature in another agent's name. It proves nothing and invalidates no
   // other proof.
   if (signature.kind === 'unchecked' && signature.why === 'payment-tag') return placed
+  if (signature.kind === 'key') return toldWith(placed, [bareKey(signature)], placed.evidence)
   if (signature.kind !== 'proven') return toldWith(placed, [unproven(signature)], placed.evidence)
   const signers = knowledge.identities.signingAs(signature.agentId)
   // If no listed agent signs as this signer, an address is better evidence than a key that any client can
@@ -180,6 +181,13 @@ function isForeign(
  */
 function toolIn({ software }: Verdict): Verdict['software'] {
   return software?.kind === 'tool' ? software : null
+}
+
+function bareKey({ thumbprint }: { readonly thumbprint: string }): Evidence {
+  return proofSaying(
+    'bare-key',
+    `signed with the key ${thumbprint}, which it brought itself and which names no agent`,
+  )
 }
 
 function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 'unchecked' }): Evidence {

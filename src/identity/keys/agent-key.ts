@@ -35,6 +35,11 @@ export function readAgentKey(given: unknown, allowsPublishedKeys: boolean): Read
   return { kind: 'key', key: { ...key, signsRequests: !isForTokens, fromMs, untilMs, jwk } }
 }
 
+/** Whether this is the thumbprint of the key, or the name that its owner gave it. */
+export function isNamed({ thumbprint, kid }: AgentKey, name: string): boolean {
+  return thumbprint === name || kid === name
+}
+
 /** A signature made outside the key's validity proves nothing. */
 export function isInTime({ fromMs, untilMs }: AgentKey, nowMs: number): boolean {
   return (fromMs === null || fromMs <= nowMs) && (untilMs === null || nowMs < untilMs)

@@ -9,7 +9,7 @@ export type Inquiry =
   | {
       readonly kind: 'keys'
       readonly agentId: string
-      /** Thumbprint of the missing key; `null`: any keys. */
+      /** Thumbprint of the missing key, or its `kid` with Signature-Key; `null`: any keys. */
       readonly thumbprint: string | null
       /** The agent is named in signatures, so it is not a stranger. */
       readonly isListed: boolean
@@ -26,6 +26,8 @@ export type InquiryResult =
       readonly agentId: string
       /** Public keys, with `kid`, `alg`, `nbf`, `exp` if present. Empty: no keys are available. */
       readonly keys: readonly Readonly<Record<string, string | number>>[]
+      /** The issuer that the document describes, and whose keys it names. Omitted: it is not such a document. */
+      readonly issuer?: string
       /** One word for why keys are missing; `null`: the list is complete. */
       readonly why: string | null
       /** Its signature agent card; `null`: none is known. */

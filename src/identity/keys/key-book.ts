@@ -7,6 +7,8 @@ import { type InquiryResult, sizeOf } from './inquiry.ts'
 /** What a worker knows about an agent's keys. */
 export interface KnownKeys {
   readonly byThumbprint: ReadonlyMap<string, AgentKey>
+  /** The issuer whose keys they are; `null`: they are those of the document itself. */
+  readonly issuer: string | null
   /** What is published about the agent; `null`: nothing. */
   readonly about: SignerFacts | null
   /** As sizeOf counts. */
@@ -60,6 +62,7 @@ export class KeyBook {
     }
     const known = {
       byThumbprint,
+      issuer: finding.issuer ?? null,
       about: isTaken ? factsOf(finding) : null,
       size: sizeOf(finding),
       why,

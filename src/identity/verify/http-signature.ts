@@ -14,6 +14,8 @@ import { innerListText } from '../signature/structured-text.ts'
 export interface SignaturePolicy {
   /** `gnap`. Signatures with other tags are ignored. `null`: any tag. */
   readonly tag: string | null
+  /** Signatures with other labels are ignored. Omitted: any label. */
+  readonly labels?: ReadonlySet<string>
   /**
    * At least one component of each group must be covered as a whole: `[['@method'], ['@authority',
    * '@target-uri']]`.
@@ -94,6 +96,7 @@ export function readSignatures(
   let fault: SignatureFault = 'other-tag'
   for (const each of read.signatures) {
     if (policy.tag !== null && each.input[1].get('tag') !== policy.tag) continue
+    if (policy.labels?.has(each.label) === false) continue
     const made = signatureOf(each, values, policy, nowMs)
     if (typeof made === 'string') fault = made
     else signatures.push(made)

@@ -7,7 +7,8 @@ import { parseAddressRange } from '../../wire/address-ranges.ts'
 import { readCard } from '../cards/card-document.ts'
 import type { Registries } from '../cards/registries.ts'
 import { type DocumentRules, documentPlaceOf, readAgentDocument, readKeySet } from '../keys/agent-document.ts'
-import type { AgentKey } from '../keys/agent-key.ts'
+import { type AgentKey, isNamed } from '../keys/agent-key.ts'
+import { readIssuerMetadata } from '../keys/issuer-metadata.ts'
 import { type DirectoryAnswer, directoryProof } from './directory-signature.ts'
 import {
   type DocumentKind,
@@ -71,7 +72,8 @@ export class KeyDirectories {
       else this.#rest(agentId, nowMs)
       const times = { askAgainMs: askedAtMs + RETRY_MS, freshUntilMs, untilMs }
       const about = { card, registries: listing.registries, ranges: ranges === 'pending' ? null : ranges }
-      return { kind: 'keys', agentId, keys, why, ...about, ...times }
+      const { issuer } = held.document
+      return { kind: 'keys', agentId, keys, ...(issuer !== null && { issuer }), why, ...about, ...times }
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       if (error instanceof DocumentUnusable && error.kind === 'busy') return null
@@ -148,7 +150,7 @@ function withKey(
   thumbprint: string | null,
   again: () => Promise<Held<Directory>>,
 ): Promise<Held<Directory>> | Held<Directory> {
-  const isMissing = thumbprint !== null && !held.document.keys.some((key) => key.thumbprint === thumbprint)
+  const isMissing = thumbprint !== null && !held.document.keys.some((key) => isNamed(key, thumbprint))
   return isMissing ? again() : held
 }
 
@@ -156,7 +158,7 @@ function withKey(
 function joined(card: Held<Directory>, keySet: Held<Directory>): Held<Directory> {
   const { askedAtMs, fetchedAtMs } = card.askedAtMs > card.fetchedAtMs ? card : keySet
   return {
-    document: { ...keySet.document, card: card.document.card },
+    document: { ...keySet.document, card: card.document.card, issuer: card.document.issuer },
     askedAtMs,
     fetchedAtMs,
     freshUntilMs: Math.min(card.freshUntilMs, keySet.freshUntilMs),
@@ -186,7 +188,7 @@ function keySetKind(rules: DocumentRules, nowMs: () => number): DocumentKind<Dir
     accept: ACCEPT,
     parse: (value, url, { headers, body }) => {
       const keys = provenKeys(readKeySet(value, rules), { url, headers, body }, nowMs())
-      return { url, ...keys, jwksUri: null, card: null }
+      return { url, ...keys, jwksUri: null, card: null, issuer: null }
     },
     untilMs: ({ untilMs }) => untilMs,
   }
@@ -215,6 +217,8 @@ export interface Directory {
   readonly jwksUri: string | null
   /** `null`: the document says nothing about the agent. */
   readonly card: AgentCard | null
+  /** The issuer that the document describes; `null`: it is not the metadata of an issuer. */
+  readonly issuer: string | null
   /** Until when the directory's own signatures are valid; `null`: unsigned. */
   readonly untilMs: number | null
 }
@@ -225,12 +229,15 @@ function directoryIn(
   rules: DocumentRules,
   nowMs: number,
 ): Directory {
+  const metadata = readIssuerMetadata(value, answer.url, rules)
+  if (metadata !== null) return { url: answer.url, keys: [], ...metadata, card: null, untilMs: null }
   const { keys } = readAgentDocument(value, signerAt(answer.url), rules)
   const card = readCard(value as object, answer.url, rules)
-  if ('jwksUri' in keys) return { url: answer.url, keys: [], jwksUri: keys.jwksUri, card, untilMs: null }
+  const own = { url: answer.url, card, issuer: null }
+  if ('jwksUri' in keys) return { ...own, keys: [], jwksUri: keys.jwksUri, untilMs: null }
   // A card with its keys in it is signed as a whole.
   const isCard = (value as { readonly jwks?: unknown }).jwks !== undefined
-  return { url: answer.url, ...provenKeys(keys, answer, nowMs, isCard), jwksUri: null, card }
+  return { ...own, ...provenKeys(keys, answer, nowMs, isCard), jwksUri: null }
 }
 
 /** The keys that have signed the document, or all keys of an unsigned one. */

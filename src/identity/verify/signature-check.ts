@@ -1,11 +1,19 @@
 import type { PaymentTag, SignatureFinding } from '../../classify/verdict/proof.ts'
-import { isInTime } from '../keys/agent-key.ts'
+import { type AgentKey, isInTime } from '../keys/agent-key.ts'
 import type { DocumentRules } from '../keys/agent-document.ts'
 import type { FailureBudget } from './failure-budget.ts'
-import { replayIdOf, verifySignature } from './http-signature.ts'
+import { type HttpSignature, replayIdOf, verifySignature } from './http-signature.ts'
 import type { SignatureUse } from '../keys/inquiry.ts'
-import type { KeyBook } from '../keys/key-book.ts'
+import type { KeyBook, KnownKeys } from '../keys/key-book.ts'
 import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
+import type { SignatureKey } from '../signature/signature-key.ts'
+import {
+  type InlineSignature,
+  type KeyedSignature,
+  namesAlgorithm,
+  type PublishedSignature,
+  withKeyedSignatures,
+} from './keyed-signature.ts'
 import {
   type BotSignature,
   namesAgent,
@@ -17,6 +25,8 @@ import {
 export interface SignatureRules extends DocumentRules {
   /** Whether each signature needs a nonce, so that it is valid for one request only. */
   readonly needsNonce: boolean
+  /** Whether keys may be named in Signature-Key. */
+  readonly readsSignatureKey: boolean
 }
 
 /** `unknown`: the own hosts are not configured. */
@@ -38,6 +48,8 @@ export type Checked =
       readonly kind: 'use'
       readonly finding: SignatureFinding & { readonly kind: 'proven' }
       readonly use: SignatureUse
+      /** The id under which its keys are found. */
+      readonly keysOf: string
       /** The keys used are due for a refresh. */
       readonly isStale: boolean
     }
@@ -45,7 +57,9 @@ export type Checked =
   | {
       readonly kind: 'no-key'
       readonly finding: SignatureFinding
+      /** The id under which its keys are found. */
       readonly agentId: string
+      /** With Signature-Key the `kid`. */
       readonly thumbprint: string
     }
 
@@ -75,7 +89,8 @@ export class SignatureCheck {
     const named = keyNamed(asked.rawHeaders)
     // Check the budget first: parsing costs more than verifying.
     if (named !== null && !this.#budget.mayCheck(network, named, nowMs)) return unchecked('too-many', null)
-    const read = readBotSignatures(asked, this.#rules, nowMs)
+    const bots = readBotSignatures(asked, this.#rules, nowMs)
+    const read = this.#rules.readsSignatureKey ? withKeyedSignatures(bots, asked, this.#rules, nowMs) : bots
     const [first] = read
     if (first?.kind === 'refused' && OF_OTHERS.has(first.fault) && !namesAgent(asked.rawHeaders)) return null
     let strongest: Checked | null = null
@@ -88,7 +103,7 @@ export class SignatureCheck {
     return payment === null || strongest === null ? strongest : withPayment(strongest, payment)
   }
 
-  #checkOne(read: ReadBotSignature, asked: SentRequest, nowMs: number): Checked {
+  #checkOne(read: ReadBotSignature | KeyedSignature, asked: SentRequest, nowMs: number): Checked {
     const { network } = asked
     if (read.kind === 'refused') {
       const { fault } = read
@@ -97,30 +112,67 @@ export class SignatureCheck {
       if (isUnknown || NOT_FOLLOWED.has(fault)) return unchecked(fault, null)
       return this.#failed(fault, null, network, null, nowMs)
     }
-    const { agentId, thumbprint, signature } = read
+    const { signature } = read
+    const agentId = read.kind === 'inline' ? null : read.agentId
     if (asked.host === 'other') return this.#failed('other-host', agentId, network, null, nowMs)
     if (asked.host === 'unknown') return unchecked('unknown-host', agentId)
     if (this.#rules.needsNonce && !signature.nonce)
       return this.#failed('no-nonce', agentId, network, null, nowMs)
-    const known = this.#keys.of(agentId, nowMs)
-    const key = known?.byThumbprint.get(thumbprint)
+    return read.kind === 'inline'
+      ? this.#checkInline(read, network, nowMs)
+      : this.#checkPublished(read, asked, nowMs)
+  }
+
+  /** Any client can create such keys: remembering their uses would make room for nothing else. */
+  #checkInline({ key, signature }: InlineSignature, network: string, nowMs: number): Checked {
+    const { thumbprint } = key
+    const wrong = this.#verify(signature, key, null, network, nowMs)
+    return wrong ?? { kind: 'finding', finding: { kind: 'key', thumbprint } }
+  }
+
+  #checkPublished(read: BotSignature | PublishedSignature, asked: SentRequest, nowMs: number): Checked {
+    const { network } = asked
+    const { agentId, signature } = read
+    const keysOf = read.kind === 'published' ? read.keysOf : agentId
+    const known = this.#keys.of(keysOf, nowMs)
+    const key = known === null ? undefined : keyIn(known, read)
     if (known === null || key === undefined) {
-      if (known === null || known.askAgainMs <= nowMs)
-        return { kind: 'no-key', agentId, thumbprint, finding: notYet(agentId) }
+      if (known === null || known.askAgainMs <= nowMs) {
+        const thumbprint = read.kind === 'published' ? read.kid : read.thumbprint
+        return { kind: 'no-key', agentId: keysOf, thumbprint, finding: notYet(agentId) }
+      }
       if (known.why !== null) return unchecked(known.why, agentId)
+      // A key of a kind that is not supported here is unknown, too.
+      if (read.kind === 'published') return unchecked('ignored-key', agentId)
       return this.#failed('unknown-key', agentId, network, null, nowMs)
     }
+    if (known.issuer !== (read.kind === 'published' ? read.issuer : null))
+      return unchecked('no-directory', agentId)
+    if (read.kind === 'published' && !namesAlgorithm(key.jwk)) return unchecked('ignored-key', agentId)
     if (!key.signsRequests) return this.#failed('other-algorithm', agentId, network, null, nowMs)
     if (!isInTime(key, nowMs)) return this.#failed('key-out-of-time', agentId, network, null, nowMs)
-    if (!this.#budget.mayCheck(network, thumbprint, nowMs)) {
+    const wrong = this.#verify(signature, key, agentId, network, nowMs)
+    if (wrong !== null) return wrong
+    const { thumbprint } = key
+    const finding = { kind: 'proven', agentId, thumbprint, about: known.about } as const
+    const use = useOf(signature, key, asked.address, this.#keys.isListed(keysOf))
+    return { kind: 'use', finding, use, keysOf, isStale: known.freshUntilMs <= nowMs }
+  }
+
+  /** `null`: the key made the signature. */
+  #verify(
+    signature: HttpSignature,
+    key: SignatureKey,
+    agentId: string | null,
+    network: string,
+    nowMs: number,
+  ): Checked | null {
+    if (!this.#budget.mayCheck(network, key.thumbprint, nowMs)) {
       this.#budget.failed(network, null, nowMs)
       return unchecked('too-many', agentId)
     }
     const fault = verifySignature(signature, key)
-    if (fault !== null) return this.#failed(fault, agentId, network, thumbprint, nowMs)
-    const finding = { kind: 'proven', agentId, thumbprint, about: known.about } as const
-    const use = useOf(read, replayIdOf(signature, key), asked.address, this.#keys.isListed(agentId))
-    return { kind: 'use', finding, use, isStale: known.freshUntilMs <= nowMs }
+    return fault === null ? null : this.#failed(fault, agentId, network, key.thumbprint, nowMs)
   }
 
   /** The finding for a valid signature. `isTaken`: whether its use was accepted. */
@@ -149,8 +201,7 @@ export class SignatureCheck {
 }
 
 /** The finding for a reused signature, or if the answer about reuse is late. */
-function usedBefore(finding: SignatureFinding, isKnown: boolean): SignatureFinding {
-  const { agentId } = finding
+function usedBefore({ agentId }: { readonly agentId: string }, isKnown: boolean): SignatureFinding {
   return isKnown
     ? { kind: 'failed', why: 'replayed', agentId }
     : { kind: 'unchecked', why: 'no-answer', agentId }
@@ -174,13 +225,21 @@ function keyNamed(rawHeaders: readonly string[]): string | null {
   return text.slice(at + KEY_ID.length + 1, at + KEY_ID.length + 1 + THUMBPRINT_LENGTH)
 }
 
+/** Signature-Key names it as its owner does, and Signature-Agent by its thumbprint. */
+function keyIn(known: KnownKeys, read: BotSignature | PublishedSignature): AgentKey | undefined {
+  if (read.kind === 'signature') return known.byThumbprint.get(read.thumbprint)
+  return [...known.byThumbprint.values()].find(({ kid }) => kid === read.kid)
+}
+
 function useOf(
-  { thumbprint, signature }: BotSignature,
-  id: string,
+  signature: HttpSignature,
+  key: SignatureKey,
   address: string,
   isListed: boolean,
 ): SignatureUse {
   const { nonce, createdS, goodUntilMs } = signature
+  const { thumbprint } = key
+  const id = replayIdOf(signature, key)
   // Without a nonce, many requests of one second may have the same signature.
   return { id, thumbprint, holder: nonce === null ? address : null, createdS, goodUntilMs, isListed }
 }
@@ -188,11 +247,11 @@ function useOf(
 function rankOf(checked: Checked): number {
   switch (checked.kind) {
     case 'use':
-      return checked.use.isListed ? LISTED_RANK : 3
+      return checked.use.isListed ? LISTED_RANK : 4
     case 'no-key':
-      return 2
+      return 3
     case 'finding':
-      return checked.finding.kind === 'failed' ? 1 : 0
+      return RANKS[checked.finding.kind]
   }
 }
 
@@ -218,7 +277,18 @@ const NAMES: ReadonlySet<string> = new Set(['signature-input', 'signature-agent'
 /** Signatures that belong to other applications. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['other-tag', 'unsigned'])
 /** Signatures that are meant for agent checks, and that cannot be followed here. */
-const NOT_FOLLOWED: ReadonlySet<string> = new Set(['ignored-agent', 'payment-tag'])
-const LISTED_RANK = 4
+const NOT_FOLLOWED: ReadonlySet<string> = new Set([
+  'ignored-agent',
+  'payment-tag',
+  'ignored-key',
+  'key-too-large',
+])
+const RANKS: Readonly<Record<SignatureFinding['kind'], number>> = {
+  proven: 4,
+  key: 2,
+  failed: 1,
+  unchecked: 0,
+}
+const LISTED_RANK = 5
 /** Public-key operations for one request: an agent, its platform and a few intermediaries. */
 const CHECKED_MAX = 4

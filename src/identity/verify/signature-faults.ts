@@ -1,7 +1,19 @@
 import type { SignatureFinding } from '../../classify/verdict/proof.ts'
 import type { BotFault } from './web-bot-auth.ts'
 
-export const SIGNATURE_FINDINGS: readonly SignatureFinding['kind'][] = ['proven', 'unchecked', 'failed']
+/** Why a key that Signature-Key names is not used. */
+export type KeyFieldFault =
+  /** Its scheme, kind or algorithm is not supported, or no such key is published. */
+  | 'ignored-key'
+  /** Signature-Key is too long to be read. */
+  | 'key-too-large'
+
+export const SIGNATURE_FINDINGS: readonly SignatureFinding['kind'][] = [
+  'proven',
+  'key',
+  'unchecked',
+  'failed',
+]
 
 /** Messages for people: why a signature is invalid or could not be checked. */
 export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, string>> = {
@@ -26,6 +38,9 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
   'payment-tag': 'its tag is that of a payment protocol, which is not verified here',
   'no-thumbprint': 'keyid is not the thumbprint of a key',
   several: 'more than one signature has tag="web-bot-auth"',
+  'ignored-key':
+    'Signature-Key names its key by a scheme, kind or algorithm that is not supported, or no such key is published',
+  'key-too-large': 'Signature-Key is too long to be read',
   'other-host': 'the request is for a host that is not served here',
   'unknown-host': 'the hosts of this server are unknown: set identity.hosts',
   'no-nonce': 'it has no nonce, and could be used again',
@@ -43,6 +58,7 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
 /** Faults that need local state or settings to detect. */
 export type CheckFault =
   | ('other-host' | 'unknown-host' | 'no-nonce' | 'unknown-key' | 'key-out-of-time' | 'replayed')
+  | KeyFieldFault
   | ('no-key-yet' | 'no-directory' | 'not-listed' | 'too-many' | 'no-answer')
 
 /** All fault names of a finding; '' for valid signatures. */

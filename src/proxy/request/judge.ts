@@ -156,7 +156,7 @@ function sighting(
   snapshot: number,
 ): Sighting {
   const { print, verdict, decision, received } = judged
-  const unproven = signature === null || signature.kind === 'proven' ? null : signature
+  const unproven = signature !== null && 'why' in signature ? signature : null
   const { ja4, stable, ja4s, ja4x, http2, noHello, ja4Source } = print.connection
   const { signs, campaign } = proxy.scratch.classification
   const called = judged.mcp?.kind === 'message' && judged.mcp.method !== null ? judged.mcp : null

@@ -25,6 +25,7 @@ export interface ProverSettings {
   /** Key documents may be at private addresses and over plain http. For tests. */
   readonly allowPrivate: boolean
   readonly needsNonce: boolean
+  readonly readsSignatureKey: boolean
   readonly isPlaceAsked: boolean
   /** Whether there is a file of agent networks. */
   readonly areNetworksKnown: boolean
@@ -174,14 +175,13 @@ export class Prover implements Places {
   }
 
   async #claimed(asked: SentRequest, checked: Checked & { readonly kind: 'use' }): Promise<Proofs> {
-    const { use, isStale } = checked
-    const { agentId } = checked.finding
+    const { use, isStale, keysOf } = checked
     const { isListed } = use
     // The key may have been revoked.
     if (isStale)
       this.#ask(
-        { kind: 'keys', agentId, thumbprint: null, isListed },
-        agentId,
+        { kind: 'keys', agentId: keysOf, thumbprint: null, isListed },
+        keysOf,
         isListed ? 'listed' : 'stranger',
       )
     const isTaken = await this.#parts.investigator.claim(use)

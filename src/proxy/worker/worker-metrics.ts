@@ -108,7 +108,7 @@ export class WorkerMetrics {
 
   /** Counts the result of a Web Bot Auth signature. */
   signatureFound(finding: SignatureFinding): void {
-    this.#signatures.add(finding.kind, finding.kind === 'proven' ? '' : finding.why)
+    this.#signatures.add(finding.kind, 'why' in finding ? finding.why : '')
   }
 
   /** Counts proxy headers that clients sent. */

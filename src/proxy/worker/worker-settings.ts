@@ -74,6 +74,7 @@ export interface WorkerIdentitySettings {
   readonly isPlaceAsked: boolean
   readonly areNetworksKnown: boolean
   readonly needsNonce: boolean
+  readonly readsSignatureKey: boolean
   readonly allowPrivate: boolean
   /** Listed agents, besides those of signatures, in the form of readAgentId. */
   readonly agents: readonly string[]

@@ -1,0 +1,325 @@
+import assert from 'node:assert/strict'
+import { type Test, test } from 'tap'
+import type { SignatureFinding } from '../../src/classify/verdict/proof.ts'
+import { KeyBook } from '../../src/identity/keys/key-book.ts'
+import { signRequest } from '../../src/identity/keys/request-signer.ts'
+import { FailureBudget } from '../../src/identity/verify/failure-budget.ts'
+import { KeyDirectories } from '../../src/identity/verify/key-directories.ts'
+import { type Checked, type SentRequest, SignatureCheck } from '../../src/identity/verify/signature-check.ts'
+import { createLogTo } from '../../src/shared/log.ts'
+import { rangesIn } from '../../src/identity/address/ranges-document.ts'
+import { DocumentServer, HERE, TEST_CA } from './document-server.ts'
+import { bareAgent, made } from './forgeries.ts'
+import { newSigner, rawHeadersOf, type Signer, signed, type Wanted } from './signer.ts'
+
+const NOW_S = 1_795_424_600
+const NOW_MS = NOW_S * 1_000
+const HOST = 'gate.example'
+const ALGS = {
+  ed25519: 'Ed25519',
+  'ecdsa-p256-sha256': 'ES256',
+  'ecdsa-p384-sha384': 'ES384',
+  'rsa-pss-sha512': 'PS512',
+} as const
+const signer = newSigner('ed25519')
+const other = newSigner('ed25519')
+const FIELDS = ['@method', '@authority', '@path', 'signature-key']
+
+/** The key as the scheme hwk has it, with these parameters instead. */
+function hwk({ jwk, algorithm }: Signer, changes: Readonly<Record<string, string | null>> = {}): string {
+  const parameters = { ...jwk, alg: ALGS[algorithm], ...changes }
+  return Object.entries(parameters).reduce(
+    (text, [name, value]) => (value === null ? text : `${text};${name}="${String(value)}"`),
+    'hwk',
+  )
+}
+
+interface Sending extends Partial<Omit<Wanted, 'fields'>> {
+  readonly fields?: readonly string[]
+  readonly by?: Signer
+  /** Headers put in their place after it was signed. */
+  readonly after?: Readonly<Record<string, string>>
+}
+
+/** Signed by an independent program, as the draft says: without a tag, keyid, alg or expires. */
+async function sent(field: string | null, { by = signer, after = {}, ...more }: Sending = {}) {
+  const headers = { host: HOST, ...(field !== null && { 'Signature-Key': field }) }
+  const wanted = { fields: FIELDS, keyId: null, tag: null, createdS: NOW_S, ...more }
+  const made = await signed(by, { method: 'GET', url: `https://${HOST}/cart?id=7`, headers }, wanted)
+  return rawHeadersOf({ ...made, ...after })
+}
+
+function checker(book = new KeyBook(), rules: { needsNonce?: boolean; readsSignatureKey?: boolean } = {}) {
+  const settings = { allowPrivate: false, needsNonce: false, readsSignatureKey: true, ...rules }
+  const check = new SignatureCheck(settings, book, new FailureBudget())
+  return (rawHeaders: readonly string[], nowMs = NOW_MS): Checked | null => {
+    const place = { address: '192.0.2.7', network: '192.0.2.7', host: 'ours' } as const
+    const asked: SentRequest = {
+      ...{ method: 'GET', target: '/cart?id=7', base: `https://${HOST}`, rawHeaders, ...place },
+    }
+    return check.check(asked, nowMs)
+  }
+}
+
+function shown(checked: Checked | null): string | null {
+  if (checked === null) return null
+  if (checked.kind === 'no-key') return `no-key ${checked.agentId} ${checked.thumbprint}`
+  const { finding } = checked
+  return [checked.kind, ...textOf(finding)].join(' ')
+}
+
+function textOf(finding: SignatureFinding): readonly string[] {
+  if (finding.kind === 'key') return ['key', finding.thumbprint]
+  if (finding.kind === 'proven') return ['proven', finding.agentId, finding.thumbprint]
+  return [finding.kind, finding.why]
+}
+
+test('a key in the request proves a key and no name', async () => {
+  for (const algorithm of Object.keys(ALGS) as (keyof typeof ALGS)[]) {
+    const by = newSigner(algorithm)
+    const checked = checker()(await sent(`sig1=${hwk(by)}`, { by }))
+    assert.equal(shown(checked), `finding key ${by.key.thumbprint}`, algorithm)
+  }
+  const rawHeaders = await sent(`sig1=${hwk(signer)}`)
+  assert.equal(shown(checker()(rawHeaders, NOW_MS + 119_000)), `finding key ${signer.key.thumbprint}`)
+})
+
+test('Signature-Key counts only if it is set', async () => {
+  const check = checker(new KeyBook(), { readsSignatureKey: false })
+  assert.equal(check(await sent(`sig1=${hwk(signer)}`)), null)
+  const tagged = await sent(`sig1=${hwk(signer)}`, { tag: 'web-bot-auth', expiresS: NOW_S + 60 })
+  assert.equal(shown(check(tagged)), 'finding unchecked no-agent')
+})
+
+test('a signature that this program makes itself is valid, and its alg and keyid are ignored', async () => {
+  const field = `sig1=${hwk(signer)}`
+  const rawHeaders = ['Host', HOST, 'Signature-Key', field]
+  const request = { method: 'GET', target: '/cart?id=7', base: `https://${HOST}`, rawHeaders }
+  const key = { ...signer.key, privateKey: signer.privateKey, key: signer.privateKey } as never
+  const made = signRequest(
+    request,
+    { label: 'sig1', components: FIELDS, createdS: NOW_S, expiresS: null, nonce: 'n', tag: null },
+    key,
+  )
+  assert.ok(made[1]!.includes('alg="ed25519"') && made[1]!.includes('keyid='), made[1])
+  assert.equal(shown(checker()([...rawHeaders, ...made])), `finding key ${signer.key.thumbprint}`)
+  const lying = await sent(field, { algorithm: 'rsa-pss-sha512', keyId: 'another' })
+  assert.equal(shown(checker()(lying)), `finding key ${signer.key.thumbprint}`)
+})
+
+test('forgeries with a key in the request', async () => {
+  const p256 = newSigner('ecdsa-p256-sha256')
+  const own = `sig1=${hwk(signer)}`
+  const swapped = { after: { 'Signature-Key': `sig1=${hwk(other)}` } }
+  for (const [name, field, sending, found] of [
+    ['Signature-Key is not covered', own, { fields: ['@authority'] }, 'failed not-covered'],
+    ['only its member is covered', own, { fields: ['@authority', 'signature-key;key="sig1"'] }, null],
+    ['the host is not covered', own, { fields: ['@method', 'signature-key'] }, 'failed not-covered'],
+    ['the key is swapped', own, swapped, 'failed wrong'],
+    ['another key made it', own, { by: other }, 'failed wrong'],
+    ['a key of another kind', `sig1=${hwk(p256)}`, {}, 'failed wrong'],
+    ['alg of another kind of key', `sig1=${hwk(signer, { alg: 'ES256' })}`, {}, 'failed other-algorithm'],
+    ['alg of another curve', `sig1=${hwk(p256, { alg: 'ES384' })}`, { by: p256 }, 'failed other-algorithm'],
+    ['too old, without expires', own, { createdS: NOW_S - 120 }, 'failed too-old'],
+    ['expired', own, { createdS: NOW_S - 200, expiresS: NOW_S - 61 }, 'failed expired'],
+    ['from the future', own, { createdS: NOW_S + 61 }, 'failed created-in-future'],
+    ['a private key', `sig1=${hwk(signer)};d="AAAA"`, {}, 'failed malformed'],
+    ['a kid', `sig1=${hwk(signer)};kid="a"`, {}, 'failed malformed'],
+  ] as const) {
+    const checked = checker()(await sent(field, sending as Sending))
+    assert.equal(shown(checked), `finding ${found ?? 'failed not-covered'}`, name)
+  }
+})
+
+test('each field of Signature-Key, malformed', async () => {
+  const x = String(signer.jwk.x)
+  for (const field of [
+    'sig1',
+    'sig1=?1',
+    'sig1=',
+    'sig1="hwk"',
+    'sig1=hwk;',
+    'sig1=(hwk)',
+    'sig1=hwk',
+    `sig1=hwk;kty=OKP;crv="Ed25519";x="${x}";alg="Ed25519"`,
+    `sig1=hwk;kty="OKP";crv="Ed25519";x=:${x}:;alg="Ed25519"`,
+    `sig1=${hwk(signer, { x: x.slice(1) })}`,
+    `sig1=${hwk(signer, { x: `${x}=` })}`,
+    `sig1=${hwk(signer, { x: null })}`,
+    `sig1=${hwk(signer)};x="${x}"`,
+    `sig1=${hwk(signer)}, sig1=${hwk(other)}`,
+    'sig1=jwks_uri;id="https://a.example";dwk="x"',
+    'sig1=jwks_uri;id="https://a.example";kid="k"',
+    'sig1=jwks_uri;dwk="x";kid="k"',
+    'sig1=jwks_uri;id="https://a.example/";dwk="x";kid="k"',
+    'sig1=jwks_uri;id="https://A.example";dwk="x";kid="k"',
+    'sig1=jwks_uri;id="https://a.example/x?y=";dwk="x";kid="k"',
+    'sig1=jwks_uri;id="https://a.example#x";dwk="x";kid="k"',
+    'sig1=jwks_uri;id="https://u:p@a.example";dwk="x";kid="k"',
+    'sig1=jwks_uri;id="http://a.example";dwk="x";kid="k"',
+    'sig1=jwks_uri;id="https://a.example";dwk="../x";kid="k"',
+    'sig1=jwks_uri;id="https://a.example";dwk="..";kid="k"',
+    'sig1=jwks_uri;id="https://a.example";dwk="x%2f";kid="k"',
+    `sig1=jwks_uri;id="https://a.example";dwk="${'x'.repeat(65)}";kid="k"`,
+    'sig1=jwks_uri;id="https://a.example";dwk="x";kid=""',
+    `sig1=jwks_uri;id="https://a.example";dwk="x";kid="${'k'.repeat(257)}"`,
+    'sig1=jwks_uri;id=1;dwk="x";kid="k"',
+    'sig1=jwks;url="http://a.example/keys";kid="k"',
+    'sig1=jwks;url="keys";kid="k"',
+    'sig1=jwks;kid="k"',
+  ]) {
+    const checked = checker()(await sent(field))
+    assert.equal(shown(checked), 'finding failed malformed', field)
+  }
+})
+
+test('unsupported schemes and keys cannot be judged, and are no fault', async () => {
+  const rsa = newSigner('rsa-pss-sha512')
+  for (const [field, why] of [
+    ['sig1=jwt;jwt="e30.e30.AA"', 'ignored-key'],
+    ['sig1=self-jwt;jwt="e30.e30.AA"', 'ignored-key'],
+    ['sig1=jkt-jwt;jwt="e30.e30.AA"', 'ignored-key'],
+    ['sig1=x509;x5u="https://a.example/c.pem";x5t=:AAAA:', 'ignored-key'],
+    ['sig1=cached;cid="1"', 'ignored-key'],
+    ['sig1=unheard-of', 'ignored-key'],
+    [`sig1=${hwk(signer, { alg: null })}`, 'ignored-key'],
+    [`sig1=${hwk(signer, { alg: 'EdDSA' })}`, 'ignored-key'],
+    [`sig1=${hwk(rsa, { alg: 'RS256' })}`, 'ignored-key'],
+    ['sig1=hwk;kty="oct";k="AAAA";alg="HS256"', 'ignored-key'],
+    ['sig1=hwk;kty="AKP";pub="AAAA";alg="ML-DSA-44"', 'ignored-key'],
+    // The key in the examples of the draft: everyone has its private half (RFC 9421, appendix B.1.4).
+    [`sig1=${hwk(signer, { x: 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs' })}`, 'ignored-key'],
+    ['sig1=jwks;url="https://a.example/";kid="k"', 'ignored-key'],
+    [`sig1=jwt;jwt="${'e'.repeat(2_100)}"`, 'key-too-large'],
+  ] as const) {
+    const checked = checker()(await sent(field))
+    assert.equal(shown(checked), `finding unchecked ${why}`, field)
+  }
+})
+
+test('with several labels, each has its own key', async () => {
+  const mine = `sig1=${hwk(signer)}, sig2=${hwk(other)}`
+  const rawHeaders = await sent(mine)
+  assert.equal(shown(checker()(rawHeaders)), `finding key ${signer.key.thumbprint}`)
+  assert.equal(
+    shown(checker()(await sent(mine, { label: 'sig2', by: other }))),
+    `finding key ${other.key.thumbprint}`,
+  )
+  assert.equal(shown(checker()(await sent(mine, { label: 'sig2' }))), 'finding failed wrong')
+  // A member of an unknown scheme belongs to another signature.
+  const another = `sig0=new-scheme;a=1, sig1=${hwk(signer)}`
+  assert.equal(shown(checker()(await sent(another))), `finding key ${signer.key.thumbprint}`)
+  // No member has the label of the signature: it is none of these, and as without Signature-Key.
+  assert.equal(checker()(await sent(`sig9=${hwk(signer)}`)), null)
+  assert.equal(checker()(['Host', HOST, 'Signature-Key', mine]), null)
+})
+
+test('a signature with Signature-Agent is checked as before', async () => {
+  const agent = { id: 'https://agent.example', ed25519: signer, p256: other, rsa: other }
+  const scene = { agent, stranger: other, authority: HOST, nowS: NOW_S }
+  const { headers } = made(scene, { agent: `"${agent.id}"`, components: bareAgent(scene) })
+  const rawHeaders = ['Host', HOST, ...headers, 'Signature-Key', `sig1=${hwk(other)}`]
+  assert.equal(shown(checker()(rawHeaders)), `no-key ${agent.id} ${signer.key.thumbprint}`)
+})
+
+test('a nonce is required of these signatures, too, if it is set', async () => {
+  const check = checker(new KeyBook(), { needsNonce: true })
+  assert.equal(shown(check(await sent(`sig1=${hwk(signer)}`))), 'finding failed no-nonce')
+  assert.match(String(shown(check(await sent(`sig1=${hwk(signer)}`, { nonce: 'n' })))), /^finding key /)
+})
+
+test('the metadata of an issuer leads to its keys', async (t) => {
+  const { server, id, fetched } = await published(t)
+  server.serveJson('/.well-known/agent', { issuer: id, jwks_uri: server.url('/keys') })
+  server.serveJson('/keys', keySet())
+  const field = `sig1=jwks_uri;id="${id}";dwk="agent";kid="k1"`
+  const place = `${id}/.well-known/agent`
+  assert.equal(shown(checker()(await sent(field))), `no-key ${place} k1`)
+  const book = await fetched(place, 'k1')
+  assert.equal(shown(checker(book)(await sent(field))), `use proven ${id} ${signer.key.thumbprint}`)
+  for (const [name, member, sending, found] of [
+    ['the key of another kid', `sig1=jwks_uri;id="${id}";dwk="agent";kid="k2"`, {}, 'failed wrong'],
+    ['another key', field, { by: other }, 'failed wrong'],
+    ['no such kid', `sig1=jwks_uri;id="${id}";dwk="agent";kid="k9"`, {}, 'unchecked ignored-key'],
+    ['a kid without alg', `sig1=jwks_uri;id="${id}";dwk="agent";kid="bare"`, {}, 'unchecked ignored-key'],
+    ['a thumbprint as kid', `sig1=jwks_uri;id="${id}";dwk="agent";kid="${signer.key.thumbprint}"`, {}, null],
+  ] as const) {
+    const checked = checker(book)(await sent(member, sending as Sending))
+    assert.equal(shown(checked), `finding ${found ?? 'unchecked ignored-key'}`, name)
+  }
+})
+
+test('metadata of another issuer, or with keys at another host, proves nothing', async (t) => {
+  const { server, id, fetched } = await published(t)
+  const field = (dwk: string) => sent(`sig1=jwks_uri;id="${id}";dwk="${dwk}";kid="k1"`)
+  const keys = server.url('/keys')
+  server.serveJson('/keys', keySet())
+  server.serveJson('/.well-known/other', { issuer: 'https://victim.example', jwks_uri: keys })
+  server.serveJson('/.well-known/below', { issuer: `${id}/x`, jwks_uri: keys })
+  server.serveJson('/.well-known/none', { jwks_uri: keys })
+  server.serveJson('/.well-known/away', { issuer: id, jwks_uri: server.url('/keys', 'b.example.test') })
+  server.serveJson('/.well-known/inside', { issuer: id, jwks_uri: 'https://user:word@x.example/' })
+  server.serveJson('/.well-known/keyless', { issuer: id })
+  server.serveJson('/.well-known/set', keySet())
+  for (const dwk of ['other', 'below', 'none', 'away', 'inside', 'keyless', 'set', 'gone']) {
+    const book = await fetched(`${id}/.well-known/${dwk}`, 'k1')
+    assert.equal(shown(checker(book)(await field(dwk))), 'finding unchecked no-directory', dwk)
+  }
+})
+
+test('a key set at a URL is a signer of its own', async (t) => {
+  const { server, fetched, id } = await published(t)
+  server.serveJson('/keys', keySet())
+  server.serveJson('/.well-known/agent', { issuer: id, jwks_uri: server.url('/keys') })
+  const [url, metadata] = [server.url('/keys'), `${id}/.well-known/agent`]
+  const field = (of: string) => `sig1=jwks;url="${of}";kid="k1"`
+  const book = await fetched(url, 'k1')
+  assert.equal(shown(checker(book)(await sent(field(url)))), `use proven ${url} ${signer.key.thumbprint}`)
+  const checked = checker(book)(await sent(field(url)))
+  assert.ok(checked?.kind === 'use' && checked.keysOf === url && checked.use.goodUntilMs === NOW_MS + 120_000)
+  // The metadata of an issuer is not a key set.
+  const wrong = await fetched(metadata, 'k1')
+  assert.equal(shown(checker(wrong)(await sent(field(metadata)))), 'finding unchecked no-directory')
+})
+
+test('keys at private addresses are not fetched', async (t) => {
+  const { server, id, fetched } = await published(t, false)
+  server.serveJson('/keys', keySet())
+  const url = server.url('/keys')
+  const book = await fetched(url, 'k1')
+  assert.equal(
+    shown(checker(book)(await sent(`sig1=jwks;url="${url}";kid="k1"`))),
+    'finding unchecked no-directory',
+  )
+  assert.deepEqual([server.asked.length, id.startsWith('https://')], [0, true])
+})
+
+function keySet() {
+  const [k1, k2] = [
+    { ...signer.jwk, kid: 'k1', alg: 'Ed25519' },
+    { ...other.jwk, kid: 'k2', alg: 'Ed25519' },
+  ]
+  const p256 = newSigner()
+  const unusable = { kty: 'AKP', alg: 'ML-DSA-44', kid: 'pq', pub: 'AAAA' }
+  return { keys: [unusable, k1, k2, { ...p256.jwk, kid: 'bare' }] }
+}
+
+/** A signer that publishes its keys, and what a worker knows of it. */
+async function published(t: Test, allowPrivate = true) {
+  const server = await DocumentServer.start(t)
+  const directories = new KeyDirectories({
+    registries: { of: () => ({ registries: [], card: null }), close: () => undefined },
+    ...{ rangesIn, mode: 'discover', agents: new Set<string>(), allowPrivate, nowMs: () => NOW_MS },
+    ...{ ca: TEST_CA, lookup: HERE, log: createLogTo('silent', { write: () => undefined }) },
+  })
+  t.teardown(() => directories.close())
+  const fetched = async (agentId: string, kid: string) => {
+    const finding = await directories.find({ kind: 'keys', agentId, thumbprint: kid, isListed: false })
+    assert.ok(finding !== null)
+    const book = new KeyBook()
+    // No worker asks again for what is missing.
+    book.take({ ...finding, askAgainMs: NOW_MS + 60_000 })
+    return book
+  }
+  return { server, id: new URL(server.url('/')).origin, fetched }
+}
