@@ -8,9 +8,13 @@ import { readRequests } from './llhttp.ts'
  * end of its head and of its body, and the same wish for the connection. llhttp is strict, as in the robust lane.
  */
 export function head(bytes: Buffer): void {
-  const read = readCommonHead(bytes)
+  const read = readCommonHead(bytes, null)
+  // What the request before had in its fields changes nothing.
+  for (const last of [...OTHERS, read].map((other) => other?.fields ?? null))
+    assert.deepEqual(readCommonHead(bytes, last), read)
   if (read === null) return
-  const { method, target, rawHeaders, end, keepsAlive } = read
+  const { method, target, fields, end } = read
+  const { rawHeaders, keepsAlive } = fields
   const own = bytes.subarray(0, end)
   const facts = checkHttp1(method, target, '11', rawHeaders, LIMITS)
   if (!facts.isGood) return // refused, by the robust lane
@@ -30,8 +34,8 @@ export function head(bytes: Buffer): void {
     ],
   )
   // It reads no further than its end: what follows changes nothing.
-  assert.deepEqual(readCommonHead(followed), read)
-  for (const cut of [1, end >> 1, end - 1]) assert.equal(readCommonHead(bytes.subarray(0, cut)), null)
+  assert.deepEqual(readCommonHead(followed, null), read)
+  for (const cut of [1, end >> 1, end - 1]) assert.equal(readCommonHead(bytes.subarray(0, cut), fields), null)
 }
 
 /** What llhttp makes of it; nothing where it is at fault in any of it. */
@@ -46,3 +50,7 @@ function heads(bytes: Buffer) {
 const LIMITS = { requestLineBytesMax: 16_384, headerBytesMax: 65_536, headerCountMax: 200 }
 const BODY_BYTES_MAX = 1000
 const NEXT = Buffer.from('GET /next HTTP/1.1\r\nHost: a\r\n\r\n')
+/** Heads whose fields begin or end like those of many others. */
+const OTHERS = ['', 'Host: a\r\n', 'Connection: close\r\n', 'A: b\r\nHost: a\r\n'].map((fields) =>
+  readCommonHead(Buffer.from(`GET / HTTP/1.1\r\n${fields}\r\n`), null),
+)

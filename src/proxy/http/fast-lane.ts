@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { readCommonHead } from '../../wire/common-head.ts'
+import { type CommonFields, readCommonHead } from '../../wire/common-head.ts'
 import { Beat, type Swept } from '../connection/beat.ts'
 import type { ClientConnection, FailureReason } from '../connection/connection.ts'
 import { type Ending, FastExchange, type FastTurn } from './exchange-fast.ts'
@@ -78,6 +78,8 @@ class FastConnection implements FastTurn, SocketListener {
   /** Counts the pieces of bodies. `null` before the first. */
   #intake: Intake | null = null
   #ignoredBytes = 0
+  /** Of the last request. */
+  #lastFields: CommonFields | null = null
 
   constructor(connection: ClientConnection, lane: FastLane) {
     this.#connection = connection
@@ -173,12 +175,14 @@ class FastConnection implements FastTurn, SocketListener {
   /** Begins the request at the start of these bytes, or hands over the connection. */
   #begin(bytes: Buffer): void {
     const { limits, handlers } = this.#lane
-    const head = readCommonHead(bytes)
+    const head = readCommonHead(bytes, this.#lastFields)
     if (head === null) return this.#handOver(bytes)
-    const { method, target, rawHeaders, hasOddNames } = head
+    const { method, target, fields } = head
+    const { rawHeaders, hasOddNames } = fields
+    this.#lastFields = fields.text.length <= REMEMBERED_LENGTH_MAX ? fields : null
     const facts = checkHttp1(method, target, '11', rawHeaders, limits)
     if (!facts.isGood) return this.#handOver(bytes)
-    this.#isClosing = ++this.#requests >= limits.requestsPerConnectionMax || !head.keepsAlive
+    this.#isClosing = ++this.#requests >= limits.requestsPerConnectionMax || !fields.keepsAlive
     const length = facts.bodyLength ?? 0
     const body = length === 0 ? null : new FastBody(length, () => this.#resume())
     const asked = { method, target, version: '11', rawHeaders, hasOddNames } as const
@@ -315,3 +319,5 @@ const KEPT_LONGER_MS = 1000
  * not be read.
  */
 const BEHIND_BYTES_MAX = 32_768
+/** Limits what an idle connection keeps of its last request. */
+const REMEMBERED_LENGTH_MAX = 1_024
