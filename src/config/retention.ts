@@ -13,7 +13,7 @@ export const RETENTION = section(
     events: setting(
       optional(duration('1h', '3650d')),
       null,
-      'Events, and campaigns after their last request. `null`: `events.retention`.',
+      'Events, cases after their last event, and campaigns after their last request. `null`: `events.retention`.',
     ),
     deliveries: setting(
       optional(duration('1h', '365d')),

@@ -80,6 +80,9 @@ export function periodicJobs(
     forgetting('old events', MINUTE_MS, (nowMs, rows) =>
       store.events.forget(nowMs - events.retentionMs, events.rowsMax, rows),
     ),
+    forgetting('old cases', MINUTE_MS, (nowMs, rows) =>
+      store.cases.forget(nowMs - events.retentionMs, CASES_MAX, rows),
+    ),
     forgetting('old campaigns', TEN_MINUTES_MS, (nowMs, rows) =>
       store.campaigns.forget(nowMs - events.retentionMs, rows),
     ),
@@ -134,5 +137,7 @@ const TEN_MINUTES_MS = 600_000
 const HOUR_MS = 3_600_000
 /** Leaves time for a person to consent. */
 const REGISTERED_KEPT_MS = 86_400_000
+/** Beyond this, those without an event for the longest time are deleted. */
+const CASES_MAX = 10_000
 /** Each task may take several MB. */
 const SLICE_TASKS = 5

@@ -3,6 +3,7 @@ import { AgentsSeenStore } from './catalogue/agents-seen.ts'
 import { AppRollupStore } from './traffic/app-rollups.ts'
 import { AppStore } from './work/apps.ts'
 import { AuditStore } from './people/audit.ts'
+import { CaseStore } from './events/cases.ts'
 import { CampaignStore } from './traffic/campaigns.ts'
 import { CatalogueStore } from './catalogue/catalogue.ts'
 import { CatalogueFacts } from './catalogue/catalogue-facts.ts'
@@ -64,6 +65,7 @@ export class Store {
   readonly apps: AppStore
   readonly audit: AuditStore
   readonly campaigns: CampaignStore
+  readonly cases: CaseStore
   readonly catalogue: CatalogueStore
   readonly deliveries: DeliveryStore
   readonly deliveryLog: DeliveryLog
@@ -128,6 +130,7 @@ export class Store {
     this.apps = new AppStore(db, kind)
     this.audit = new AuditStore(db, kind)
     this.campaigns = new CampaignStore(db)
+    this.cases = new CaseStore(db)
     this.catalogue = new CatalogueStore(db, kind)
     this.deliveries = new DeliveryStore(db, kind)
     this.deliveryLog = new DeliveryLog(db)

@@ -143,6 +143,7 @@ const TABLES = [
     'audit',
     'submissions',
     'policies',
+    'cases',
     'software',
     'signatures',
   ] as const),
@@ -322,6 +323,23 @@ const LISTS: readonly List[] = [
         .execute(),
     remove: (db, version) => db.deleteFrom('policies').where('version', '=', Number(version)).execute(),
     key: (item) => String((item as { readonly version: number }).version),
+  },
+  {
+    name: 'cases',
+    part: ({ cases }, part) =>
+      cases.list(part, { scope: '*', status: 'open', reasons: null, sinceMs: null, untilMs: null }),
+    add: (db, number, random) =>
+      db
+        .insertInto('cases')
+        .values({
+          ...{ id: `cas_${random(9)}_${number}`, identity: `${number}`, app: null, reason: 'blocked' },
+          ...{ severity: 'low', campaign: null, agent: null, ja4: null, address: null },
+          ...{ first_at_ms: 1, last_at_ms: random(3), events: 1, requests: 1, status: 'open', version: 0 },
+          ...{ changed_at_ms: null, changed_by: null, note: null, feedback: 0 },
+        })
+        .execute(),
+    remove: (db, id) => db.deleteFrom('cases').where('id', '=', id).execute(),
+    key: idOf,
   },
   {
     name: 'agents',

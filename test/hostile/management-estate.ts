@@ -158,6 +158,13 @@ export class Estate {
       const given = event(this.#ofApp())
       await store.transaction((queries) => new EventLog(store).add([given], queries))
       this.#names.set('/events/{id}', given.id)
+      const threat = event({
+        ...{ type: 'threat_detected', ...this.#ofApp() },
+        data: JSON.stringify({ reason: 'forged_headers', count: 1, request: { address: '192.0.2.7' } }),
+      })
+      await store.transaction((queries) => new EventLog(store).add([threat], queries))
+      const filed = await store.cases.list({ page: 1, limit: 1 }, EVERY_CASE)
+      this.#names.set('/cases/{id}', filed.items[0]!.id)
       await store.campaigns.put([CAMPAIGN])
       this.#names.set('/campaigns/{id}', CAMPAIGN.id)
       const paid = { ...PAYMENT, ...this.#ofApp(), createdAtMs: Date.now() }
@@ -236,6 +243,7 @@ const SUBMISSION = {
   ...{ fingerprint: 't13d1312h2_f57a46bbacb6_ab7e3b40a677', type: 'ja4', agent_name: 'Kept Agent' },
   ...{ category: 'crawler', notes: 'kept' },
 }
+const EVERY_CASE = { scope: '*', status: null, reasons: null, sinceMs: null, untilMs: null } as const
 const SEEN = { verdict: 'agent', agent: 'gptbot', category: 'crawler', confidence: 0.9 } as const
 /** Where what the document shows is not taken as it stands. */
 const BODIES: Readonly<Record<string, Record<string, unknown>>> = {

@@ -30,7 +30,7 @@ const CATALOGUE = '/agents/{agent_id}'
 /** Lists that hold something of the estate, for their owner. `own`: only for the principal that made it. */
 const LISTS = [
   ...['listApps', 'listKeys', 'listClients', 'listTrust', 'listUsers', 'listWebhooks', 'listDeliveries'],
-  ...['listRequests', 'listEvents', 'listTasks', 'listAudit'],
+  ...['listRequests', 'listCases', 'listEvents', 'listTasks', 'listAudit'],
 ]
 
 for (const kind of KINDS) {

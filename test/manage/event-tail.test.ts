@@ -142,7 +142,7 @@ test('what is wanted is the same for who listens and who looks back', async (t) 
   await fc.assert(
     fc.asyncProperty(filter, async (wanted) => {
       const severities = wanted.minSeverity === null ? null : severitiesFrom(wanted.minSeverity)
-      const rest = { sinceMs: null, untilMs: null }
+      const rest = { sinceMs: null, untilMs: null, caseId: null }
       const part = { page: 1, limit: 200 }
       const listed = await store.events.list(part, { ...wanted, severities, ...rest }, '*')
       const told = events.filter((each) => isWanted(each, wanted)).toReversed()

@@ -166,5 +166,5 @@ const BOT = { agent: 'gptbot', category: 'crawler', app: 'shop' }
 const severities = [null, 'low', 'medium', 'high', 'critical'] as const
 const ALL: EventListFilter = {
   ...{ types: [], categories: [], agents: [], apps: [], severities: null },
-  ...{ minConfidence: null, sinceMs: null, untilMs: null },
+  ...{ minConfidence: null, sinceMs: null, untilMs: null, caseId: null },
 }

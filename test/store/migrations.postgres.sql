@@ -653,3 +653,13 @@ create table traffic_outbox (last_number bigint primary key, requests bigint not
 create table traffic_outbox_state (id bigint primary key, last_number bigint not null, sending_until bigint, sent_number bigint not null);
 -- 0012-policy-comments
 alter table policies add column comment text;
+-- 0013-cases
+create table cases (
+    id text collate "C" primary key, identity text collate "C" not null unique, app text collate "C", reason text collate "C" not null,
+    severity text collate "C" not null, campaign text collate "C", agent text collate "C", ja4 text collate "C", address text collate "C",
+    first_at_ms bigint not null, last_at_ms bigint not null, events bigint not null, requests bigint not null,
+    status text collate "C" not null, version bigint not null, changed_at_ms bigint, changed_by text collate "C", note text,
+    feedback bigint not null);
+create index cases_by_time on cases (last_at_ms, id);
+alter table events add column case_id text collate "C";
+create index events_by_case on events (case_id, at_ms, number) where case_id is not null;

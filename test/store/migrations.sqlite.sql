@@ -637,3 +637,13 @@ create table traffic_outbox (last_number integer primary key, requests integer n
 create table traffic_outbox_state (id integer primary key, last_number integer not null, sending_until integer, sent_number integer not null);
 -- 0012-policy-comments
 alter table policies add column comment text;
+-- 0013-cases
+create table cases (
+    id text primary key, identity text not null unique, app text, reason text not null,
+    severity text not null, campaign text, agent text, ja4 text, address text,
+    first_at_ms integer not null, last_at_ms integer not null, events integer not null, requests integer not null,
+    status text not null, version integer not null, changed_at_ms integer, changed_by text, note text,
+    feedback integer not null);
+create index cases_by_time on cases (last_at_ms, id);
+alter table events add column case_id text;
+create index events_by_case on events (case_id, at_ms, number) where case_id is not null;

@@ -12,6 +12,7 @@ import { asFault } from '../../src/store/engine/postgres-fault.ts'
 import { StoreLogin } from '../../src/store/engine/store-login.ts'
 import { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
+import { casesContract } from '../contract/cases.ts'
 import { paymentsContract } from '../contract/payments.ts'
 import { gnapContract } from '../contract/gnap.ts'
 import { appsContract } from '../contract/apps.ts'
@@ -29,6 +30,7 @@ import { Relay } from './relay.ts'
 storeContract('postgres', (t) => freshUrl('postgres', t), openAt)
 idempotencyContract('postgres', (t) => freshUrl('postgres', t), openAt)
 paymentsContract('postgres', (t) => freshUrl('postgres', t), openAt)
+casesContract('postgres', (t) => freshUrl('postgres', t), openAt)
 
 // An unhandled rejection ends the process, and this test with it.
 

@@ -20,6 +20,7 @@ import { migrate } from '../../src/store/engine/migrations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { idempotencyContract } from '../contract/idempotency.ts'
+import { casesContract } from '../contract/cases.ts'
 import { paymentsContract } from '../contract/payments.ts'
 import { storeContract } from '../contract/store.ts'
 import { gnapContract } from '../contract/gnap.ts'
@@ -35,6 +36,7 @@ import { newKey } from './samples.ts'
 storeContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 idempotencyContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 paymentsContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
+casesContract('sqlite', (t) => freshUrl('sqlite', t), openAt)
 
 test('only the user it runs as can read the file, its log, and the folder made for it', async (t) => {
   const { store, file } = await opened(t)

@@ -31,6 +31,9 @@ export const OPERATIONS = {
   getCampaign: ['GET', '/campaigns/{id}'],
   listEvents: ['GET', '/events'],
   getEvent: ['GET', '/events/{id}'],
+  listCases: ['GET', '/cases'],
+  getCase: ['GET', '/cases/{id}'],
+  updateCase: ['PATCH', '/cases/{id}'],
   giveFeedback: ['POST', '/feedback'],
   getFleet: ['GET', '/fleet'],
   listFleetProxies: ['GET', '/fleet/proxies'],
@@ -264,7 +267,7 @@ export interface Operations {
   }
   listEvents: {
     path: {  }
-    query: { types?: string; category?: string; purpose?: string; agent?: string; app?: string; team?: string; min_severity?: "low" | "medium" | "high" | "critical"; min_confidence?: string; since?: string; until?: string; last_event_id?: string; page?: number; limit?: number }
+    query: { types?: string; category?: string; purpose?: string; agent?: string; app?: string; team?: string; case_id?: string; min_severity?: "low" | "medium" | "high" | "critical"; min_confidence?: string; since?: string; until?: string; last_event_id?: string; page?: number; limit?: number }
     body: undefined
     answer: { readonly events: readonly (Event)[]; readonly total: number; readonly page: number; readonly limit: number }
   }
@@ -273,6 +276,24 @@ export interface Operations {
     query: {  }
     body: undefined
     answer: Event
+  }
+  listCases: {
+    path: {  }
+    query: { page?: number; limit?: number; status?: "open" | "accepted" | "false_alarm"; reason?: string; app?: string; team?: string; since?: string; until?: string }
+    body: undefined
+    answer: { readonly cases: readonly (Case)[]; readonly total: number; readonly page: number; readonly limit: number }
+  }
+  getCase: {
+    path: { id: string }
+    query: {  }
+    body: undefined
+    answer: Case
+  }
+  updateCase: {
+    path: { id: string }
+    query: {  }
+    body: CaseChanges
+    answer: Case
   }
   giveFeedback: {
     path: {  }
@@ -654,6 +675,8 @@ export type ExecuteRequest = { readonly tool: string; readonly arguments?: unkno
 
 export type PaymentRefund = { readonly note?: string }
 
+export type CaseChanges = { readonly status?: "open" | "accepted" | "false_alarm"; readonly note?: string | null; readonly verdict?: "human" | "agent" | null }
+
 export type FeedbackRequest = { readonly request_id?: string; readonly decision_id?: string; readonly verdict: "agent" | "human"; readonly agent?: string }
 
 export type KeyRequest = { readonly name: string; readonly access?: "read" | "write" | "admin"; readonly scopes?: readonly (Scope)[]; readonly apps?: readonly (string)[] | "*"; readonly plan?: Plan; readonly expires_at?: string }
@@ -783,6 +806,8 @@ export type PaymentSum = { readonly of: string | null; readonly currency: string
 export type Campaign = { readonly id: string; readonly state: "running" | "ended"; readonly found_at: Time; readonly last_seen_at: Time; readonly host: string | null; readonly members: number; readonly requests: number; readonly software_id: string | null; readonly user_agent: string | null; readonly fingerprints: { readonly ja4: string | null; readonly stable: string | null; readonly http2: string | null }; readonly signs: { readonly addresses: number; readonly people: number; readonly pages_min: number; readonly pages: number; readonly different_pages: number; readonly timing_variation: number | null } }
 
 export type Event = { readonly id: string; readonly type: "new_agent" | "new_signature" | "threat_detected" | "payment"; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> }
+
+export type Case = { readonly id: string; readonly status: "open" | "accepted" | "false_alarm"; readonly reason: "spoofed_browser" | "foreign_address" | "proof_failed" | "proof_contradicted" | "forged_headers" | "blocked" | "rate_limited" | "rate_anomaly" | "robots_violation" | "crawl_campaign"; readonly severity: "low" | "medium" | "high" | "critical"; readonly app: string | null; readonly campaign_id: string | null; readonly agent_id: string | null; readonly ja4: string | null; readonly address: string | null; readonly first_at: Time; readonly last_at: Time; readonly events: number; readonly requests: number; readonly changed_at: Time | null; readonly changed_by: string | null; readonly note: string | null; readonly feedback: number }
 
 export type Feedback = { readonly id: string; readonly decision_id: string; readonly verdict: "agent" | "human"; readonly agent_id: string | null; readonly outcome: "confirmed" | "false_positive" | "false_negative" | "wrong_agent"; readonly decided: { readonly verdict: string; readonly agent_id: string | null }; readonly counted_for: readonly ({ readonly type: string; readonly fingerprint: string })[]; readonly created_at: Time }
 

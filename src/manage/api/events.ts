@@ -50,6 +50,7 @@ const filters = {
     .transform(severalIn)
     .optional(),
   ...TEAM_FILTER,
+  case_id: textInQuery('Only the events of this case. Not allowed with a stream.').optional(),
   min_severity: z.enum(SEVERITIES).optional().meta({
     description: 'Only threats of at least this severity. Events without a severity pass.',
   }),
@@ -100,7 +101,12 @@ const listEvents = listing({
     const { minSeverity, ...wanted } = await filterOf(query, management)
     const severities = minSeverity === null ? null : severitiesFrom(minSeverity)
     const [sinceMs, untilMs] = [msOf(query.since), msOf(query.until)]
-    return management.store.events.list(part, { ...wanted, severities, sinceMs, untilMs }, principal.apps)
+    const caseId = query.case_id ?? null
+    return management.store.events.list(
+      part,
+      { ...wanted, severities, sinceMs, untilMs, caseId },
+      principal.apps,
+    )
   },
   items: { schema: event, show: (events, _, principal) => shownEvents(events, sightOf(principal)) },
   stream: {
@@ -164,7 +170,7 @@ function textsOf(
 /** Refuses parameters of lists: a stream has no pages and no end. */
 function checkOfStream(target: string): void {
   const query = new URLSearchParams(target.split('?', 2)[1] ?? '')
-  const wrong = ['page', 'limit', 'cursor', 'until'].find((name) => query.has(name))
+  const wrong = ['page', 'limit', 'cursor', 'until', 'case_id'].find((name) => query.has(name))
   if (wrong !== undefined)
     throw invalid([
       { pointer: `/${wrong}`, detail: 'is only allowed with lists: send no Accept: text/event-stream' },

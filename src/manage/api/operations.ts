@@ -7,6 +7,7 @@ import { APP_OPERATIONS } from './apps.ts'
 import { APP_POLICY_OPERATIONS } from './app-policy.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { CAMPAIGN_OPERATIONS } from './campaigns.ts'
+import { CASE_OPERATIONS } from './cases.ts'
 import { CLIENT_OPERATIONS } from './clients.ts'
 import { DELIVERY_OPERATIONS } from './deliveries.ts'
 import { DETECT_OPERATIONS } from './detect-operations.ts'
@@ -62,6 +63,7 @@ const ALL: readonly ApiOffered[] = [
   ...PAYMENT_OPERATIONS,
   ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,
+  ...CASE_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,
   ...ME_OPERATIONS,

@@ -5,7 +5,7 @@ import { CATEGORIES, PURPOSES } from '../../classify/known/software.ts'
 import { EVENT_TYPES, SEVERITIES } from '../../store/engine/tables/events.ts'
 import { UNTRIED, type WebhookRecord, type WebhookSecret } from '../../store/events/webhooks.ts'
 import type { ApiContext } from './context.ts'
-import { etagOf } from '../http/precondition.ts'
+import { etagOf, halvedTag } from '../http/precondition.ts'
 import { time, timeOf } from '../http/schemas.ts'
 
 export type WebhookEventType = (typeof EVENT_TYPES)[number]
@@ -110,17 +110,9 @@ export async function shownWebhook(
   return (await shownWebhooks([record], management))[0]!
 }
 
-/**
- * An entity tag in two halves: the configuration, which `If-Match` is about, and the state of deliveries, of
- * which a reader must not miss a change.
- */
+/** Its second half has the state of deliveries. */
 export function webhookTag(view: WebhookView): string {
-  return `${configuredTag(view).slice(0, -1)}.${etagOf(view).slice(1)}`
-}
-
-/** The part of `If-Match` that is about the configuration. */
-export function configuredHalf(ifMatch: string | null): string | null {
-  return ifMatch === null ? null : ifMatch.replace(SECOND_HALF, '"')
+  return halvedTag(configuredTag(view), view)
 }
 
 export function configuredTag(view: WebhookView): string {
@@ -156,5 +148,3 @@ function shown(record: WebhookRecord, secrets: readonly WebhookSecret[], pending
     paused_until: timeOf(health.pausedUntilMs),
   }
 }
-
-const SECOND_HALF = /\.[\w-]+"/g

@@ -10,10 +10,9 @@ import { readWebhookUrl } from '../events/webhooks/webhook-url.ts'
 import { newSigningSecret, secretOf } from '../jobs/signing.ts'
 import { actorOf, type Addressed } from '../http/operation.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
-import { checkMatch } from '../http/precondition.ts'
+import { checkMatch, firstHalf } from '../http/precondition.ts'
 import {
   anew,
-  configuredHalf,
   configuredTag,
   type WebhookEventType,
   event,
@@ -154,7 +153,7 @@ const updateWebhook = operation({
   problems: ['precondition_failed'],
   run: async (call, management) => {
     const { store, nowMs } = management
-    checkMatch(configuredHalf(call.ifMatch), configuredTag(await shownWebhook(call.subject, management)))
+    checkMatch(firstHalf(call.ifMatch), configuredTag(await shownWebhook(call.subject, management)))
     const { enabled, url, events, filters, description } = call.body
     const { id, apps } = call.subject
     const changes = {

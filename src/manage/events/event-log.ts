@@ -4,6 +4,7 @@ import type { EventRecord, NewEvent } from '../../store/events/events.ts'
 import type { Store } from '../../store/store.ts'
 import type { AfterCommit } from '../intake/ingest.ts'
 import { newId } from '../http/ids.ts'
+import { fileThreats } from './threats/threat-cases.ts'
 import { wants } from './webhooks/event-filter.ts'
 
 /** Records all events, whichever part of the process detects them. */
@@ -21,11 +22,12 @@ export class EventLog {
   }
 
   /**
-   * Adds events and their webhook deliveries. Call it last in the transaction that causes the events, and
+   * Adds events, the cases of threats, and webhook deliveries. Call it last in the transaction that causes the events, and
    * call what it returns after the commit.
    */
   async add(events: readonly NewEvent[], queries: Queries): Promise<AfterCommit> {
-    const added = await this.#store.events.add(events, queries)
+    const cases = await fileThreats(this.#store.cases, events, queries)
+    const added = await this.#store.events.add(events, queries, cases)
     if (added.length === 0) return () => undefined
     await fanOut(this.#store, added, this.#nowMs(), this.#names(), queries)
     return () => this.added()

@@ -21,7 +21,8 @@ export function newId(
     | 'msg'
     | 'cbk'
     | 'cmp'
-    | 'pay',
+    | 'pay'
+    | 'cas',
 ): string {
   return `${prefix}_${randomBytes(12).toString('base64url')}`
 }

@@ -24,8 +24,23 @@ export function etagOf(body: unknown): string {
   return tagOf(Buffer.from(JSON.stringify(body)))
 }
 
+/**
+ * An entity tag in two halves: what people change, which `If-Match` is about, and the whole body, of which a reader
+ * must not miss a change. `first`: the tag of the first half.
+ */
+export function halvedTag(first: string, body: unknown): string {
+  return `${first.slice(0, -1)}.${etagOf(body).slice(1)}`
+}
+
+/** The part of `If-Match` that is about what people change. */
+export function firstHalf(ifMatch: string | null): string | null {
+  return ifMatch === null ? null : ifMatch.replace(SECOND_HALF, '"')
+}
+
 function changedMeanwhile(etag: string): Refusal {
   return new Refusal('precondition_failed', 'the resource no longer matches If-Match: read it again', {
     headers: { ETag: etag },
   })
 }
+
+const SECOND_HALF = /\.[\w-]+"/g

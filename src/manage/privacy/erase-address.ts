@@ -89,6 +89,7 @@ export async function eraseClient(
     report.add('deliveries', erased.deliveries)
     progress()
   }
+  report.add('cases', await recordErasure.cases(isWanted, isDry))
   for await (const rows of recordErasure.auditAddresses(isWanted, isDry)) report.add('audit', rows)
   return report
 }

@@ -36,6 +36,7 @@ const DONE = {
   traffic_outbox: 'blanked',
   requests: 'deleted',
   campaigns: 'blanked',
+  cases: 'blanked',
   threat_windows: 'deleted',
   event_storms: 'blanked',
   events: 'blanked',

@@ -15,6 +15,7 @@ import { mcpCalls } from './migrations/0009-mcp-calls.ts'
 import { payments } from './migrations/0010-payments.ts'
 import { trafficOutbox } from './migrations/0011-traffic-outbox.ts'
 import { policyComments } from './migrations/0012-policy-comments.ts'
+import { cases } from './migrations/0013-cases.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -133,6 +134,7 @@ export const MIGRATIONS: ReadonlyMap<string, Migration> = new Map([
   ['0010-payments', payments],
   ['0011-traffic-outbox', trafficOutbox],
   ['0012-policy-comments', policyComments],
+  ['0013-cases', cases],
 ])
 export const COLUMN_TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
   sqlite: {

@@ -2,6 +2,7 @@ import type { AppTables } from './tables/apps.ts'
 import type { AuditTables } from './tables/audit.ts'
 import type { CatalogueTables } from './tables/catalogue.ts'
 import type { DeliveryTables } from './tables/deliveries.ts'
+import type { CaseTables } from './tables/cases.ts'
 import type { EventTables } from './tables/events.ts'
 import type { GnapTables } from './tables/gnap.ts'
 import type { IdempotencyTables } from './tables/idempotency.ts'
@@ -27,6 +28,7 @@ export interface Tables
     AuditTables,
     CatalogueTables,
     DeliveryTables,
+    CaseTables,
     EventTables,
     GnapTables,
     IdempotencyTables,

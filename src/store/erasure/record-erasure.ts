@@ -118,6 +118,20 @@ export class RecordErasure {
     }
   }
 
+  /** Blanks the addresses of cases. Their later threats open new cases. */
+  async cases(isWanted: (address: string) => boolean, isDry: boolean): Promise<number> {
+    const some = this.#db.selectFrom('cases').select(['id', 'address']).where('address', 'is not', null)
+    const ids = (await some.execute()).flatMap(({ id, address }) => (isWanted(address!) ? [id] : []))
+    if (!isDry)
+      for (const id of ids)
+        await this.#db
+          .updateTable('cases')
+          .set({ address: null, identity: `erased ${id}` })
+          .where('id', '=', id)
+          .execute()
+    return ids.length
+  }
+
   /** Blanks the addresses of callers of the API. */
   async *auditAddresses(isWanted: (address: string) => boolean, isDry: boolean): AsyncGenerator<number> {
     for (let after: string | null = ''; after !== null; ) {

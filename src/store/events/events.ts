@@ -28,6 +28,9 @@ export interface EventRecord {
 
 export type NewEvent = Omit<EventRecord, 'number'>
 
+/** The ids of cases, by the ids of their events. */
+export type CasesOfEvents = ReadonlyMap<string, string>
+
 /** Events for webhooks and sinks, in the order in which they occurred. */
 export class EventStore {
   readonly #db: Kysely<Tables>
@@ -42,12 +45,19 @@ export class EventStore {
    * Adds events in the transaction that causes them, as its last lock. Writers wait here until other writers
    * have committed. A reader that continues after a number therefore misses no lower number.
    */
-  async add(events: readonly NewEvent[], queries: Queries): Promise<readonly EventRecord[]> {
+  async add(
+    events: readonly NewEvent[],
+    queries: Queries,
+    cases: CasesOfEvents = NO_CASES,
+  ): Promise<readonly EventRecord[]> {
     if (events.length === 0) return []
     await lockUntilCommit(queries, this.#kind, 'events')
     const numbers = new Map<string, number>()
     for (const part of parts(events)) {
-      const added = queries.insertInto('events').values(part.map(rowOf)).returning(['id', 'number'])
+      const added = queries
+        .insertInto('events')
+        .values(part.map((event) => rowOf(event, cases)))
+        .returning(['id', 'number'])
       for (const { id, number } of await added.execute()) numbers.set(id, number)
     }
     return events.map((event) => ({ ...event, number: numbers.get(event.id)! }))
@@ -81,7 +91,7 @@ export class EventStore {
   /** About these apps, newest first, except test events. */
   async list<Asked extends Part>(
     part: Asked,
-    { types, categories, agents, apps, severities, minConfidence, sinceMs, untilMs }: EventListFilter,
+    { types, categories, agents, apps, severities, minConfidence, sinceMs, untilMs, caseId }: EventListFilter,
     scope: AppScope,
   ): Promise<PartOf<EventRecord, Asked>> {
     if (scope !== ALL_APPS && scope.size === 0) return noPart(part)
@@ -97,6 +107,7 @@ export class EventStore {
       found = found.where(({ eb, or }) =>
         or([eb('confidence', 'is', null), eb('confidence', '>=', minConfidence)]),
       )
+    if (caseId !== null) found = found.where('case_id', '=', caseId)
     if (sinceMs !== null) found = found.where('at_ms', '>=', sinceMs)
     if (untilMs !== null) found = found.where('at_ms', '<', untilMs)
     return partOf(found, found.selectAll(), NEWEST_FIRST, part, eventRecord)
@@ -168,6 +179,7 @@ export interface EventListFilter {
   readonly sinceMs: number | null
   /** Exclusive. */
   readonly untilMs: number | null
+  readonly caseId: string | null
 }
 
 interface KeptEvents {
@@ -175,12 +187,13 @@ interface KeptEvents {
   readonly last: number
 }
 
-function rowOf({ atMs, ...event }: NewEvent) {
+function rowOf({ atMs, ...event }: NewEvent, cases: CasesOfEvents) {
   const { id, type, subject, agent, category, severity, confidence, app, data } = event
-  return { id, type, at_ms: atMs, subject, agent, category, severity, confidence, app, data }
+  const own = { id, type, subject, agent, category, severity, confidence, app, data }
+  return { ...own, at_ms: atMs, case_id: cases.get(id) ?? null }
 }
 
-export function eventRecord({ at_ms: atMs, ...row }: Selectable<EventTable>): EventRecord {
+export function eventRecord({ at_ms: atMs, case_id: _, ...row }: Selectable<EventTable>): EventRecord {
   return { ...row, atMs }
 }
 
@@ -191,6 +204,7 @@ const NEWEST_FIRST: Order = {
   ],
   isDescending: true,
 }
+const NO_CASES: ReadonlyMap<string, string> = new Map()
 /** More events than arrive within any difference of clocks. */
 const NEARLY = 1_000
 /** No sink has this name. */

@@ -24,6 +24,8 @@ export interface EventTable {
   data: string
   /** The id of the app that it is about; `null`: it is not about one app. */
   app: string | null
+  /** The case of a threat. */
+  case_id: string | null
 }
 
 /**
