@@ -135,7 +135,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
   dashboard: [
     ...['npm:*', 'shared/markdown.ts', 'shared/guide-link.ts', 'shared/csv.ts'],
-    ...['wire/event-stream.ts', 'wire/head-text.ts', 'manage/intake/traffic.ts'],
+    ...['wire/address-ranges.ts', 'wire/event-stream.ts', 'wire/head-text.ts'],
+    ...['manage/intake/traffic.ts'],
   ],
 
   // Processes, and the command line in front of them.

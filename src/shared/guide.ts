@@ -41,6 +41,15 @@ export class Guide {
     return readFileSync(file, 'utf8')
   }
 
+  /** The headings below its title. */
+  headings(page: GuidePage): readonly { readonly text: string; readonly anchor: string }[] {
+    return parseMarkdown(this.text(page)).flatMap((block) =>
+      block.kind === 'heading' && block.level > 1
+        ? [{ text: plainText(block.spans), anchor: block.anchor }]
+        : [],
+    )
+  }
+
   /** Topics of pages with a heading that contains this word. */
   topicsAbout(word: string): readonly string[] {
     if (word.length < WORD_LENGTH_MIN) return []

@@ -1,3 +1,4 @@
+import { IN_TAB } from '../parts/kept.ts'
 /** Tokens of a user who signed in with an account. */
 export interface Tokens {
   readonly access: string
@@ -20,7 +21,7 @@ export async function accountsOffered(): Promise<boolean | { readonly at: string
 export async function beginSignIn(page: string): Promise<void> {
   const { authorization_endpoint } = await metadata()
   const [verifier, state] = [random(), random()]
-  sessionStorage.setItem(PLACE, JSON.stringify({ verifier, state, page } satisfies Begun))
+  IN_TAB.set(PLACE, JSON.stringify({ verifier, state, page } satisfies Begun))
   const challenge = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
   const asked = new URLSearchParams({
     ...{ client_id: CLIENT, response_type: 'code', redirect_uri: redirectUri(), scope: SCOPE, state },
@@ -34,8 +35,8 @@ export async function beginSignIn(page: string): Promise<void> {
 export async function finishSignIn(
   query: URLSearchParams,
 ): Promise<{ readonly tokens: Tokens; readonly page: string }> {
-  const begun = sessionStorage.getItem(PLACE)
-  sessionStorage.removeItem(PLACE)
+  const begun = IN_TAB.get(PLACE)
+  IN_TAB.delete(PLACE)
   const { verifier, state, page } = JSON.parse(begun ?? '{}') as Partial<Begun>
   if (verifier === undefined || page === undefined || state !== query.get('state'))
     throw new Error('This sign-in was not started in this tab. Start it again.')

@@ -1,5 +1,6 @@
 import { finishSignIn, type Tokens, renewed } from './oauth.ts'
 import type { ApiProblem } from './problem.ts'
+import { IN_TAB } from '../parts/kept.ts'
 
 /** The dashboard's credentials: kept as long as the tab is open, and only in this tab. */
 export type Session = { readonly key: string } | Tokens
@@ -84,12 +85,12 @@ async function renew(tokens: Tokens): Promise<void> {
 function keep(next: Session | null, why: string | null = null): void {
   session = next
   reason = why
-  if (next === null) sessionStorage.removeItem(PLACE)
-  else sessionStorage.setItem(PLACE, JSON.stringify(next))
+  if (next === null) IN_TAB.delete(PLACE)
+  else IN_TAB.set(PLACE, JSON.stringify(next))
   for (const watcher of watchers) watcher()
 }
 
 function kept(): Session | null {
-  const text = sessionStorage.getItem(PLACE)
+  const text = IN_TAB.get(PLACE)
   return text === null ? null : (JSON.parse(text) as Session)
 }

@@ -1,9 +1,8 @@
 import { useId } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
-import { ask } from '../api/ask.ts'
 import type { App } from '../api/operations.ts'
-import { useLoaded } from '../api/use-asked.ts'
 import { type Chosen, withQuery } from '../parts/chosen/app.ts'
+import { useApps } from '../parts/chosen/use-apps.ts'
 
 interface Props {
   readonly chosen: Chosen
@@ -17,7 +16,7 @@ interface Props {
 export function AppChoice({ chosen, own, all }: Props) {
   const id = useId()
   const { path, query, route } = useLocation()
-  const { answer: apps } = useLoaded('apps', async (signal) => ({ value: await allApps(signal), tag: null }))
+  const { answer: apps } = useApps()
   if ((apps === null || apps.length === 0) && chosen.app === undefined) return null
   const choices = [
     ...(apps ?? []).map(({ id, name }) => ({ id, name: name === id ? id : `${name} (${id})` })),
@@ -75,16 +74,5 @@ function teamsOf(apps: readonly App[], chosen: string | undefined): readonly str
   return [...new Set(chosen === undefined ? teams : [...teams, chosen])].sort()
 }
 
-async function allApps(signal: AbortSignal): Promise<readonly App[]> {
-  const found: App[] = []
-  for (let page = 1; ; page++) {
-    const { apps, total } = await ask('listApps', { query: { page, limit: PART } }, { signal })
-    found.push(...apps)
-    if (apps.length === 0 || found.length >= total) return found
-  }
-}
-
 /** No id of an app has a colon. */
 const TEAM = 'team:'
-/** The API's maximum page size. */
-const PART = 200

@@ -10,6 +10,7 @@ import { WindowChoice } from '../parts/chosen/window-choice.tsx'
 import icon from '../icon.svg'
 import { AppChoice } from './app-choice.tsx'
 import { ThemeChoice } from './theme-choice.tsx'
+import { Tools } from './tools.tsx'
 
 /** The frame of every page: navigation and the current user. */
 export function Shell({ children }: { readonly children: ComponentChildren }) {
@@ -36,6 +37,12 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     me === null ||
     ((scope === null || me.scopes.some((own) => own === 'admin' || own === scope)) &&
       (!isForAllApps || me.apps === '*'))
+  const isReader = me?.scopes.some((own) => own === 'admin' || own === 'read') ?? false
+  const pages = PAGES.filter(may).map((page) => ({
+    title: page.title,
+    path: page.path,
+    href: withQuery(page.path, addressOf(page, chosen.current, window.current)),
+  }))
   return (
     <div class="shell">
       <a class="skip" href="#page">
@@ -45,14 +52,12 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         <a class="brand" href="/dashboard/">
           <img src={icon} alt="" /> Gatehouse
         </a>
+        <Tools pages={pages} isReader={isReader} />
         <nav aria-label="Pages" ref={nav}>
           <ul class="plain">
-            {PAGES.filter(may).map((page) => (
+            {pages.map((page) => (
               <li key={page.path}>
-                <a
-                  href={withQuery(page.path, addressOf(page, chosen.current, window.current))}
-                  aria-current={isAt(path, page.path) ? 'page' : undefined}
-                >
+                <a href={page.href} aria-current={isAt(path, page.path) ? 'page' : undefined}>
                   {page.title}
                 </a>
               </li>

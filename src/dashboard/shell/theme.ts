@@ -1,14 +1,16 @@
+import { IN_BROWSER } from '../parts/kept.ts'
+
 export type Theme = (typeof THEMES)[number]
 
 export const THEMES = ['auto', 'light', 'dark'] as const
 
 export function currentTheme(): Theme {
-  const kept = localStorage.getItem(PLACE)
+  const kept = IN_BROWSER.get(PLACE)
   return THEMES.find((theme) => theme === kept) ?? 'auto'
 }
 
 export function chooseTheme(theme: Theme): void {
-  localStorage.setItem(PLACE, theme)
+  IN_BROWSER.set(PLACE, theme)
   applyTheme()
 }
 

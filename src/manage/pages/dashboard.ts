@@ -67,10 +67,13 @@ function filesIn(folder: string): ReadonlyMap<string, DashboardFile> {
   )
 }
 
-/** The manual, with a list of its pages. */
+/** The manual, with a list of its pages and their headings. */
 function guideFiles(): ReadonlyMap<string, DashboardFile> {
   const guide = new Guide()
-  const pages = guide.pages.map(({ topic, title, about }) => ({ topic, title, about }))
+  const pages = guide.pages.map((page) => {
+    const { topic, title, about } = page
+    return { topic, title, about, headings: guide.headings(page) }
+  })
   const file = (text: string, type: string) => ({ bytes: Buffer.from(text), type, isForGood: false })
   return new Map([
     [`${GUIDE}index.json`, file(JSON.stringify({ pages }), 'application/json; charset=utf-8')],

@@ -1,13 +1,7 @@
 import { send } from '../../api/ask.ts'
 import { type UsedAnswer, useLoaded } from '../../api/use-asked.ts'
 import { type ManualSection, sectionsOf } from './manual-search.ts'
-
-/** A page of the manual. */
-export interface Topic {
-  readonly topic: string
-  readonly title: string
-  readonly about: string
-}
+import type { Topic } from './topic.ts'
 
 /** The list of pages. */
 export function useTopics(): UsedAnswer<readonly Topic[]> {

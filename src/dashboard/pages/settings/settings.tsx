@@ -1,3 +1,4 @@
+import type { FunctionComponent } from 'preact'
 import { useRoute } from 'preact-iso'
 import { Page } from '../../parts/page.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
@@ -7,32 +8,34 @@ import { Grants } from './grants.tsx'
 import { Keys } from './keys.tsx'
 import { Limits } from './limits.tsx'
 import { SigningKeys } from './signing-keys.tsx'
+import { SETTINGS_TABS, settingsTabAt } from './tabs.ts'
 import { TrustEntries } from './trust.tsx'
 import { Users } from './users.tsx'
 
 /** Access rights and settings. */
 export function Settings() {
   const { params } = useRoute()
-  const { name, Tab } = TABS.find((tab) => tab.name === params['tab']) ?? TABS[0]
+  const { name } = SETTINGS_TABS.find((tab) => tab.name === params['tab']) ?? SETTINGS_TABS[0]
+  const Tab = TABS[name]
   return (
     <Page title="Settings" help="authentication">
       <Tabs
         label="Settings"
         current={name}
-        tabs={TABS.map(({ name, title }) => ({ name, title, href: `/dashboard/settings/${name}` }))}
+        tabs={SETTINGS_TABS.map((tab) => ({ ...tab, href: settingsTabAt(tab.name) }))}
       />
       <Tab />
     </Page>
   )
 }
 
-const TABS = [
-  { name: 'keys', title: 'API keys', Tab: Keys },
-  { name: 'clients', title: 'Clients', Tab: Clients },
-  { name: 'grants', title: 'Waiting grants', Tab: Grants },
-  { name: 'trust', title: 'Trust', Tab: TrustEntries },
-  { name: 'users', title: 'Users', Tab: Users },
-  { name: 'signing-keys', title: 'Signing keys', Tab: SigningKeys },
-  { name: 'limits', title: 'All settings', Tab: Limits },
-  { name: 'audit', title: 'Audit log', Tab: Audit },
-] as const
+const TABS = {
+  keys: Keys,
+  clients: Clients,
+  grants: Grants,
+  trust: TrustEntries,
+  users: Users,
+  'signing-keys': SigningKeys,
+  limits: Limits,
+  audit: Audit,
+} as const satisfies Readonly<Record<(typeof SETTINGS_TABS)[number]['name'], FunctionComponent>>

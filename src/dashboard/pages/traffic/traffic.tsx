@@ -14,6 +14,7 @@ import { useFresh } from '../../parts/use-fresh.ts'
 import { ExportButtons } from './export-buttons.tsx'
 import { Facets } from './facets.tsx'
 import { FIELDS, TRAFFIC_NAMES } from './filters.ts'
+import { requestAt, requestIdIn } from './request-id.ts'
 import { RequestList, type RequestQuery } from './request-list.ts'
 import { actionText, whoOf } from './request-words.ts'
 import { SavedViews } from './views.tsx'
@@ -63,7 +64,7 @@ export function Traffic() {
           listKey={listKey}
           keyOf={({ id }) => id}
           load={load}
-          hrefOf={({ id }) => `/dashboard/traffic/${encodeURIComponent(id)}`}
+          hrefOf={({ id }) => requestAt(id)}
           empty={
             <Empty title="No matching requests">
               <p>Requests are kept for a limited time: see the setting “sightings.retention”.</p>
@@ -89,9 +90,9 @@ function Find() {
       class="find"
       onSubmit={(event) => {
         event.preventDefault()
-        const id = UUID.exec(String(new FormData(event.currentTarget).get('id')))?.[0]
-        setWrong(id === undefined)
-        if (id !== undefined) route(`/dashboard/traffic/${id.toLowerCase()}`)
+        const id = requestIdIn(String(new FormData(event.currentTarget).get('id')))
+        setWrong(id === null)
+        if (id !== null) route(requestAt(id))
       }}
     >
       <label for="find-id">Find by id</label>
@@ -146,4 +147,3 @@ const COLUMNS: readonly LongColumn<Request>[] = [
   { title: 'App', width: 'minmax(4rem, 1fr)', isExtra: true, cell: ({ app }) => app },
   { title: 'When', width: 'minmax(6rem, 1fr)', isExtra: true, cell: ({ seen_at }) => <Time at={seen_at} /> },
 ]
-const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import { IN_BROWSER } from '../../parts/kept.ts'
 
 interface View {
   readonly name: string
@@ -12,9 +13,9 @@ export function SavedViews() {
   const { path, query } = useLocation()
   const [views, setViews] = useState(savedViews)
   const current = new URLSearchParams(query).toString()
-  const keep = (next: readonly View[]) => {
+  const change = (next: readonly View[]) => {
     setViews(next)
-    localStorage.setItem(PLACE, JSON.stringify(next))
+    IN_BROWSER.set(PLACE, JSON.stringify(next))
   }
   return (
     <details class="views">
@@ -33,7 +34,7 @@ export function SavedViews() {
                 type="button"
                 class="quiet"
                 aria-label={`Delete the view ${view.name}`}
-                onClick={() => keep(views.filter(({ name }) => name !== view.name))}
+                onClick={() => change(views.filter(({ name }) => name !== view.name))}
               >
                 Delete
               </button>
@@ -49,7 +50,7 @@ export function SavedViews() {
           const name = String(new FormData(form).get('name')).trim()
           if (name === '') return
           const others = views.filter((view) => view.name !== name)
-          keep([...others, { name, query: current }].slice(-VIEWS_MAX))
+          change([...others, { name, query: current }].slice(-VIEWS_MAX))
           form.reset()
         }}
       >
@@ -63,8 +64,8 @@ export function SavedViews() {
 
 function savedViews(): readonly View[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(PLACE) ?? '[]')
-    return Array.isArray(kept) ? kept.filter(isView).slice(-VIEWS_MAX) : []
+    const views: unknown = JSON.parse(IN_BROWSER.get(PLACE) ?? '[]')
+    return Array.isArray(views) ? views.filter(isView).slice(-VIEWS_MAX) : []
   } catch {
     return []
   }
