@@ -64,20 +64,28 @@ export const PAGES: readonly [PageEntry, ...PageEntry[]] = [
     ],
   },
   {
-    title: 'Campaigns',
-    path: '/dashboard/campaigns',
+    title: 'Threats',
+    path: '/dashboard/threats',
     scope: 'read',
-    isForAllApps: true,
+    isByApp: true,
     routes: [
       {
-        path: '/dashboard/campaigns',
-        component: lazy(() => import('./pages/campaigns/campaigns.tsx').then(({ Campaigns }) => Campaigns)),
+        path: '/dashboard/threats',
+        component: lazy(() => import('./pages/threats/threats.tsx').then(({ Threats }) => Threats)),
       },
       {
-        path: '/dashboard/campaigns/:id',
+        path: '/dashboard/threats/campaigns',
+        component: lazy(() => import('./pages/threats/campaigns.tsx').then(({ Campaigns }) => Campaigns)),
+      },
+      {
+        path: '/dashboard/threats/campaigns/:id',
         component: lazy(() =>
-          import('./pages/campaigns/campaign.tsx').then(({ CampaignPage }) => CampaignPage),
+          import('./pages/threats/campaign.tsx').then(({ CampaignPage }) => CampaignPage),
         ),
+      },
+      {
+        path: '/dashboard/threats/:id',
+        component: lazy(() => import('./pages/threats/case.tsx').then(({ CasePage }) => CasePage)),
       },
     ],
   },

@@ -9,7 +9,7 @@ const skip = skipped('chromium')
 
 test('campaigns are listed, and one shows why it is one and its requests', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t)
-  await goTo('campaigns')
+  await goTo('threats/campaigns')
   await page.getByText('No campaigns found').waitFor()
   await looksFine(page, 'campaigns-none')
   let rounds = 0

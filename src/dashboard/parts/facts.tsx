@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** Names with values; `null` values are left out. */
+/** Names with values; `null` and `false` are left out. */
 export function Facts({
   of,
 }: {
@@ -9,7 +9,7 @@ export function Facts({
   return (
     <dl class="facts">
       {of
-        .filter(([, what]) => what !== null && what !== undefined && what !== '')
+        .filter(([, what]) => what !== null && what !== undefined && what !== '' && what !== false)
         .map(([name, what]) => (
           <>
             <dt>{name}</dt>

@@ -59,7 +59,7 @@ export const SCENES: readonly Scene[] = [
   { name: 'live-empty', state: 'empty', path: 'live', shows: 'Live' },
   { name: 'traffic-empty', state: 'empty', path: 'traffic', shows: /^No .*requests/ },
   { name: 'agents-empty', state: 'empty', path: 'agents?window=1h', shows: /^No / },
-  { name: 'campaigns-empty', state: 'empty', path: 'campaigns', shows: 'No campaigns found' },
+  { name: 'campaigns-empty', state: 'empty', path: 'threats/campaigns', shows: 'No campaigns found' },
   { name: 'unknown-empty', state: 'empty', path: 'signatures/unknown', shows: 'No unknown fingerprints' },
   { name: 'policy-empty', state: 'empty', path: 'policy', shows: 'No policy saved yet' },
   { name: 'events-empty', state: 'empty', path: 'events', shows: /^No / },

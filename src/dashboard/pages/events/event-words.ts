@@ -17,7 +17,8 @@ export function subjectOf({ data }: Pick<Event, 'data'>): string {
   return [outcome, why, who, price.trim()].filter((text) => text).join(', ') || 'see details'
 }
 
-function textAt(data: unknown, ...path: readonly string[]): string | null {
+/** A text in the data of an event. `null`: missing or empty. */
+export function textAt(data: unknown, ...path: readonly string[]): string | null {
   let value = data
   for (const name of path)
     value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : null

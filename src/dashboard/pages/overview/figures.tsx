@@ -2,11 +2,10 @@ import type { ComponentChildren } from 'preact'
 import type { Fleet, Statistics } from '../../api/operations.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { withQuery } from '../../parts/chosen/app.ts'
-import { sinceOf, WINDOW_WORDS } from '../../parts/chosen/window.ts'
+import { WINDOW_WORDS } from '../../parts/chosen/window.ts'
 import { percent, short } from '../../parts/format.ts'
 import { changeOf, isBeforeKnown } from './change.ts'
 import type { OverviewScope } from './overview.tsx'
-import { useMemo } from 'preact/hooks'
 
 interface Props {
   readonly statistics: Statistics
@@ -127,13 +126,11 @@ function Stated({ name, href, note = '', children }: StatedProps) {
   )
 }
 
-function Threats({ shown: { window, chosen } }: { readonly shown: OverviewScope }) {
-  const since = useMemo(() => sinceOf(window), [window])
-  const query = { types: 'threat_detected', since, limit: 1, ...chosen }
-  const { answer } = useAsked('listEvents', { query }, { everyMs: 30_000 })
-  const href = withQuery('/dashboard/events', { ...chosen, types: 'threat_detected', window })
+function Threats({ shown: { chosen } }: { readonly shown: OverviewScope }) {
+  const query = { status: 'open' as const, limit: 1, ...chosen }
+  const { answer } = useAsked('listCases', { query }, { everyMs: 30_000 })
   return (
-    <Stated name="Threats" href={href}>
+    <Stated name="Open threats" href={withQuery('/dashboard/threats', { ...chosen })}>
       {answer === null ? '–' : short(answer.total)}
     </Stated>
   )
@@ -143,7 +140,7 @@ function Campaigns() {
   const { answer } = useAsked('listCampaigns', { query: { limit: 50 } }, { everyMs: 30_000 })
   const running = answer?.campaigns.filter(({ state }) => state === 'running').length
   return (
-    <Stated name="Running campaigns" href="/dashboard/campaigns">
+    <Stated name="Running campaigns" href="/dashboard/threats/campaigns">
       {running === undefined ? '–' : short(running)}
     </Stated>
   )

@@ -102,7 +102,7 @@ function Client({ request }: Props) {
           [
             'Campaign',
             campaign_id === null ? null : (
-              <a href={`/dashboard/campaigns/${encodeURIComponent(campaign_id)}`}>{campaign_id}</a>
+              <a href={`/dashboard/threats/campaigns/${encodeURIComponent(campaign_id)}`}>{campaign_id}</a>
             ),
           ],
         ]}

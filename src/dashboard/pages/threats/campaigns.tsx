@@ -6,6 +6,7 @@ import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { ThreatTabs } from './threat-tabs.tsx'
 
 export function Campaigns() {
   const load = async (page: number, signal: AbortSignal) => {
@@ -18,13 +19,14 @@ export function Campaigns() {
       help="campaigns"
       about="Crawlers that come from many addresses with the TLS and the headers of a real browser."
     >
+      <ThreatTabs current="campaigns" />
       <LongTable
         label="Campaigns"
         columns={COLUMNS}
         listKey="campaigns"
         keyOf={({ id }) => id}
         load={load}
-        hrefOf={({ id }) => `/dashboard/campaigns/${id}`}
+        hrefOf={({ id }) => `/dashboard/threats/campaigns/${id}`}
         empty={
           <Empty title="No campaigns found">
             <p>

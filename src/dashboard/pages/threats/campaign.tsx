@@ -17,7 +17,7 @@ export function CampaignPage() {
     <Page
       title={used.answer === null ? 'Campaign' : `Campaign against ${used.answer.host ?? 'a site'}`}
       help="campaigns"
-      about={<a href="/dashboard/campaigns">All campaigns</a>}
+      about={<a href="/dashboard/threats/campaigns">All campaigns</a>}
     >
       <Answered used={used}>
         {(campaign) => (
