@@ -78,6 +78,7 @@ test('a body has its bytes in order and its end once, however it is read', async
       else if (kind === 'attach') attach()
       else await setImmediate()
     }
+    assert.equal(body.unread, null, 'it is not whole')
     attach()
     body.resume()
     await setImmediate()
@@ -90,6 +91,46 @@ test('a body has its bytes in order and its end once, however it is read', async
     assert.ok(Buffer.concat(sent).subarray(-total(got)).equals(Buffer.concat(got)) || total(got) === 0)
   })
   await fc.assert(property, { numRuns: 300 })
+})
+
+test('a body that came whole can be looked at, and is read afterwards as ever', async () => {
+  const property = fc.asyncProperty(fc.array(fc.nat(5_000), { maxLength: 6 }), async (sizes) => {
+    const body = new FedBody(() => undefined)
+    const sent = Buffer.concat(
+      sizes.map((size, index) => {
+        const chunk = Buffer.alloc(size, index + 1)
+        body.feed(chunk)
+        assert.equal(body.unread, null)
+        return Buffer.from(chunk)
+      }),
+    )
+    body.finish()
+    const [first, again] = [body.unread, body.unread]
+    assert.deepEqual(first, again)
+    // In several pieces it is not worth the effort.
+    if (sizes.every((size) => size < 4_096) && sent.length > 0) assert.ok(first !== null)
+    if (first !== null) assert.ok(sent.equals(first))
+    const got: Buffer[] = []
+    for await (const piece of body) got.push(piece)
+    assert.ok(sent.equals(Buffer.concat(got)))
+    assert.equal(body.unread, null, 'it was read')
+  })
+  await fc.assert(property, { numRuns: 200 })
+})
+
+test('a body that has a reader cannot be looked at', async () => {
+  for (const begin of [
+    (body: FedBody) => void body.on('data', () => undefined),
+    (body: FedBody) => void body.pause(),
+    (body: FedBody) => void body.read(1),
+    (body: FedBody) => void body.destroy(),
+  ]) {
+    const body = new FedBody(() => undefined)
+    body.feed(Buffer.from('{}'))
+    begin(body)
+    body.finish()
+    assert.equal(body.unread, null, String(begin))
+  }
 })
 
 function total(pieces: readonly Buffer[]): number {

@@ -10,11 +10,23 @@ export class FedBody extends Readable {
   isWhole = false
   readonly #onWanted: () => void
   readonly #joined = new ByteQueue()
+  /** What was pushed so far, if it is in one piece and nothing of it was read. */
+  #only: Uint8Array | null = null
+  #pushes = 0
 
   /** `onWanted` is called when there is room again after `feed` returned `false`. */
   constructor(onWanted: () => void) {
     super({ highWaterMark: HIGH_WATER_BYTES })
     this.#onWanted = onWanted
+  }
+
+  /**
+   * The whole body, if it is there in one piece and nothing of it was read. It stays unread. Looking at it costs far less
+   * than reading it and passing it on.
+   */
+  get unread(): Uint8Array | null {
+    const isUntouched = this.isWhole && !this.destroyed && this.readableFlowing === null
+    return isUntouched && this.#pushes === 1 && this.#only?.length === this.readableLength ? this.#only : null
   }
 
   /** Takes the next bytes of the body. `false`: wait for `onWanted`. */
@@ -34,6 +46,7 @@ export class FedBody extends Readable {
   /** Every way to read comes here. */
   override read(size?: number): unknown {
     this.#release()
+    this.#only = null
     return super.read(size)
   }
 
@@ -56,7 +69,7 @@ export class FedBody extends Readable {
     }
     if (bytes.length >= LARGE_BYTES && bytes.length * SHARE_MIN >= bytes.buffer.byteLength) {
       this.#release()
-      return this.push(bytes)
+      return this.#push(bytes)
     }
     this.#joined.push(bytes)
     this.#joined.keep()
@@ -69,7 +82,12 @@ export class FedBody extends Readable {
     if (this.#joined.length === 0) return
     const bytes = this.#joined.rest()
     this.#joined.clear()
-    this.push(bytes)
+    this.#push(bytes)
+  }
+
+  #push(bytes: Uint8Array): boolean {
+    this.#only = this.#pushes++ === 0 ? bytes : null
+    return this.push(bytes)
   }
 }
 

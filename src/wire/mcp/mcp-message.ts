@@ -1,3 +1,5 @@
+import { folded, type Level, type Member, MEMBERS } from './mcp-members.ts'
+
 /** What the body of a request says to an MCP server. */
 export type McpReading = McpMessage | McpRefusal | NoMcpMessage
 
@@ -61,11 +63,9 @@ export function mcpRefusal(
   return { kind: 'refused', status, code, why, id }
 }
 
-type Level = 'message' | 'params' | 'meta'
-
 /** One pass over the bytes. It makes no values of the parts that no rule asks for. */
 class MessageScan {
-  readonly #bytes: Uint8Array
+  readonly #bytes: Buffer
   #at = 0
   /** The last string, without its quotes. */
   #from = 0
@@ -77,7 +77,7 @@ class MessageScan {
   #why: string | null = null
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes
+    this.#bytes = asBuffer(bytes)
   }
 
   read(): McpReading {
@@ -137,12 +137,13 @@ class MessageScan {
     do {
       this.#blanks()
       if (this.#bytes[this.#at] !== QUOTE || !this.#string()) return false
-      const key = level === null ? null : this.#key()
+      const member = level === null ? undefined : this.#memberNamed(level)
       if (this.#why !== null) return false
       this.#blanks()
       if (!this.#takes(COLON)) return false
       this.#blanks()
-      if (key === null ? !this.#value(depth + 1) : !this.#member(depth + 1, level!, key)) return false
+      if (member === undefined ? !this.#value(depth + 1) : !this.#member(depth + 1, level!, member))
+        return false
       this.#blanks()
     } while (this.#takes(COMMA))
     return this.#takes(CLOSE_BRACE)
@@ -160,15 +161,23 @@ class MessageScan {
     return this.#takes(CLOSE_BRACKET)
   }
 
-  /** The value of a member that is read. */
-  #member(depth: number, level: Level, key: string): boolean {
-    const members = MEMBERS[level]
-    const name = members.get(folded(key))
-    if (name === undefined) return this.#value(depth)
-    const place = `${level} ${name.as}`
+  /** The member with the last string as its name. `undefined`: none that is read. */
+  #memberNamed(level: Level): Member | undefined {
+    const { byName, lengths } = MEMBERS[level]
+    // In ASCII, names that differ only in case have the same length. Few names have that of a member.
+    if (this.#isPlain && !lengths.has(this.#to - this.#from)) return undefined
+    const key = this.#key()
+    if (key === null) return undefined
+    const member = byName.get(folded(key))
     // Some parsers take the last one, some the first one, and some ignore the case of names.
-    if (name.written !== key || this.#found.has(place))
-      return this.#refuse(`the member ${name.written} is repeated, or written in another way`)
+    if (member !== undefined && (member.written !== key || this.#found.has(member.place)))
+      this.#refuse(`the member ${member.written} is repeated, or written in another way`)
+    return member
+  }
+
+  /** The value of a member that is read. */
+  #member(depth: number, level: Level, name: Member): boolean {
+    const { place } = name
     this.#found.set(place, null)
     const first = this.#bytes[this.#at]
     if (name.as === 'params' || name.as === 'meta') return this.#inner(depth, name.as)
@@ -190,7 +199,7 @@ class MessageScan {
   #idIn(from: number, first: number | undefined): string | null {
     const isId = first === QUOTE || first === MINUS || isDigit(first)
     if (!isId || this.#at - from > ID_BYTES_MAX) return null
-    return asBuffer(this.#bytes.subarray(from, this.#at)).toString()
+    return this.#bytes.toString('utf8', from, this.#at)
   }
 
   /** The last string. A text that other parsers could decode in another way is refused. */
@@ -210,8 +219,8 @@ class MessageScan {
   }
 
   #decoded(): string | null {
+    if (this.#isPlain) return this.#bytes.toString('latin1', this.#from, this.#to)
     const bytes = this.#bytes.subarray(this.#from, this.#to)
-    if (this.#isPlain) return asBuffer(bytes).toString('latin1')
     try {
       return JSON.parse(`"${new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)}"`)
     } catch {
@@ -226,6 +235,7 @@ class MessageScan {
     this.#isPlain = true
     for (; at < bytes.length; at++) {
       const byte = bytes[at]!
+      if (IS_USUAL[byte] === 1) continue
       if (byte === QUOTE) {
         this.#to = at
         this.#at = at + 1
@@ -289,11 +299,6 @@ function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Equal for names that differ only in case, as parsers that ignore it compare them. */
-function folded(name: string): string {
-  return name.toUpperCase().toLowerCase()
-}
-
 function hasControls(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -310,17 +315,6 @@ function isHex(byte: number | undefined): boolean {
   return isDigit(byte) || (byte !== undefined && (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
 }
 
-function members(...names: readonly (readonly [written: string, as: string])[]) {
-  return new Map(names.map(([written, as]) => [folded(written), { written, as }]))
-}
-
-const MEMBERS: Readonly<
-  Record<Level, ReadonlyMap<string, { readonly written: string; readonly as: string }>>
-> = {
-  message: members(['id', 'id'], ['method', 'method'], ['params', 'params']),
-  params: members(['name', 'name'], ['uri', 'uri'], ['taskId', 'taskId'], ['_meta', 'meta']),
-  meta: members(['io.modelcontextprotocol/protocolVersion', 'version']),
-}
 /** The parameter that names what a method is for. */
 const NAMES_IN: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
@@ -366,6 +360,10 @@ const LETTER_U = 0x75
 const LETTER_E = 0x65
 const LETTER_CAPITAL_E = 0x45
 const FIRST_NON_ASCII = 0x80
+/** 1 for each byte of a string that stands for itself. */
+const IS_USUAL = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte >= BLANK && byte < FIRST_NON_ASCII && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0,
+)
 /** What may follow a backslash, besides `u`. */
 const ESCAPED: ReadonlySet<number> = new Set([...'"\\/bfnrt'].map((each) => each.charCodeAt(0)))
 /** Bytes that some parser skips before JSON, or takes for the encoding: blanks, controls, byte order marks, UTF-16. */

@@ -12,6 +12,7 @@ import {
   readMcpMessage,
 } from '../../../wire/mcp/mcp-message.ts'
 import type { Exchange } from '../../connection/exchange.ts'
+import { FedBody } from '../../http/fed-body.ts'
 import { MessageExchange, PassedBody } from './message-exchange.ts'
 
 /** The result of reading. Called once. `exchange`: has the whole body again. `isGone`: the client disconnected. */
@@ -36,8 +37,17 @@ export class McpMessageReader {
     const finish: MessageRead = (reading, ...others) => done(withMcpHeaders(reading, rawHeaders), ...others)
     if (exchange.bodyLength === 0) return finish(NO_MCP_MESSAGE, exchange, false)
     if (isEncoded(rawHeaders)) return finish(ENCODED, exchange, false)
+    const whole = wholeBody(exchange)
+    if (whole !== null) return finish(this.#readingOf(whole), exchange, false)
     if (exchange.expectsContinue) exchange.inform(100, [])
     new Reading(this, exchange, finish)
+  }
+
+  #readingOf(bytes: Uint8Array): McpReading {
+    const isJson = canBeJson(bytes)
+    if (isJson === false) return NO_MCP_MESSAGE
+    if (bytes.length > this.bytesMax) return this.tooLong()
+    return isJson === true ? readMcpMessage(bytes) : NO_MCP_MESSAGE
   }
 
   tooLong(): McpRefusal {
@@ -134,6 +144,11 @@ class Reading {
     this.#body.off('close', this.#gone)
     this.#body.off('data', this.#came)
   }
+}
+
+/** Most messages came together with their head. */
+function wholeBody({ body, expectsContinue }: Exchange): Uint8Array | null {
+  return body instanceof FedBody && !expectsContinue ? body.unread : null
 }
 
 /** Whether the body is encoded: what it says is not known, but many servers decode it. */
