@@ -163,6 +163,7 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     fixedApp: settings.fixedApp,
     publisher: links.publisher,
     fleet: links.fleet ?? null,
+    sinks: ground.sinks,
     upstreams: settings.upstreams,
     payments: settings.payments.terms,
     ja4plus: settings.ja4plus,

@@ -5,10 +5,12 @@ import { skipped } from '../e2e/programs.ts'
 import { looksFine, openDashboard } from './browser.ts'
 
 const skip = skipped('chromium')
+/** Port 1 is closed. */
+const SINKS = { file: null, syslog: { url: 'tcp://127.0.0.1:1', format: 'json', ca: null } } as const
 const JA4 = 't13d1312h2_f57a46bbacb6_ab7e3b40a677'
 
 test('a case is closed as a false alarm, and its requests get feedback', { skip }, async (t) => {
-  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  const { manage, page, goTo } = await openDashboard(t, { knows: true, sinks: SINKS })
   await goTo('threats')
   await page.getByText('No open cases').waitFor()
   await page.getByText('No webhook receives threats.').waitFor()
@@ -21,6 +23,7 @@ test('a case is closed as a false alarm, and its requests get feedback', { skip 
   const link = table.getByRole('link', { name: `Spoofed browser: ${JA4}` })
   await link.waitFor()
   await page.getByRole('link', { name: 'hooks.example.com' }).waitFor()
+  await page.getByText('tcp://127.0.0.1:1').waitFor()
   await looksFine(page, 'threats')
   // By the keyboard alone.
   await link.focus()

@@ -34,6 +34,7 @@ export const OPERATIONS = {
   listCases: ['GET', '/cases'],
   getCase: ['GET', '/cases/{id}'],
   updateCase: ['PATCH', '/cases/{id}'],
+  listSinks: ['GET', '/sinks'],
   giveFeedback: ['POST', '/feedback'],
   getFleet: ['GET', '/fleet'],
   listFleetProxies: ['GET', '/fleet/proxies'],
@@ -294,6 +295,12 @@ export interface Operations {
     query: {  }
     body: CaseChanges
     answer: Case
+  }
+  listSinks: {
+    path: {  }
+    query: {  }
+    body: undefined
+    answer: Sinks
   }
   giveFeedback: {
     path: {  }
@@ -808,6 +815,10 @@ export type Campaign = { readonly id: string; readonly state: "running" | "ended
 export type Event = { readonly id: string; readonly type: "new_agent" | "new_signature" | "threat_detected" | "payment"; readonly timestamp: Time; readonly data: Readonly<Record<string, unknown>> }
 
 export type Case = { readonly id: string; readonly status: "open" | "accepted" | "false_alarm"; readonly reason: "spoofed_browser" | "foreign_address" | "proof_failed" | "proof_contradicted" | "forged_headers" | "blocked" | "rate_limited" | "rate_anomaly" | "robots_violation" | "crawl_campaign"; readonly severity: "low" | "medium" | "high" | "critical"; readonly app: string | null; readonly campaign_id: string | null; readonly agent_id: string | null; readonly ja4: string | null; readonly address: string | null; readonly first_at: Time; readonly last_at: Time; readonly events: number; readonly requests: number; readonly changed_at: Time | null; readonly changed_by: string | null; readonly note: string | null; readonly feedback: number }
+
+export type Sinks = { readonly sinks: readonly (Sink)[] }
+
+export type Sink = { readonly kind: "file" | "syslog"; readonly place: string; readonly state: "current" | "behind"; readonly waiting: number; readonly oldest_waiting_at: Time | null }
 
 export type Feedback = { readonly id: string; readonly decision_id: string; readonly verdict: "agent" | "human"; readonly agent_id: string | null; readonly outcome: "confirmed" | "false_positive" | "false_negative" | "wrong_agent"; readonly decided: { readonly verdict: string; readonly agent_id: string | null }; readonly counted_for: readonly ({ readonly type: string; readonly fingerprint: string })[]; readonly created_at: Time }
 

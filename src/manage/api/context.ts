@@ -6,6 +6,7 @@ import type { OpenidProvider } from '../auth/people/openid-provider.ts'
 import type { PasswordHasher } from '../auth/people/password-hash.ts'
 import type { EventsContext } from '../events/context.ts'
 import type { PaymentEvents } from '../events/payment-events.ts'
+import type { Sinks } from '../events/sinks/sinks.ts'
 import type { EventTail } from '../events/event-tail.ts'
 import type { RequestFeed } from '../intake/request-feed.ts'
 import type { TrafficPulse } from '../intake/traffic-pulse.ts'
@@ -44,6 +45,8 @@ export interface ApiContext extends AuthContext, JobsContext, JudgingContext, Ev
   readonly passwords: PasswordHasher
   /** The knowledge about remote proxies; `null`: all workers belong to this gateway. */
   readonly fleet: Fleet | null
+  /** The sinks of events of this process. */
+  readonly sinks: Pick<Sinks, 'places'>
   /** New events, for listeners. */
   readonly tail: EventTail
   /** Requests as they arrive, for listeners. */

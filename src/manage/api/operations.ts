@@ -27,6 +27,7 @@ import { REQUEST_OPERATIONS } from './requests.ts'
 import { SETTING_OPERATIONS } from './settings.ts'
 import { SIGNATURE_OPERATIONS } from './signatures.ts'
 import { SIGNING_KEY_OPERATIONS } from './signing-keys.ts'
+import { SINK_OPERATIONS } from './sinks.ts'
 import { STATS_OPERATIONS } from './stats.ts'
 import { SUBMISSION_OPERATIONS } from './submissions.ts'
 import { taskOperations } from './tasks.ts'
@@ -64,6 +65,7 @@ const ALL: readonly ApiOffered[] = [
   ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...CASE_OPERATIONS,
+  ...SINK_OPERATIONS,
   ...FEEDBACK_OPERATIONS,
   ...FLEET_OPERATIONS,
   ...ME_OPERATIONS,

@@ -43,6 +43,13 @@ export class EventPositionStore {
     return claimed?.number ?? null
   }
 
+  /** The positions of these readers, by name. */
+  async of(names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (names.length === 0) return new Map()
+    const rows = this.#db.selectFrom('event_positions').select(['name', 'number']).where('name', 'in', names)
+    return new Map((await rows.execute()).map(({ name, number }) => [name, number]))
+  }
+
   /** `false`: another process holds it by now. */
   async move({ name, holder }: PositionHolder, number: number): Promise<boolean> {
     const { numUpdatedRows } = await this.#own(name, holder).set({ number }).executeTakeFirst()

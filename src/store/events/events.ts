@@ -82,6 +82,21 @@ export class EventStore {
     return rows.map(eventRecord)
   }
 
+  /** How many events have a higher number, except test events, counted up to `countMax`, and the time of the first. */
+  async waiting(
+    number: number,
+    countMax: number,
+  ): Promise<{ readonly count: number; readonly oldestAtMs: number | null }> {
+    const behind = this.#db.selectFrom('events').where('number', '>', number).where('type', '!=', 'test')
+    const first = await behind.select('at_ms').orderBy('number').limit(1).executeTakeFirst()
+    if (first === undefined) return { count: 0, oldestAtMs: null }
+    const { total } = await this.#db
+      .selectFrom(behind.select('number').limit(countMax).as('some'))
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .executeTakeFirstOrThrow()
+    return { count: Number(total), oldestAtMs: first.at_ms }
+  }
+
   /** The highest number; 0 before the first event. */
   async last(): Promise<number> {
     const newest = this.#db.selectFrom('events').select('number').orderBy('number', 'desc').limit(1)

@@ -1,4 +1,4 @@
-import type { Webhook } from '../../api/operations.ts'
+import type { Sink, Webhook } from '../../api/operations.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Answered } from '../../parts/states.tsx'
@@ -7,17 +7,43 @@ import { healthOf } from '../webhooks/webhook-health.ts'
 /** Where threats are reported, and whether they arrive. For administrators only. */
 export function Receivers() {
   const { answer: me } = useAsked('getMe', {})
-  return me?.scopes.includes('admin') === true ? <Webhooks /> : null
+  if (me === null || !me.scopes.includes('admin')) return null
+  return (
+    <section class="card" aria-labelledby="receivers">
+      <h2 id="receivers">Receivers</h2>
+      <Webhooks />
+      {me.apps === '*' && <Sinks />}
+    </section>
+  )
 }
 
 function Webhooks() {
   const used = useAsked('listWebhooks', { query: { limit: 100 } }, { everyMs: 30_000 })
+  return <Answered used={used}>{({ webhooks }) => <List of={webhooks.filter(isForThreats)} />}</Answered>
+}
+
+function Sinks() {
+  const used = useAsked('listSinks', {}, { everyMs: 30_000 })
   return (
-    <section class="card" aria-labelledby="receivers">
-      <h2 id="receivers">Receivers</h2>
-      <Answered used={used}>{({ webhooks }) => <List of={webhooks.filter(isForThreats)} />}</Answered>
-    </section>
+    <Answered used={used}>
+      {({ sinks }) =>
+        sinks.length > 0 && (
+          <ul class="plain">
+            {sinks.map((sink) => (
+              <li key={sink.place} class="break">
+                {sink.place} <Badge of={sink.state === 'behind' ? 'warn' : 'good'} text={stateOf(sink)} />
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Answered>
   )
+}
+
+function stateOf({ state, waiting }: Sink): string {
+  if (waiting === 0) return 'up to date'
+  return state === 'behind' ? `behind: ${waiting} waiting` : `${waiting} waiting`
 }
 
 function List({ of }: { readonly of: readonly Webhook[] }) {

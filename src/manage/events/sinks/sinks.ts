@@ -33,6 +33,15 @@ export interface SinkSettings {
   readonly apps?: readonly string[]
 }
 
+/** Where a sink of this process sends to. */
+interface SinkPlace {
+  readonly kind: 'file' | 'syslog'
+  /** A file or a URL. */
+  readonly place: string
+  /** Of its position in the store. */
+  readonly name: string
+}
+
 interface SinkLinks {
   readonly store: Pick<Store, 'events' | 'eventPositions' | 'kind'>
   readonly events: Pick<EventLog, 'onAdded'>
@@ -47,11 +56,17 @@ export class Sinks {
   readonly #metrics: SinkMetrics
   readonly #pace: SinkPace
   #runners: readonly SinkRunner<EventRecord>[] = []
+  #places: readonly SinkPlace[] = []
 
   constructor(settings: SinkSettings, metrics: SinkMetrics, pace: SinkPace = {}) {
     this.#settings = settings
     this.#metrics = metrics
     this.#pace = pace
+  }
+
+  /** Empty before the start. */
+  get places(): readonly SinkPlace[] {
+    return this.#places
   }
 
   /** Resolves when each sink's starting position is known. */
@@ -66,19 +81,25 @@ export class Sinks {
       return new SinkRunner({ sink, source }, settings, links, this.#metrics.of(kind))
     }
     const runners: SinkRunner<EventRecord>[] = []
+    const places: SinkPlace[] = []
     if (file !== null) {
       const sink = new FileSink(file.file, lineOf(file.format, links.version))
       const where = isAlone ? '' : `${hostname()} `
-      runners.push(runner('file', sink, `file ${where}${resolve(file.file)}`, false))
+      const [place, name] = [resolve(file.file), `file ${where}${resolve(file.file)}`]
+      places.push({ kind: 'file', place, name })
+      runners.push(runner('file', sink, name, false))
     }
     if (syslog !== null) {
       const place = syslogPlace(syslog.url, syslog.ca)
       const Kind = place.protocol === 'udp' ? UdpSink : SyslogStreamSink
       const sink = new Kind(place, lineOf(syslog.format, links.version))
-      runners.push(runner('syslog', sink, `syslog ${syslog.url}`, !isAlone))
+      const name = `syslog ${syslog.url}`
+      places.push({ kind: 'syslog', place: syslog.url, name })
+      runners.push(runner('syslog', sink, name, !isAlone))
     }
     this.#runners = runners
     await Promise.all(runners.map((each) => each.start()))
+    this.#places = places
   }
 
   /** A backup was restored. */
