@@ -240,6 +240,7 @@ export class Manager {
       if (!isLeader) return
       this.#maker.stayReady()
       this.#maker.lead()
+      void this.#maker.publishAgain()
       this.#maker.nudge() // catches up with the database
     })
     this.#bus.onSightings((batch, pressure, counts) => this.#management.take(batch, pressure, counts))
@@ -260,8 +261,7 @@ export class Manager {
     const { inUse } = this.#bus.followed
     // Until a Snapshot is published, the API classifies with the local one.
     if (inUse === null) void this.#management.use(document)
-    if (!this.#leadership.isLeader) return
-    if (inUse?.hash !== document.hash) this.#bus.publish(document)
+    if (this.#leadership.isLeader) this.#bus.publish(document)
   }
 
   #addMetrics(): void {

@@ -223,6 +223,14 @@ export class SnapshotMaker {
     this.fetch()
   }
 
+  /** Publishes the parts in force: changes made while no manager led were not announced. Never rejects. */
+  async publishAgain(): Promise<void> {
+    // Not before the database was read: the process that led before may have published something newer.
+    await Promise.all(this.#followed.map((keeper) => keeper?.follow()))
+    const isBehind = await this.#accepted.isBehind().catch(() => true)
+    if (!isBehind) this.#publisher.publishAgain()
+  }
+
   /**
    * Starts to fetch feeds and address ranges. A manager that does not lead fetches too, so that it has no
    * less than its predecessor when it takes over.

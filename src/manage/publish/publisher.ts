@@ -75,6 +75,11 @@ export class Publisher {
     if (this.#state === 'started' && !this.#isRunning) this.#wait()
   }
 
+  /** Publishes the same parts again. Changes that no process announced would otherwise wait for the next one. */
+  publishAgain(): void {
+    this.#publish()
+  }
+
   close(): void {
     this.#state = 'closed'
     if (this.#timer !== null) clearTimeout(this.#timer)
