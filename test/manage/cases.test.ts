@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { test } from 'tap'
 import { caseDraft } from '../../src/manage/events/threats/threat-cases.ts'
 import { EventLog } from '../../src/manage/events/event-log.ts'
@@ -84,6 +87,39 @@ for (const kind of KINDS) {
     })
     await assert.rejects(killed, /killed/)
     assert.equal((await stores[1]!.cases.byId(items[0]!.id, '*'))?.events, 12)
+  })
+
+  test(`${kind}: managers that are killed leave one case for each subject, with all its events`, async (t) => {
+    const url = await freshUrl(kind, t)
+    const store = await openAt(t, url)
+    // Only one process opens a SQLite file.
+    const rounds =
+      kind === 'sqlite'
+        ? [[5], [9]]
+        : [
+            [5, 40],
+            [9, 40],
+          ]
+    const acknowledged: string[] = []
+    for (const round of rounds) {
+      const told = await Promise.all(round.map((killAfter) => filing(url, killAfter)))
+      acknowledged.push(...told.flat())
+    }
+    assert.ok(acknowledged.length >= 14)
+    const { items } = await store.cases.list({ page: 1, limit: 9 }, EVERY)
+    assert.deepEqual(items.map(({ ja4 }) => ja4).toSorted(), ['t13d_0', 't13d_1', 't13d_2'])
+    const filed: string[] = []
+    for (const { id, events, requests } of items) {
+      const found = await store.events.list({ page: 1, limit: 200 }, { ...NO_FILTER, caseId: id }, '*')
+      assert.deepEqual([events, requests], [found.total, found.total])
+      filed.push(...found.items.map((each) => each.id))
+    }
+    assert.deepEqual(
+      acknowledged.filter((id) => !filed.includes(id)),
+      [],
+    )
+    const all = await store.events.list({ page: 1, limit: 1 }, { ...NO_FILTER, caseId: null }, '*')
+    assert.equal(filed.length, all.total)
   })
 
   test(`${kind}: a false alarm gives feedback on the requests that are kept`, async (t) => {
@@ -182,6 +218,21 @@ test('credentials for some apps see their cases, and give no feedback', async (t
   const closed = await manage.ask('PATCH', path, { status: 'false_alarm' }, own)
   assert.deepEqual([closed.status, closed.body.feedback], [200, 0])
 })
+
+/** A manager that is killed after so many threats. Resolves to those that it acknowledged. */
+async function filing(url: string, killAfter: number): Promise<readonly string[]> {
+  const child = spawn(process.execPath, [PROGRAM, url, '40'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'close')
+  const said: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    said.push(line)
+    if (said.length === killAfter) child.kill('SIGKILL')
+  }
+  await ended
+  return said
+}
+
+const PROGRAM = new URL('case-process.ts', import.meta.url).pathname
 
 function threat(data: object, given: Partial<NewEvent> = {}): NewEvent {
   return event({ type: 'threat_detected', data: JSON.stringify({ reason: 'blocked', ...data }), ...given })
