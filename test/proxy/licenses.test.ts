@@ -15,7 +15,7 @@ import type { RefusalAnswer } from '../../src/proxy/request/refuse.ts'
 import { createLogTo } from '../../src/shared/log.ts'
 import { Place } from '../../src/shared/problem.ts'
 import { NO_NEWS } from '../manage/till.ts'
-import { TestLicenseServer } from '../payment/license-server.ts'
+import { TestLicenseServer, WRONG_MOODS } from '../payment/license-server.ts'
 import type { PaymentFilter } from '../../src/store/work/payments.ts'
 import { freshUrl, openAt } from '../store/databases.ts'
 
@@ -96,13 +96,14 @@ test('a token that cannot be one is not sent', async (t) => {
   assert.deepEqual(server.asked, [])
 })
 
-for (const mood of ['broken', 'silent', 'senseless', 'endless', 'redirecting'] as const)
-  test(`a license server that is ${mood} decides as the rule says`, async (t) => {
-    const { come, server, said } = await gate(t)
+for (const [mood, protocol] of WRONG_MOODS.flatMap((each) => [[each], [each, 'h2']] as const))
+  test(`if the license server is wrong (${mood}, ${protocol ?? 'http/1.1'}), the rule decides`, async (t) => {
+    const { come, server, said } = await gate(t, {}, await TestLicenseServer.start(t, protocol))
     server.licenses.set('good-secret', { url: SITE })
     server.mood = mood
     const { refusal } = await come('License good-secret')
     assert.equal(refusal!.status, 503)
+    assert.equal(server.asked.length, 1, 'it is asked once, and nowhere else')
     assert.deepEqual(
       headersOf(refusal!).filter(([name]) => name !== 'Link'),
       [
@@ -115,6 +116,47 @@ for (const mood of ['broken', 'silent', 'senseless', 'endless', 'redirecting'] a
     const open = await gate(t, { fail: 'open' }, server)
     assert.deepEqual(await open.come('License good-secret'), { paid: null, refusal: null })
   })
+
+test('a license server is asked over HTTP/2 if it has it', async (t) => {
+  for (const [speaks, protocol] of [
+    ['h2', '2.0'],
+    ['h2 and http/1.1', '2.0'],
+    ['http/1.1', '1.1'],
+  ] as const) {
+    const server = await TestLicenseServer.start(t, speaks)
+    const { come } = await gate(t, {}, server)
+    server.licenses.set('good', { url: SITE })
+    const paths = Array.from({ length: 6 }, (_, i) => `/${i}`)
+    const answers = await Promise.all(paths.map((path) => come('License good', { path })))
+    assert.ok(
+      answers.every(({ paid }) => paid !== null),
+      speaks,
+    )
+    assert.equal((await come('License bad')).refusal!.status, 401)
+    assert.deepEqual([[...server.protocols], server.asked.length], [[protocol], 7], speaks)
+  }
+})
+
+test('a license server with a certificate of another CA is not asked', async (t) => {
+  const server = await TestLicenseServer.start(t, 'h2')
+  const { come } = await gate(t, {}, server, null)
+  server.licenses.set('good', { url: SITE })
+  assert.equal((await come('License good')).refusal!.status, 503)
+  assert.deepEqual(server.asked, [])
+})
+
+test('after a wrong answer, a license server that works again is believed', async (t) => {
+  for (const protocol of ['h2', 'http/1.1'] as const) {
+    const { come, server } = await gate(t, {}, await TestLicenseServer.start(t, protocol))
+    server.licenses.set('good', { url: SITE })
+    for (const mood of WRONG_MOODS) {
+      server.mood = mood
+      assert.equal((await come('License good')).paid, null, mood)
+      server.mood = 'honest'
+      assert.notEqual((await come('License good', { path: `/${mood}` })).paid, null, mood)
+    }
+  }
+})
 
 test('guesses are limited and valid tokens are not', async (t) => {
   const { come, server } = await gate(t)
@@ -151,7 +193,12 @@ test('the app gets no license token unless a setting says so', async (t) => {
   assert.deepEqual(kept, ['Authorization', 'License good'])
 })
 
-async function gate(t: Test, members: object = {}, given: TestLicenseServer | null = null) {
+async function gate(
+  t: Test,
+  members: object = {},
+  given: TestLicenseServer | null = null,
+  ca: string | null = given?.ca ?? null,
+) {
   const server = given ?? (await TestLicenseServer.start(t))
   const store = await openAt(t, await freshUrl('sqlite', t))
   const clock = { nowMs: Date.now() }
@@ -161,7 +208,7 @@ async function gate(t: Test, members: object = {}, given: TestLicenseServer | nu
     {
       ...{ terms: TERMS, facilitator: null, retentionMs: 1 },
       licenseServer: {
-        ...{ url: server.url, ca: null, timeoutMs: 300, cacheMs: 60_000 },
+        ...{ url: server.url, ca, timeoutMs: 300, cacheMs: 60_000 },
         ...{ clientId: 'gate 1', clientSecret: 'pass:word' },
       },
     },

@@ -75,6 +75,8 @@ export class LicenseServer {
       new URLSearchParams({ token, resource }).toString(),
     )
     if (answer.status !== 200) throw this.#server.senseless('introspection', `status ${answer.status}`)
+    // A page of another program on the way, as of a login, may be JSON by accident.
+    if (!JSON_TYPE.test(answer.type)) throw this.#server.senseless('introspection', 'Content-Type')
     return answer.object()
   }
 }
@@ -86,4 +88,6 @@ function basic(id: string, password: string): string {
 }
 
 const KNOWN_MAX = 10_000
+/** RFC 7662 §2.2. Signed answers (RFC 9701) are not JSON. */
+const JSON_TYPE = /^application\/json *(?:;|$)/i
 const CLIENT = /^[\w.:@/-]{1,200}$/

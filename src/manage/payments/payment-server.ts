@@ -12,6 +12,8 @@ export interface PaymentServerSettings {
 /** An answer with JSON. */
 export interface ServerAnswer {
   readonly status: number
+  /** Content-Type, or nothing. */
+  readonly type: string
   /** Throws a Fault if the body is not a JSON object. */
   object(): Readonly<Record<string, unknown>>
 }
@@ -34,7 +36,8 @@ export class PaymentServer {
     const signal = AbortSignal.timeout(this.#settings.timeoutMs)
     const answer = await pool.request({ method: 'POST', path, headers, body, signal })
     const text = await this.#textOf(answer.body)
-    return { status: answer.statusCode, object: () => this.#objectIn(text) }
+    const type = String(answer.headers['content-type'] ?? '')
+    return { status: answer.statusCode, type, object: () => this.#objectIn(text) }
   }
 
   senseless(what: string, name: string): Fault {
