@@ -21,15 +21,26 @@ export interface DashboardOptions extends TestOptions {
   readonly browser?: BrowserContextOptions
   /** Without a session. */
   readonly isStrange?: boolean
+  /** In a browser that has not shown the tour yet. */
+  readonly isFirstVisit?: boolean
+}
+
+/** What the browser keeps after the tour was shown. */
+export function toured(url: string) {
+  const localStorage = [{ name: 'gatehouse.tour', value: 'shown' }]
+  return { cookies: [], origins: [{ origin: new URL(url).origin, localStorage }] }
 }
 
 /** Ends with the test, which fails where the page complained of something. */
 export async function openDashboard(t: Test, options: DashboardOptions = {}): Promise<OpenDashboard> {
-  const { browser: look, isStrange = false, ...given } = options
+  const { browser: look, isStrange = false, isFirstVisit = false, ...given } = options
   const manage = await TestManagement.start(t, given)
   const browser = await chromium.launch({ executablePath: executable(), args: ['--no-sandbox'] })
   t.teardown(() => browser.close())
-  const context = await browser.newContext({ viewport: DESK, timezoneId: 'Europe/Berlin', ...look })
+  const context = await browser.newContext({
+    ...{ viewport: DESK, timezoneId: 'Europe/Berlin', ...look },
+    ...(!isFirstVisit && { storageState: toured(manage.url) }),
+  })
   const page = await context.newPage()
   page.setDefaultTimeout(60_000)
   const complaints = complaintsOf(page, manage.url)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { parse } from 'yaml'
 import { GATEHOUSE } from '../e2e/programs.ts'
+import { toured } from './browser.ts'
 
 /**
  * `npm run picture`: starts the demo with a policy that blocks spoofed browsers, lets a browser visit its app, and writes
@@ -56,7 +57,10 @@ async function photograph(link: string): Promise<void> {
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   try {
     usePolicy()
-    const [visitor, page] = [await visitorOf(browser), await browser.newPage({ viewport: VIEWPORT })]
+    const [visitor, page] = [
+      await visitorOf(browser),
+      await browser.newPage({ viewport: VIEWPORT, storageState: toured(link) }),
+    ]
     await page.goto(link)
     await page.getByRole('navigation', { name: 'Pages' }).waitFor()
     for (const endMs = Date.now() + TRAFFIC_MS; Date.now() < endMs; ) {

@@ -1,10 +1,11 @@
 import type { RefObject } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** A modal dialog that is open as long as its component is there. The focus returns to where it was. */
 export function useDialog(closed: () => void): RefObject<HTMLDialogElement | null> {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // A layout effect ends before its dialog is removed.
+  useLayoutEffect(() => {
     const opened = dialog.current!
     opened.showModal()
     opened.addEventListener('close', closed)

@@ -28,7 +28,7 @@ function toolOf(event: KeyboardEvent): ShellDialog | null {
   return 'keys'
 }
 
-function isField(target: EventTarget | null): boolean {
+export function isField(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || FIELDS.has(target.tagName))
 }
 

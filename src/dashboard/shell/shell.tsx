@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import { useLocation } from 'preact-iso'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ErrorBoundary, lazy, useLocation } from 'preact-iso'
 import { signOut } from '../api/session.ts'
 import { useAsked } from '../api/use-asked.ts'
 import { type PageEntry, PAGES } from '../pages.ts'
@@ -11,6 +11,7 @@ import icon from '../icon.svg'
 import { AppChoice } from './app-choice.tsx'
 import { ThemeChoice } from './theme-choice.tsx'
 import { Tools } from './tools.tsx'
+import { useTour } from './tour-start.ts'
 
 /** The frame of every page: navigation and the current user. */
 export function Shell({ children }: { readonly children: ComponentChildren }) {
@@ -23,6 +24,8 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     if (current && nav.current)
       nav.current.scrollLeft = current.offsetLeft - (nav.current.clientWidth - current.offsetWidth) / 2
   }, [path, me])
+  const { tour, endTour } = useTour(path === PAGES[0].path)
+  const [toured, setToured] = useState('')
   const page = PAGES.find((page) => page.path === path)
   const isByApp = page?.isByApp ?? false
   // Kept on the way through pages that show neither.
@@ -57,7 +60,11 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <ul class="plain">
             {pages.map((page) => (
               <li key={page.path}>
-                <a href={page.href} aria-current={isAt(path, page.path) ? 'page' : undefined}>
+                <a
+                  href={page.href}
+                  class={tour !== null && page.path === toured ? 'toured' : undefined}
+                  aria-current={isAt(path, page.path) ? 'page' : undefined}
+                >
                   {page.title}
                 </a>
               </li>
@@ -78,6 +85,11 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           </button>
         </div>
       </header>
+      <ErrorBoundary>
+        {tour !== null && (
+          <Tour key={tour} pages={pages} isAsked={tour === 'asked'} show={setToured} end={endTour} />
+        )}
+      </ErrorBoundary>
       <main id="page" tabIndex={-1}>
         {(isByApp || page?.range !== undefined) && me !== null && (
           <div class="reach">
@@ -107,3 +119,5 @@ function addressOf(
 function isAt(path: string, page: string): boolean {
   return path === page || (page !== PAGES[0].path && path.startsWith(`${page}/`))
 }
+
+const Tour = lazy(() => import('../tour/tour.tsx').then(({ Tour }) => Tour))

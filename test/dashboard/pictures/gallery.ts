@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { DAY_MS, NOW_MS } from '../../contract/seen.ts'
 import { SEEN, TestManagement } from '../../manage/management.ts'
 import type { Owner } from '../../store/databases.ts'
-import { executable } from '../browser.ts'
+import { executable, toured } from '../browser.ts'
 import { fillBusy, WORKERS } from './busy.ts'
 import { SCENES, type Scene } from './scenes.ts'
 import { sheetOf } from './sheet.ts'
@@ -65,7 +65,10 @@ async function planeFor(t: Owner | Test, state: Scene['state']): Promise<TestMan
 }
 
 async function pageFor(browser: Browser, manage: TestManagement, state: Scene['state']): Promise<Page> {
-  const context = await browser.newContext({ timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
+  const context = await browser.newContext({
+    ...{ timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' },
+    storageState: toured(manage.url),
+  })
   const page = await context.newPage()
   page.setDefaultTimeout(WAIT_MS)
   await page.clock.setFixedTime(NOW_MS)

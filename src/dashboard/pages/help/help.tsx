@@ -4,6 +4,7 @@ import { type Block, parseMarkdown, plainText } from '../../../shared/markdown.t
 import { Markdown } from './markdown.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Answered, ProblemNote, Waiting } from '../../parts/states.tsx'
+import { startTour } from '../../shell/tour-start.ts'
 import { SearchField, SearchResults, useManualQuery } from './search.tsx'
 import { useTopic, useTopics } from './use-guide.ts'
 
@@ -13,7 +14,15 @@ export function Help() {
   const query = useManualQuery()
   const isSearching = query.written.trim() !== ''
   return (
-    <Page title="Help" about="The manual. The command line shows the same pages: gatehouse help TOPIC.">
+    <Page
+      title="Help"
+      about="The manual. The command line shows the same pages: gatehouse help TOPIC."
+      actions={
+        <button type="button" onClick={startTour}>
+          Start the tour
+        </button>
+      }
+    >
       <SearchField {...query} />
       {isSearching && <SearchResults query={query.written} />}
       {!isSearching && (
