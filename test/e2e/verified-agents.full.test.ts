@@ -88,7 +88,7 @@ for (const [name, sign] of Object.entries(SIGNERS))
 test('every way to forge a signature has a name, and none is verified', async (t) => {
   const app = await startApp(t)
   const agent = await newAgent(t)
-  const gate = await gateFor(t, app, { command: 'up', isBehindProxy: true })
+  const gate = await gateFor(t, app, { command: 'up', isBehindProxy: true, readsSignatureKey: true })
   const scene = sceneOf(gate, agent)
   await untilVerified(gate, app, scene)
   let client = 0
@@ -225,6 +225,37 @@ test('an agent at a private address is not asked for', async (t) => {
   assert.equal(server.asked.length, 0)
 })
 
+test('the metadata of an issuer in Signature-Key verifies its agent, and a bare key verifies none', async (t) => {
+  const app = await startApp(t)
+  const server = await DocumentServer.start(t, 'http')
+  const { ed25519, p256 } = keysOfAll()
+  const id = server.url('', '127.0.0.1')
+  server.serveJson('/.well-known/agent', { issuer: id, jwks_uri: `${id}/keys` })
+  server.serveJson('/keys', { keys: [{ ...p256.jwk, kid: 'k1', alg: 'ES256' }] })
+  const gate = await gateFor(t, app, { unknownSigner: '{wait: 5s}', readsSignatureKey: true })
+  const bare = `sig1=hwk;kty="OKP";crv="Ed25519";x="${ed25519.jwk.x}";alg="Ed25519"`
+  const named = `sig1=jwks_uri;id="${id}";dwk="agent";kid="k1"`
+  for (const [field, by, verified, identity] of [
+    [named, p256, 'web-bot-auth', id],
+    [named, ed25519, undefined, undefined],
+    [bare, ed25519, undefined, undefined],
+    ['sig1=jwt;jwt="e30.e30.AA"', ed25519, undefined, undefined],
+  ] as const)
+    for (const protocol of PROTOCOLS) {
+      const request = { method: 'GET', url: `${gate.url}/`, headers: { 'Signature-Key': field } }
+      const fields = ['@method', '@authority', '@path', 'signature-key']
+      const wanted = { fields, createdS: Math.floor(Date.now() / 1_000), keyId: null, tag: null }
+      const headers = Object.entries(await signed(by, request, wanted)).flat(2)
+      await ask(gate, protocol, { headers })
+      const told = [toldOf(app)['x-agent-verified'], toldOf(app)['x-agent-identity']]
+      assert.deepEqual(told, [verified, identity], `${field} ${protocol}`)
+    }
+  const { signatures } = await counts(gate)
+  assert.deepEqual(Object.fromEntries(signatures), {
+    ...{ proven: 2, 'failed wrong': 2, key: 2, 'unchecked ignored-key': 2 },
+  })
+})
+
 test('an agent that signs only what asks for it gets in', async (t) => {
   const app = await startApp(t)
   const agent = await newAgent(t)
@@ -268,6 +299,7 @@ interface GateOptions {
   readonly rule?: string
   readonly isBehindProxy?: boolean
   readonly allowsPrivate?: boolean
+  readonly readsSignatureKey?: boolean
 }
 
 /** With a key directory of its own. */
@@ -289,6 +321,7 @@ async function gateFor(t: Test, app: App, options: GateOptions): Promise<Running
     ...{ command, upstream: app.url, argv: ['--policy', policy, ...workers] },
     settings: isBehindProxy ? ['trusted_proxies: [127.0.0.1]'] : [],
     variables: {
+      ...(options.readsSignatureKey && { GATEHOUSE_IDENTITY_SIGNATURE_KEY: 'true' }),
       ...(allowsPrivate && { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'true' }),
       // Otherwise the hosts are unknown behind a proxy that could end TLS.
       ...(isBehindProxy && { GATEHOUSE_IDENTITY_HOSTS: 'localhost' }),
