@@ -11,7 +11,6 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { Fault } from '../shared/fault.ts'
-import { type Policy, type PolicyReading, parsePolicy, policyWarnings } from '../policy/policy.ts'
 import { DocumentFault, type DocumentProblem } from '../shared/problem.ts'
 
 /** A problem in an operator's input. */
@@ -67,26 +66,6 @@ export function readSource(text: string, name: string): Source {
   }
 }
 
-/** A policy file. */
-export interface PolicyText {
-  /** As its author wrote it, for sending on. */
-  readonly document: unknown
-  readonly policy: Policy
-  /** Parts that may not do what the author intends. */
-  readonly warnings: readonly Problem[]
-  /** Adds the line to a problem of the document. */
-  placed(problem: DocumentProblem): Problem
-}
-
-/** Throws a ConfigFault with lines and rules. Without `names`, ids are not checked. */
-export function parsePolicyText(text: string, name: string, reading: PolicyReading = {}): PolicyText {
-  const source = readSource(text, name)
-  const policy = placed(source, () => parsePolicy(source.value, reading))
-  const inText = (problem: DocumentProblem) => placedProblem(source, problem)
-  const warnings = policyWarnings(policy, reading.names ?? null).map(inText)
-  return { document: source.value, policy, warnings, placed: inText }
-}
-
 /** Parses a source. Turns a DocumentFault into a ConfigFault with lines and names. */
 export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
   try {
@@ -100,7 +79,8 @@ export function placed<Parsed>(source: Source, parse: () => Parsed): Parsed {
   }
 }
 
-function placedProblem(source: Source, { pointer, within, what }: DocumentProblem): Problem {
+/** Adds the line to a problem of the document. */
+export function placedProblem(source: Source, { pointer, within, what }: DocumentProblem): Problem {
   // An item with a name is called by it instead of by its index.
   const member = nameOf(within === null ? pointer : pointer.replace(/^(?:\/(?:rules|first|last))?\/\d+/, ''))
   const parts = [within ?? '', member, what]

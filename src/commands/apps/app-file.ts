@@ -1,8 +1,8 @@
 import { dirname, resolve } from 'node:path'
 import { type App, isSlug, readApps, SLUG_EXPECTED } from '../../apps/app.ts'
-import { ConfigFault, parsePolicyText, placed, readSource } from '../../config/source.ts'
+import { ConfigFault, placed, readSource } from '../../config/source.ts'
 import { parsePolicy } from '../../policy/policy.ts'
-import { textIn } from '../../runtime/policy-source.ts'
+import { textIn, parsePolicyText } from '../../runtime/policy-source.ts'
 import { DocumentFault, type DocumentProblem, Place } from '../../shared/problem.ts'
 
 /** The apps of a file, as for `gatehouse apps apply`. */

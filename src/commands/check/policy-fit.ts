@@ -1,6 +1,6 @@
 import type { StartupConfig } from '../../config/config.ts'
 import type { CompiledCondition } from '../../policy/condition.ts'
-import type { PolicyText } from '../../config/source.ts'
+import type { PolicyText } from '../../runtime/policy-source.ts'
 import { POLICY_LAYERS } from '../../policy/action.ts'
 import type { DocumentProblem } from '../../shared/problem.ts'
 import { HostSet, hostOf } from '../../wire/host.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parsePolicyText } from '../../../../src/config/source.ts'
+import { parsePolicyText } from '../../../../src/runtime/policy-source.ts'
 import type { Examples } from '../bench.ts'
 
 export const examples: Examples = [

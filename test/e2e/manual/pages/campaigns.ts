@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parsePolicyText } from '../../../../src/config/source.ts'
+import { parsePolicyText } from '../../../../src/runtime/policy-source.ts'
 import { decide } from '../../../../src/policy/decide.ts'
 import { parsePolicy } from '../../../../src/policy/policy.ts'
 import { FACTS } from '../../../policy/request-facts.ts'

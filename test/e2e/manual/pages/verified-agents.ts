@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parsePolicyText } from '../../../../src/config/source.ts'
+import { parsePolicyText } from '../../../../src/runtime/policy-source.ts'
 import type { Examples } from '../bench.ts'
 
 export const examples: Examples = [
