@@ -179,4 +179,4 @@ function nearestIn(words: readonly string[], value: unknown): string {
 }
 
 /** Of `card`. */
-const CARD_MEMBERS = ['purpose', 'trigger', 'robots', 'registry'] as const
+export const CARD_MEMBERS = ['purpose', 'trigger', 'robots', 'registry'] as const

@@ -10,7 +10,9 @@ import { REQUEST_STEPS_MAX } from '../../src/policy/request.ts'
 export function readme(): string {
   const rules = [...CONDITIONS].map(([name, { takes, about }]) => row([`\`${name}\``, takes, about]))
   const conditions = [row(['condition', 'takes', 'tests']), row(['---', '---', '---']), ...rules].join('\n')
-  return `${INTRODUCTION}\n${sectionText(SETTINGS.members, '')}\n${POLICY.replace('CONDITIONS', conditions)}`
+  const actions = ACTIONS.map(([name, does]) => row([`\`${name}\``, does])).join('\n')
+  const policy = POLICY.replace('CONDITIONS', conditions).replace('ACTIONS', actions)
+  return `${INTRODUCTION}\n${sectionText(SETTINGS.members, '')}\n${policy}`
 }
 
 /** A table of the values of a section, then what is under it. */
@@ -95,6 +97,36 @@ otherwise it has its default. \`gatehouse check\` accepts the same input and sho
 - **Secrets** are never shown. Each can be in a separate file instead: \`admin_key_file\`, \`GATEHOUSE_ADMIN_KEY_FILE\`.
 - An unknown setting is an error. So is a setting that is given twice in one place, like \`upstream\` and \`upstreams\`.
 `
+
+/** What each action does. The text editor of the dashboard shows it, too. */
+export const ACTIONS: readonly (readonly [name: string, does: string])[] = [
+  [
+    'pass',
+    'forwards without tags: of the headers that the proxy sets, the app gets only X-Forwarded-* and Forwarded, and none from the client',
+  ],
+  [
+    'tag',
+    'forwards with the headers that describe the verdict; `{tag: {headers: {X-Agent-Plan: free}}}` adds headers, whose names must start with `X-Agent-`',
+  ],
+  [
+    'block',
+    'answers with a page, or problem+json for programs; `{block: {status: 403, title: …, body: …}}`, status 401, 403, 404, 429, 451 or 503',
+  ],
+  [
+    'rate_limit',
+    '`{rate_limit: {per: agent, requests: 10, window: 1m, burst: 20, then: block}}`: forwards up to this many, evenly; `per` agent, fingerprint or address, and with `per_tool: true` for each tool of an [MCP server](guide/mcp-apps.md) by itself. Requests over the limit get `then`: `block` (429) by default, `{block: …}` or `{tarpit: …}`. Each worker counts separately',
+  ],
+  [
+    'tarpit',
+    '`{tarpit: {delay: 10s, connections_max: 100}}`: delays the request, then blocks it; if this many are already delayed, it blocks immediately',
+  ],
+  ['redirect', '`{redirect: {to: /docs, status: 302}}`: to a path or a URL; status 302, 303, 307 or 308'],
+  ['route', '`{route: {upstream: name}}`: forwards, tagged, to another upstream'],
+  [
+    'charge',
+    '`{charge: {price: "0.01", currency: USD, scheme: [x402, crawler-price]}}`: answers 402 with an offer until the client has paid; needs `payments` in the settings, see [payments.md](guide/payments.md)',
+  ],
+]
 
 const POLICY = `# The policy
 
@@ -242,14 +274,7 @@ and the rule is named. Verdicts are the recorded ones; rate limits are not repla
 
 | action | does |
 | --- | --- |
-| \`pass\` | forwards without tags: of the headers that the proxy sets, the app gets only X-Forwarded-* and Forwarded, and none from the client |
-| \`tag\` | forwards with the headers that describe the verdict; \`{tag: {headers: {X-Agent-Plan: free}}}\` adds headers, whose names must start with \`X-Agent-\` |
-| \`block\` | answers with a page, or problem+json for programs; \`{block: {status: 403, title: …, body: …}}\`, status 401, 403, 404, 429, 451 or 503 |
-| \`rate_limit\` | \`{rate_limit: {per: agent, requests: 10, window: 1m, burst: 20, then: block}}\`: forwards up to this many, evenly; \`per\` agent, fingerprint or address, and with \`per_tool: true\` for each tool of an [MCP server](guide/mcp-apps.md) by itself. Requests over the limit get \`then\`: \`block\` (429) by default, \`{block: …}\` or \`{tarpit: …}\`. Each worker counts separately |
-| \`tarpit\` | \`{tarpit: {delay: 10s, connections_max: 100}}\`: delays the request, then blocks it; if this many are already delayed, it blocks immediately |
-| \`redirect\` | \`{redirect: {to: /docs, status: 302}}\`: to a path or a URL; status 302, 303, 307 or 308 |
-| \`route\` | \`{route: {upstream: name}}\`: forwards, tagged, to another upstream |
-| \`charge\` | \`{charge: {price: "0.01", currency: USD, scheme: [x402, crawler-price]}}\`: answers 402 with an offer until the client has paid; needs \`payments\` in the settings, see [payments.md](guide/payments.md) |
+ACTIONS
 `
 
 if (import.meta.main) writeFileSync(new URL('../../config/README.md', import.meta.url), readme())

@@ -25,8 +25,9 @@ import {
   namesIn,
   policyFor,
   type PolicyOwner,
+  warningsOf,
 } from './policy-layer.ts'
-import { appPolicyDocument, policyDocument } from './policy-schemas.ts'
+import { appPolicyDocument, policyDocument, warnings } from './policy-schemas.ts'
 
 const SIGNED = { const: 'web-bot-auth' }
 const VERDICTS = ['agent', 'automation', 'human', 'unknown'] as const
@@ -179,6 +180,10 @@ const explanation = z
       description:
         'How long a signed request waits for a key that is not known yet. Signatures are not checked here. `null`: not signed.',
     }),
+    warnings: warnings.meta({
+      description:
+        'Possible mistakes in the given `policy`, as in `POST /policy/preview`. Empty without one.',
+    }),
   })
   .meta({ id: 'PolicyExplanation' })
 
@@ -276,6 +281,7 @@ function explained({ written, app, owner, policy }: Explained, { apps }: Princip
       }),
       decision: { ...outcomeOf(decision), would_have: wouldHave === null ? null : outcomeOf(wouldHave) },
       unknown_signer_wait_ms: isSigned(facts.rawHeaders) ? layered.unknownSignerWaitMs : null,
+      warnings: policy === undefined ? [] : warningsOf(owner, own, management),
     },
   }
 }

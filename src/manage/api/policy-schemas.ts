@@ -4,29 +4,52 @@ import { textInQuery, time } from '../http/schemas.ts'
 const RULE = {
   type: 'object' as const,
   properties: {
-    name: { type: 'string' as const, minLength: 1, maxLength: 64 },
-    when: { type: ['object', 'string'] as ['object', 'string'] },
-    action: { type: ['string', 'object'] as ['string', 'object'] },
-    dry_run: { type: 'boolean' as const },
-    expires: { type: 'string' as const, description: 'A time (RFC 3339).' },
+    name: {
+      ...{ type: 'string' as const, minLength: 1, maxLength: 64 },
+      description: 'Letters, digits, spaces and . _ - : /, once in a policy.',
+    },
+    when: {
+      type: ['object', 'string'] as ['object', 'string'],
+      description: 'Conditions, which must all match, or an expression. `{}` matches every request.',
+    },
+    action: {
+      type: ['string', 'object'] as ['string', 'object'],
+      description: 'What happens to a request that matches.',
+    },
+    dry_run: {
+      type: 'boolean' as const,
+      description: 'On trial: what the rule would have done is recorded, and the next rule is tried.',
+    },
+    expires: {
+      type: 'string' as const,
+      description: 'The rule matches until this time (RFC 3339), like 2027-01-31T00:00:00Z.',
+    },
   },
   required: ['name', 'when', 'action'],
   additionalProperties: false,
 }
-const RULES = { type: 'array' as const, maxItems: 1000, items: RULE }
+const RULES = {
+  ...{ type: 'array' as const, maxItems: 1000, items: RULE },
+  description: 'The rules. The first one that matches decides.',
+}
 /** This schema only documents the policy. `parsePolicy` checks it, as it checks a file. */
 const UNKNOWN_SIGNER = {
+  description:
+    'For signed requests whose key is not known yet. `pass`, the default: they are judged at once. With `wait`, they wait for the key, at most 5s.',
   anyOf: [
     { type: 'string' as const, enum: ['pass'] },
     {
       type: 'object' as const,
-      properties: { wait: { type: 'string' as const } },
+      properties: { wait: { type: 'string' as const, description: 'How long, like 300ms.' } },
       required: ['wait'],
       additionalProperties: false,
     },
   ],
 }
-const ACTION = { type: ['string', 'object'] as ['string', 'object'] }
+const OTHERWISE = {
+  type: ['string', 'object'] as ['string', 'object'],
+  description: 'The action if no rule matches. Default: `tag`.',
+}
 const EXAMPLE = { rules: [{ name: 'no-crawlers', when: { category: 'crawler' }, action: 'block' }] }
 /** The same for the policy of an app. */
 export const appPolicyDocument = z.unknown().meta({
@@ -35,7 +58,7 @@ export const appPolicyDocument = z.unknown().meta({
     'Its rules are tried after the `first` rules of the organisation and before its `last` ones. `otherwise` and `unknown_signer` replace those of the organisation.',
   override: {
     type: 'object',
-    properties: { rules: RULES, otherwise: ACTION, unknown_signer: UNKNOWN_SIGNER },
+    properties: { rules: RULES, otherwise: OTHERWISE, unknown_signer: UNKNOWN_SIGNER },
     additionalProperties: false,
     example: EXAMPLE,
   },
@@ -48,9 +71,9 @@ export const policyDocument = z.unknown().meta({
     type: 'object',
     properties: {
       rules: RULES,
-      first: RULES,
-      last: RULES,
-      otherwise: ACTION,
+      first: { ...RULES, description: 'Rules that are tried before those of the app.' },
+      last: { ...RULES, description: 'Rules that are tried after those of the app.' },
+      otherwise: OTHERWISE,
       unknown_signer: UNKNOWN_SIGNER,
     },
     additionalProperties: false,
