@@ -136,7 +136,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   dashboard: [
     ...['npm:*', 'shared/markdown.ts', 'shared/guide-link.ts', 'shared/csv.ts'],
     ...['wire/address-ranges.ts', 'wire/event-stream.ts', 'wire/head-text.ts'],
-    ...['manage/intake/traffic.ts'],
+    ...['manage/intake/traffic.ts', 'config/source.ts'],
   ],
 
   // Processes, and the command line in front of them.

@@ -11,5 +11,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // The licences of the bundled packages ask that their texts are passed on.
+    license: { fileName: 'LICENSES.md' },
   },
 })

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import { test } from 'tap'
 import { skipped } from '../e2e/programs.ts'
 import { openDashboard } from './browser.ts'
+import { policyText } from './policy-text.ts'
 
 const skip = skipped('chromium')
 const PHONE = { width: 390, height: 844 }
@@ -63,7 +64,7 @@ test('a page whose program is loading says so', { skip }, async (t) => {
 test('the error of a check is gone while the next check runs', { skip }, async (t) => {
   const { page, goTo } = await openDashboard(t)
   await goTo('policy')
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   await text.fill('{"rules": [{"name": "x", "wen": {}, "action": "block"}]}')
   await page.getByRole('button', { name: 'Validate and test' }).click()
   const error = page.getByText(/did you mean "when"/).first()

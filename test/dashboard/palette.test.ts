@@ -62,7 +62,7 @@ test('marks of plots stand out from the card, and text from what it stands on', 
       const ratio = contrast(colour(name, at), colour('card', at))
       assert.ok(ratio >= 3, `${theme}: ${name} has ${ratio.toFixed(2)} to 1`)
     }
-    for (const name of ['text', 'soft-text', 'link', 'good', 'warn', 'bad'])
+    for (const name of ['text', 'soft-text', 'link', 'good', 'warn', 'bad', 'key', 'quoted'])
       for (const below of ['page', 'card']) {
         const ratio = contrast(colour(name, at), colour(below, at))
         assert.ok(ratio >= 4.5, `${theme}: ${name} on ${below} has ${ratio.toFixed(2)} to 1`)

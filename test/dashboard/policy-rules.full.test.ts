@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import { parse } from 'yaml'
 import { seen } from '../contract/seen.ts'
 import { skipped } from '../e2e/programs.ts'
 import { looksFine, openDashboard } from './browser.ts'
+import { policyText } from './policy-text.ts'
 
 const skip = skipped('chromium')
 const rule = (name: string, path: string) => ({ name, when: { path }, action: 'tag' })
@@ -29,13 +31,13 @@ test('a rule that charges is made in a form, and the text says the same', { skip
   const sentence =
     'If the verdict is agent or automation and the path is /articles/* or /news, the request costs 0.05 USD for a pass of 10m (x402 or crawler-price).'
   await rules.getByText(sentence).waitFor()
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   const when = { verdict: ['agent', 'automation'], path: ['/articles/*', '/news'] }
   const charge = {
     ...{ price: '0.05', currency: 'USD', scheme: ['x402', 'crawler-price'] },
     ...{ pass: '10m', free: { requests: 10, window: '1d' } },
   }
-  assert.deepEqual(JSON.parse(await text.inputValue()), {
+  assert.deepEqual(parse(await text.read()), {
     rules: [{ name: 'articles', when, action: { charge }, dry_run: true }],
   })
   await looksFine(page, 'policy-rule-form')
@@ -51,7 +53,7 @@ test('a rule that charges is made in a form, and the text says the same', { skip
   await rules.getByRole('button', { name: 'Edit what happens if no rule matches' }).click()
   await rules.getByLabel('Do', { exact: true }).selectOption('Block')
   await rules.getByLabel('Status').selectOption('451')
-  assert.deepEqual(JSON.parse(await text.inputValue()), {
+  assert.deepEqual(parse(await text.read()), {
     rules: [{ name: 'articles', when: { verdict: when.verdict }, action: 'pass' }],
     otherwise: { block: { status: 451 } },
   })
@@ -74,7 +76,7 @@ test('rules are ordered by keyboard and by dragging, and show what they decided'
   const rules = page.getByRole('region', { name: 'Rules' })
   const item = (name: string) => rules.getByRole('listitem').filter({ hasText: name })
   const order = async () => {
-    const { rules: written } = JSON.parse(await page.getByLabel('Policy (JSON)').inputValue())
+    const { rules: written } = parse(await policyText(page).read())
     return written.map(({ name }: { name: string }) => name)
   }
   await item('beta').getByText('2 requests, last one 1 minute ago').waitFor()
@@ -107,7 +109,7 @@ test('rules are ordered by keyboard and by dragging, and show what they decided'
 test('a comment is kept with its version, and one click undoes a change', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t)
   await goTo('policy')
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   const apply = async (policy: object, comment: string) => {
     await text.fill(JSON.stringify(policy))
     await page.getByRole('button', { name: 'Apply…' }).click()

@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { seen } from '../contract/seen.ts'
 import { skipped } from '../e2e/programs.ts'
 import { looksFine, openDashboard } from './browser.ts'
+import { policyText } from './policy-text.ts'
 
 const skip = skipped('chromium')
 const BLOCKS = JSON.stringify(
@@ -19,9 +20,12 @@ test('a policy is written, tried on what is recorded, put in force, and rolled b
   await page.getByText('the built-in default: every request is tagged, none is blocked').waitFor()
   await page.getByText('No policy saved yet').waitFor()
   await looksFine(page, 'policy-none')
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   await text.fill('{\n  "rules": [\n}')
-  await page.getByText(/^Line 3: /).waitFor()
+  await page
+    .getByText(/^Line 3: /)
+    .first()
+    .waitFor()
   assert.ok(await page.getByRole('button', { name: 'Validate and test' }).isDisabled())
   await text.fill('{"rules": [{"name": "x", "wen": {}, "action": "blok"}]}')
   await page.getByRole('button', { name: 'Validate and test' }).click()
@@ -86,7 +90,7 @@ test('a policy for an unknown agent is valid, with a warning', { skip }, async (
     { name: 'typo', when: { agent: 'gptbto' }, action: 'block' },
     { name: 'alias', when: { agent: 'openai-python' }, action: 'block' },
   ]
-  await page.getByLabel('Policy (JSON)').fill(JSON.stringify({ rules }))
+  await policyText(page).fill(JSON.stringify({ rules }))
   await page.getByRole('button', { name: 'Validate and test' }).click()
   await page.getByText('Valid policy.').waitFor()
   const warning = /^rule "typo": unknown agent "gptbto" \(did you mean "gptbot"\?\) \/rules\/0\/when\/agent$/
@@ -115,7 +119,7 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   await page.getByRole('heading', { name: 'tag by the default action (no rule matched)' }).waitFor()
   await page.getByText('The policy has no rules').waitFor()
   // What is being written is asked before it is in force.
-  await page.getByLabel('Policy (JSON)').fill(BLOCKS)
+  await policyText(page).fill(BLOCKS)
   await page.getByLabel('JA4').fill('t13d')
   await explain.click()
   await page
@@ -144,7 +148,7 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
   await page.getByRole('link', { name: /^tag/ }).click()
   await page.getByText(/Recorded request: it was passed with a tag/).waitFor()
   assert.match(await request.inputValue(), /^GET \/<b> HTTP/)
-  await page.getByLabel('Policy (JSON)').fill(BLOCKS)
+  await policyText(page).fill(BLOCKS)
   await explain.click()
   await page.getByRole('heading', { name: 'block by rule “no-crawlers”' }).waitFor()
   await goTo('policy?request=none')
@@ -157,13 +161,13 @@ test('a request is explained: one that is pasted, and one that was recorded', { 
 test('who is slower than another is told so, and loses nothing', { skip }, async (t) => {
   const { manage, page, goTo } = await openDashboard(t)
   await goTo('policy')
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   await text.fill(BLOCKS)
   await manage.ask('PUT', '/v1/policy', { rules: [], otherwise: 'pass' }, { 'if-match': '*' })
   await page.getByRole('button', { name: 'Apply…' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
   await page.getByText('Another change was saved first.').waitFor()
-  assert.equal(await text.inputValue(), BLOCKS)
+  assert.equal(await text.read(), BLOCKS)
   // Nor is it lost by a slip.
   let asked = 0
   page.on('dialog', (dialog) => {
@@ -171,7 +175,7 @@ test('who is slower than another is told so, and loses nothing', { skip }, async
     return asked === 1 ? dialog.dismiss() : dialog.accept()
   })
   await page.getByRole('link', { name: 'Live' }).click()
-  assert.equal(await text.inputValue(), BLOCKS)
+  assert.equal(await text.read(), BLOCKS)
   await page.getByRole('link', { name: 'Live' }).click()
   await page.getByRole('heading', { name: 'Live', level: 1 }).waitFor()
   assert.equal(asked, 2)
@@ -204,7 +208,7 @@ test('the policy of an app is chosen, tried, put in force, explained and rolled 
   await page.getByRole('heading', { name: 'Policy of shop' }).waitFor()
   await page.getByText('no policy yet: the rules of the organisation alone decide').waitFor()
   await looksFine(page, 'policy-app-none')
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   await text.fill(JSON.stringify({ first: [] }))
   await page.getByRole('button', { name: 'Validate and test' }).click()
   await page
@@ -258,7 +262,7 @@ test('unsaved changes of a policy are not lost by a choice of another app', { sk
   const { manage, page, goTo } = await openDashboard(t)
   for (const id of ['shop', 'blog']) await manage.ask('POST', '/v1/apps', { id })
   await goTo('policy?app=shop')
-  const text = page.getByLabel('Policy (JSON)')
+  const text = policyText(page)
   await text.fill(CARTS)
   let asked = 0
   page.on('dialog', (dialog) => {
@@ -267,7 +271,7 @@ test('unsaved changes of a policy are not lost by a choice of another app', { sk
   })
   const choice = page.getByLabel('App', { exact: true })
   await choice.selectOption('blog')
-  assert.deepEqual([await choice.inputValue(), await text.inputValue()], ['shop', CARTS])
+  assert.deepEqual([await choice.inputValue(), await text.read()], ['shop', CARTS])
   await choice.selectOption('blog')
   await page.getByRole('heading', { name: 'Policy of blog' }).waitFor()
   assert.equal(asked, 2)

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
+import { parse } from 'yaml'
 import { seen } from '../contract/seen.ts'
 import { skipped } from '../e2e/programs.ts'
 import { looksFine, openDashboard } from './browser.ts'
+import { policyText } from './policy-text.ts'
 import { fillCatalogue } from './catalogue.ts'
 
 const skip = skipped('chromium')
@@ -113,8 +115,7 @@ test('a rule is made from a value, shows which clients it would affect, and is p
   await goTo('traffic?host=shop.example')
   await page.getByRole('link', { name: 'Make a rule for these requests' }).click()
   await page.getByText('The rule “shop.example” is new and on trial').waitFor()
-  const text = page.getByLabel('Policy (JSON)')
-  assert.deepEqual(JSON.parse(await text.inputValue()).rules, [
+  assert.deepEqual(parse(await policyText(page).read()).rules, [
     { name: 'shop.example', when: { host: 'shop.example' }, action: 'block', dry_run: true },
   ])
   await page

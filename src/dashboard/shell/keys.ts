@@ -19,16 +19,18 @@ export function useKeys(open: (tool: ShellDialog) => void): void {
 }
 
 function toolOf(event: KeyboardEvent): ShellDialog | null {
-  const { key, ctrlKey, metaKey, altKey, shiftKey, target } = event
+  const { key, ctrlKey, metaKey, altKey, shiftKey } = event
   if (altKey || event.isComposing || event.defaultPrevented) return null
   // On a Mac, Control and K deletes text in a field.
   const [modifier, other] = IS_MAC ? [metaKey, ctrlKey] : [ctrlKey, metaKey]
   if (modifier && !other && !shiftKey && key.toLowerCase() === 'k') return 'go-to'
-  if (key !== '?' || modifier || other || isField(target) || IN_BROWSER.get(LIST_KEY) === OFF) return null
+  if (key !== '?' || modifier || other || isInField(event) || IN_BROWSER.get(LIST_KEY) === OFF) return null
   return 'keys'
 }
 
-export function isField(target: EventTarget | null): boolean {
+export function isInField(event: KeyboardEvent): boolean {
+  // The text of a policy is in a shadow root.
+  const [target] = event.composedPath()
   return target instanceof HTMLElement && (target.isContentEditable || FIELDS.has(target.tagName))
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Destination } from '../go-to/choices.ts'
-import { isField } from '../shell/keys.ts'
+import { isInField } from '../shell/keys.ts'
 import { TOUR_STEPS } from './steps.ts'
 import './tour.css'
 
@@ -33,7 +33,7 @@ export function Tour({ pages, isAsked, show, end }: Props) {
     const own = card.current
     if (isAsked) own?.focus()
     const pressed = (event: KeyboardEvent) => {
-      const isFree = document.querySelector('dialog[open]') === null && !isField(event.target)
+      const isFree = document.querySelector('dialog[open]') === null && !isInField(event)
       if (event.key === 'Escape' && !event.defaultPrevented && isFree) end()
     }
     addEventListener('keydown', pressed)

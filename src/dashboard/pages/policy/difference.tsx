@@ -3,7 +3,7 @@ import { diffOf, shortened } from './diff.ts'
 
 /** Two policies, line by line. Signs repeat the meaning of the colours. */
 export function Difference({ before, after }: { readonly before: string; readonly after: string }) {
-  const lines = diffOf(before, after)
+  const lines = diffOf(before.trimEnd(), after.trimEnd())
   const count = (kind: string) => lines.filter((line) => line.kind === kind).length
   if (count('same') === lines.length) return <p>No differences.</p>
   return (

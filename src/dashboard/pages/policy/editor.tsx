@@ -4,7 +4,6 @@ import type { Tagged } from '../../api/ask.ts'
 import type { PolicyInForce, PolicyPreview } from '../../api/operations.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Confirm } from '../../parts/confirm.tsx'
-import { Field } from '../../parts/field.tsx'
 import { withApp } from '../../parts/chosen/app.ts'
 import { withMadeRule, withoutTrial } from '../../parts/made-rule.ts'
 import { ProblemNote } from '../../parts/states.tsx'
@@ -16,6 +15,8 @@ import { CrawlerTerms } from './crawler-terms.tsx'
 import { Explain } from './explain.tsx'
 import { policyOf, type PolicyPageOwner } from './owner.ts'
 import { Rules } from './rules/rules.tsx'
+import { PolicyText } from './text/policy-text.tsx'
+import { useCheck } from './text/use-check.ts'
 import { Warnings } from './warnings.tsx'
 import { WhatIf } from './what-if.tsx'
 import { readWritten, writtenAs } from './written.ts'
@@ -30,7 +31,7 @@ interface Props {
 /** Edits a policy: it is tried on recorded requests and compared before it is put in force. */
 export function Editor({ owner, inForce, tag, put }: Props) {
   const operations = policyOf(owner)
-  const current = writtenAs(inForce.policy)
+  const current = useMemo(() => writtenAs(inForce.policy), [inForce.policy])
   const { query, path, route } = useLocation()
   // A rule that another page has made.
   const made = useMemo(
@@ -43,8 +44,9 @@ export function Editor({ owner, inForce, tag, put }: Props) {
   const [asks, setAsks] = useState(false)
   const [comment, setComment] = useState('')
   const doing = useDoing()
-  const written = readWritten(text)
+  const written = useMemo(() => readWritten(text), [text])
   const isChanged = text !== current
+  const problems = useCheck(owner, written, isChanged, inForce.warnings)
   useLeaving(isChanged, owner)
   const isFile = inForce.source === 'file'
   const policy = written.kind === 'policy' ? written.policy : null
@@ -71,7 +73,7 @@ export function Editor({ owner, inForce, tag, put }: Props) {
         <h2 id="editor">Editor</h2>
         <div class="editor">
           {policy === null ? (
-            <p class="note bad">The rules are shown again once the text is valid JSON.</p>
+            <p class="note bad">The rules are shown again once the text is valid YAML.</p>
           ) : (
             <Rules
               owner={owner}
@@ -81,25 +83,7 @@ export function Editor({ owner, inForce, tag, put }: Props) {
               set={(next) => setText(writtenAs(next))}
             />
           )}
-          <Field
-            label="Policy (JSON)"
-            hint="The first matching rule decides. Rules and text are the same policy: a change of one changes the other."
-            error={
-              written.kind === 'wrong'
-                ? `${written.line === null ? '' : `Line ${written.line}: `}${written.why}`
-                : null
-            }
-          >
-            {(tied) => (
-              <textarea
-                {...tied}
-                rows={18}
-                spellcheck={false}
-                value={text}
-                onInput={({ currentTarget }) => setText(currentTarget.value)}
-              />
-            )}
-          </Field>
+          <PolicyText owner={owner} text={text} problems={problems} set={setText} />
         </div>
         {made !== null && (
           <p class="note">
