@@ -74,6 +74,12 @@ async function pageFor(browser: Browser, manage: TestManagement, state: Scene['s
   await page.clock.setFixedTime(NOW_MS)
   await page.goto(`${manage.url}/dashboard/#key=${manage.adminKey}`)
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+  // When a process began to use a policy, it knows from its own clock.
+  await page.route(/\/v1\/policy$/, async (route) => {
+    const response = await route.fetch()
+    const inForce = { ...(await response.json()), in_force_since: new Date(NOW_MS).toISOString() }
+    await route.fulfill({ response, json: inForce })
+  })
   if (state === 'failing')
     await page.route(/\/v1\/(?!me)/, (route) => route.fulfill({ status: 503, json: UNAVAILABLE }))
   return page
