@@ -222,6 +222,15 @@ test('a signature with Signature-Agent is checked as before', async () => {
   assert.equal(shown(checker()(rawHeaders)), `no-key ${agent.id} ${signer.key.thumbprint}`)
 })
 
+test('bare keys of one address are verified 20 times a second', async () => {
+  const check = checker()
+  const rawHeaders = await sent(`sig1=${hwk(signer)}`)
+  const found = Array.from({ length: 40 }, () => shown(check(rawHeaders)))
+  assert.equal(found.filter((each) => each === `finding key ${signer.key.thumbprint}`).length, 20)
+  assert.equal(found.at(-1), 'finding unchecked too-many')
+  assert.match(String(shown(check(rawHeaders, NOW_MS + 1_000))), /^finding key /)
+})
+
 test('a nonce is required of these signatures, too, if it is set', async () => {
   const check = checker(new KeyBook(), { needsNonce: true })
   assert.equal(shown(check(await sent(`sig1=${hwk(signer)}`))), 'finding failed no-nonce')

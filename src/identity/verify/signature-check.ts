@@ -123,11 +123,16 @@ export class SignatureCheck {
       : this.#checkPublished(read, asked, nowMs)
   }
 
-  /** Any client can create such keys: remembering their uses would make room for nothing else. */
+  /**
+   * Any client can create such keys: remembering their uses would make room for nothing else. So one signature can be sent
+   * again and again, and each counts against the budget of its address.
+   */
   #checkInline({ key, signature }: InlineSignature, network: string, nowMs: number): Checked {
     const { thumbprint } = key
     const wrong = this.#verify(signature, key, null, network, nowMs)
-    return wrong ?? { kind: 'finding', finding: { kind: 'key', thumbprint } }
+    if (wrong !== null) return wrong
+    this.#budget.failed(network, null, nowMs)
+    return { kind: 'finding', finding: { kind: 'key', thumbprint } }
   }
 
   #checkPublished(read: BotSignature | PublishedSignature, asked: SentRequest, nowMs: number): Checked {
