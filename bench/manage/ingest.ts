@@ -100,7 +100,10 @@ function eventSources(store: Store, log: Log): EventSources {
   const metrics = new EventMetrics()
   const settings = {
     ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
-    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
+    ...{
+      anomaly: { factor: 10, requestsMin: 300 },
+      robots: { file: null, upstream: null, isPublished: false },
+    },
   }
   const events = new EventLog(store)
   const management = { store, events, snapshot: () => null, log, nowMs: Date.now }

@@ -105,7 +105,7 @@ export function siteAt(publicUrl: string, ground: Groundwork): Site {
 }
 
 /** The parts that are made when the database is open. Those that are woken follow in OpenPlane. */
-export interface Composed extends Omit<ApiContext, 'tasks' | 'callbacks' | 'deliveries'> {
+export interface Composed extends Omit<ApiContext, 'tasks' | 'callbacks' | 'deliveries' | 'robots'> {
   readonly rateLimits: RateLimits
   readonly newSignatures: NewSignatures
   readonly paymentNews: PaymentEvents

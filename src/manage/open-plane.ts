@@ -79,6 +79,7 @@ export class OpenPlane {
       tasks: { wake: () => this.#tasks.wake() },
       callbacks: { wake: () => this.#callbacks.wake() },
       deliveries: { wake: () => this.#deliverer.wake() },
+      robots: () => this.#sources.robots,
     }
     this.api = api(this.context)
     this.oauth = oauthEndpoints(this.context)

@@ -173,6 +173,7 @@ async function managementSettings({ config, effective }: ParsedConfig): Promise<
       anomaly: threats.anomaly,
       robots: {
         file: threats.robots.file,
+        isPublished: config.publish.hasRobots,
         upstream:
           threats.robots.isFromUpstream && first !== undefined
             ? robotsUpstream(await upstreamSettings(first))

@@ -30,7 +30,7 @@ export class RobotsTxt {
    * For paths without their queries, which a client may have encoded in another way. The query in an `allow` line is
    * assumed to match.
    */
-  static forPaths(text: string): RobotsTxt {
+  static forPaths(text: string | Uint8Array): RobotsTxt {
     return new RobotsTxt(contentOf(text, true), true)
   }
 

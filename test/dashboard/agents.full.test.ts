@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { seen } from '../contract/seen.ts'
 import { skipped } from '../e2e/programs.ts'
+import { SETTINGS } from '../manage/management.ts'
 import { looksFine, openDashboard } from './browser.ts'
 import { fillCatalogue } from './catalogue.ts'
 
@@ -90,4 +91,47 @@ test('the page of an agent that signs shows its card, or why it has no card', { 
   await goTo('agents/gptbot')
   await page.getByRole('heading', { name: 'Fingerprints' }).waitFor()
   assert.equal(await page.getByRole('heading', { name: 'Card', exact: true }).count(), 0)
+})
+
+test('the page of a crawler says whether it keeps to robots.txt', { skip }, async (t) => {
+  const robots = { file: null, upstream: null, isPublished: true }
+  const { manage, page, goTo } = await openDashboard(t, {
+    knows: true,
+    threats: { ...SETTINGS.threats, robots },
+  })
+  await manage.fillCatalogue()
+  const of = { verdict: 'agent', agent: 'gptbot', category: 'crawler', seenAtMs: Date.now() } as const
+  await manage.take([
+    seen(1, { ...of, path: '/robots.txt' }),
+    seen(2, { ...of, path: '/drafts/a' }),
+    seen(3, { ...of, path: '/open' }),
+  ])
+  await goTo('agents/gptbot')
+  const section = page.getByRole('region', { name: 'robots.txt' })
+  await section.getByText('It fetched /robots.txt once in 3 recorded requests').waitFor()
+  await section.getByText('robots.txt allows all of its other requests that were compared (2).').waitFor()
+  const when = { category: 'crawler', path: '/drafts/*' }
+  const policy = { rules: [{ name: 'drafts', when, action: 'block' }] }
+  await manage.ask('PUT', '/v1/policy', policy, { 'if-match': '*' })
+  await page.reload()
+  await section.getByText('robots.txt disallows 1 of 2 requests (50 %).').waitFor()
+  await section.getByText('Disallow: /drafts/').waitFor()
+  await looksFine(page, 'agent-robots')
+  await section.getByRole('link', { name: '/drafts/a' }).click()
+  await page.waitForURL(/traffic\?app=default&agent_id=gptbot.*&path=%2Fdrafts%2Fa$/)
+  await goTo('agents/claudebot')
+  await section.getByText('No recorded requests in the last 24 hours').waitFor()
+})
+
+test('without a known robots.txt the page of a crawler says what to do', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await manage.fillCatalogue()
+  await manage.take([
+    seen(1, { verdict: 'agent', agent: 'gptbot', category: 'crawler', seenAtMs: Date.now() }),
+  ])
+  await goTo('agents/gptbot')
+  const section = page.getByRole('region', { name: 'robots.txt' })
+  await section.getByText('It did not fetch /robots.txt in 1 recorded request').waitFor()
+  await section.getByText('Its robots.txt is unknown').waitFor()
+  await looksFine(page, 'agent-robots-unknown')
 })

@@ -107,6 +107,9 @@ for (const kind of KINDS) {
     )
     assert.equal((await ask('/v1/agents/gptbot/traffic')).requests, 0)
     assert.equal((await ask('/v1/agents/gptbot/traffic', estate.authorization)).requests, 3)
+    assert.equal((await ask('/v1/agents/gptbot/robots')).requests, 0)
+    assert.equal((await ask('/v1/agents/gptbot/robots?app=theirs')).requests, 0)
+    assert.equal((await ask('/v1/agents/gptbot/robots', estate.authorization)).requests, 3)
     for (const filter of ['app=theirs', 'seen_since=2020-01-01T00:00:00Z'])
       assert.deepEqual((await ask(`/v1/agents?${filter}`)).agents, [], filter)
     const listed = (await ask('/v1/agents?q=gptbot')).agents

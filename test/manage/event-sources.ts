@@ -75,5 +75,8 @@ export function blocked(number: number, changes: Partial<Sighting> = {}): Sighti
 
 export const SETTINGS: ThreatSettings = {
   ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
-  ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
+  ...{
+    anomaly: { factor: 10, requestsMin: 300 },
+    robots: { file: null, upstream: null, isPublished: false },
+  },
 }

@@ -372,7 +372,10 @@ export const SETTINGS: Omit<ManagementSettings, 'storeUrl' | 'dataFolder'> = {
   sightingsWaitForDisk: true,
   threats: {
     ...{ windowMs: 300_000, eventsPerMinute: 30, reasons: new Set(REASONS) },
-    ...{ anomaly: { factor: 10, requestsMin: 300 }, robots: { file: null, upstream: null } },
+    ...{
+      anomaly: { factor: 10, requestsMin: 300 },
+      robots: { file: null, upstream: null, isPublished: false },
+    },
   },
   hasTls: false,
   corsOrigins: [],

@@ -224,7 +224,7 @@ test('no robots.txt takes long', async () => {
 
 test('a file that cannot be read any more stays in force, and a new one takes its place', async (t) => {
   const file = join(temporaryFolder(t), 'robots.txt')
-  const files = new RobotsFiles({ file, upstream: null }, knowing, SILENT)
+  const files = new RobotsFiles({ file, upstream: null, isPublished: false }, knowing, SILENT)
   const line = () => files.disallowing('gptbot', 'a.example.test', '/x')
   let nowMs = 0
   const refresh = () => {
@@ -258,7 +258,8 @@ test('the app is asked for the robots.txt of each host that crawlers ask for', a
   t.teardown(() => app.close())
   const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`
   const tls = { verify: true, ca: null, serverName: null }
-  const files = new RobotsFiles({ file: null, upstream: { url, host: 'preserve', tls } }, knowing, SILENT)
+  const settings = { file: null, upstream: { url, host: 'preserve', tls }, isPublished: false } as const
+  const files = new RobotsFiles(settings, knowing, SILENT)
   const line = (host: string) => files.disallowing('gptbot', host, '/x')
   const hosts = ['a.example.test', 'b.example.test:8443', 'none.example.test', 'A.example.test', 'not a host']
   answers.set('a.example.test', [200, 'user-agent: *\ndisallow: /x'])

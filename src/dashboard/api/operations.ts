@@ -23,6 +23,7 @@ export const OPERATIONS = {
   exportRequests: ['GET', '/requests/export'],
   getRequest: ['GET', '/requests/{id}'],
   getAgentCard: ['GET', '/agents/{agent_id}/card'],
+  getAgentRobots: ['GET', '/agents/{agent_id}/robots'],
   listPayments: ['GET', '/payments'],
   exportPayments: ['GET', '/payments/export'],
   sumPayments: ['GET', '/payments/sums'],
@@ -229,6 +230,12 @@ export interface Operations {
     query: {  }
     body: undefined
     answer: FoundAgentCard
+  }
+  getAgentRobots: {
+    path: { agent_id: string }
+    query: { window?: "1h" | "24h" | "7d" | "30d"; app?: string; team?: string }
+    body: undefined
+    answer: AgentRobots
   }
   listPayments: {
     path: {  }
@@ -803,6 +810,8 @@ export type RequestFacet = { readonly facet: "app" | "host" | "path" | "address"
 export type FoundAgentCard = { readonly agent_id: string; readonly url: string | null; readonly card: SignatureAgentCard | null; readonly why: string | null }
 
 export type SignatureAgentCard = { readonly name: string | null; readonly homepage: string | null; readonly contacts: readonly (string)[]; readonly purpose: readonly (string)[]; readonly purposes: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly trigger: "fetcher" | "crawler" | null; readonly user_agents: readonly (string)[]; readonly robots_token: string | null; readonly keeps_robots: boolean; readonly content: string | null; readonly rate_control: string | null; readonly rate_expectation: string | null; readonly known_urls: readonly (string)[]; readonly ranges_url: string | null; readonly ignored: readonly (string)[] }
+
+export type AgentRobots = { readonly agent_id: string; readonly window: "1h" | "24h" | "7d" | "30d"; readonly robots_token: string | null; readonly requests: number; readonly estimated: number; readonly robots_requests: number; readonly compared: number; readonly disallowed: number; readonly share: number | null; readonly paths: readonly ({ readonly app: string; readonly host: string | null; readonly path: string; readonly line: string; readonly requests: number })[]; readonly stopped_at: Time | null }
 
 export type Payment = { readonly id: string; readonly state: "open" | "paid" | "owed" | "refused" | "refunded"; readonly scheme: "x402" | "crawler-price" | "license"; readonly app: string; readonly rule: string; readonly agent_id: string | null; readonly key: string | null; readonly payer: string | null; readonly host: string; readonly path: string; readonly price: string; readonly currency: string; readonly network: string | null; readonly asset: string | null; readonly transaction: string | null; readonly why: string | null; readonly purpose: readonly (string)[]; readonly license: string | null; readonly decision_id: string; readonly created_at: Time; readonly settled_at: Time | null; readonly served_at: Time | null; readonly pass_until: Time | null; readonly refunded_at: Time | null; readonly refund_note: string | null }
 

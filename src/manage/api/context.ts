@@ -5,6 +5,7 @@ import type { AuthContext } from '../auth/context.ts'
 import type { OpenidProvider } from '../auth/people/openid-provider.ts'
 import type { PasswordHasher } from '../auth/people/password-hash.ts'
 import type { EventsContext } from '../events/context.ts'
+import type { KnownRobots } from '../events/event-sources.ts'
 import type { PaymentEvents } from '../events/payment-events.ts'
 import type { Sinks } from '../events/sinks/sinks.ts'
 import type { EventTail } from '../events/event-tail.ts'
@@ -53,6 +54,8 @@ export interface ApiContext extends AuthContext, JobsContext, JudgingContext, Ev
   readonly requests: RequestFeed
   /** The amount of traffic, for listeners. */
   readonly pulse: TrafficPulse
+  /** What is known of the robots.txt that crawlers get. */
+  readonly robots: () => KnownRobots
   /** Runs queued tasks. Wake it after queueing one. */
   readonly tasks: { wake(): void }
   /** The workers of this gateway. */

@@ -19,6 +19,14 @@ export interface ThreatSettings extends ThreatLogSettings {
   readonly robots: RobotsSettings
 }
 
+/** What is known of the robots.txt that crawlers get. */
+export interface KnownRobots {
+  /** Whether proxies add what the policy allows. */
+  readonly isPublished: boolean
+  /** The app's own file for a host; `null`: unknown. */
+  ownOf(host: string | null): string | null
+}
+
 type SourcesContext = Pick<EventsContext, 'store' | 'events' | 'snapshot' | 'log' | 'nowMs'>
 
 /** Everything that detects events, except changes through the API. */
@@ -42,6 +50,12 @@ export class EventSources {
     const rules = RULES.filter(({ reason }) => this.#isOn(reason))
     const rest = { rules, robots: this.#robots, metrics, knowledge, nowMs }
     this.sightings = sightingEvents({ store, log: events, threats: this.#threats, ...rest })
+  }
+
+  /** What crawlers are told. */
+  get robots(): KnownRobots {
+    const { isPublished } = this.#settings.robots
+    return { isPublished, ownOf: (host) => this.#robots.textOf(host) }
   }
 
   get jobs(): readonly PeriodicJob[] {

@@ -16,6 +16,7 @@ import { subjectOf, TITLES } from '../events/event-words.ts'
 import { categoryOf, purposeOf } from '../live/names.ts'
 import { Table } from '../../parts/table.tsx'
 import { AgentCardSection } from './agent-card.tsx'
+import { AgentRobotsSection } from './agent-robots.tsx'
 
 export function AgentPage() {
   const { params } = useRoute()
@@ -42,6 +43,7 @@ export function AgentPage() {
             <About agent={agent} />
             {isSigning(agent) && <AgentCardSection id={agent.id} />}
             <Traffic id={agent.id} />
+            {agent.robots_token !== null && <AgentRobotsSection id={agent.id} />}
             <Signatures agent={agent} />
             <Recently id={agent.id} />
           </>

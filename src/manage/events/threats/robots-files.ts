@@ -12,6 +12,8 @@ export interface RobotsSettings {
   readonly file: string | null
   /** The upstream, which is asked if there is no file; `null`: it is not asked. */
   readonly upstream: RobotsUpstream | null
+  /** Whether proxies answer `/robots.txt` with what the policy allows. */
+  readonly isPublished: boolean
 }
 
 /** Whether the content of robots.txt can be known. */
@@ -53,6 +55,12 @@ export class RobotsFiles implements RobotsRules {
     const line = robots.disallowing(token, path)
     this.#answers.set(key, { line })
     return line
+  }
+
+  /** The app's own file, as last read; `null`: unknown. Does not ask for files of further hosts. */
+  textOf(host: string | null): string | null {
+    const name = this.#isPerHost ? (host ?? '').toLowerCase() : ALL_HOSTS
+    return this.#read.peek(name)?.text ?? null
   }
 
   /** Re-reads some of the files that are due. */
