@@ -32,6 +32,7 @@ test('the package, packed and installed in an empty folder', async (t) => {
       'config/guide/policy.md',
       'dist/LICENSES',
       'dist/dashboard/index.html',
+      'dist/dashboard/LICENSES.md',
       'LICENSE',
       'NOTICE',
       'CHANGELOG.md',
@@ -51,6 +52,9 @@ test('the package, packed and installed in an empty folder', async (t) => {
     for (const name of Object.keys(dependencies))
       assert.equal(names.includes(name), name !== 'better-sqlite3', name) // which stays as it is
     for (const text of said) assert.match(text, /^\S+ \d\S+ \(.+\)\n\n\S/)
+    const inDashboard = run('tar', ['-xOf', tarball, 'package/dist/dashboard/LICENSES.md'], '.')
+    for (const name of ['@codemirror/view', 'preact', 'uplot', 'yaml'])
+      assert.ok(inDashboard.includes(`\n## ${name} - `), name)
   })
 
   t.test('contains no trace of where, when and by which user it was packed', async () => {
