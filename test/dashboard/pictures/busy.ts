@@ -41,6 +41,7 @@ function request(number: number): Sighting {
     ...{ address: `192.0.2.${number % 250}`, evidence: [], forged: [], ...kind },
     ...(number % 17 === 0 && { done: 'block', action: 'block', rule: 'no-training' }),
     ...(number % 13 === 0 && { rule: 'search-limit' }),
+    ...(number % 397 === 0 && SPOOFED),
   })
 }
 
@@ -56,6 +57,10 @@ const BROWSER = {
   done: 'pass',
   action: 'pass',
 } as const
+const SPOOFED = {
+  ...{ verdict: 'automation', agent: null, category: null, software: null, purposes: [] },
+  ...{ evidence: ['spoofed-browser', 'user-agent'], done: 'block', action: 'block', rule: 'impostors' },
+} satisfies Partial<Sighting>
 const KINDS: readonly Partial<Sighting>[] = [
   ...[BROWSER, BROWSER, BROWSER, BROWSER],
   ...[agent('gptbot', 'training'), agent('claudebot', 'training'), agent('bingbot', 'search')],

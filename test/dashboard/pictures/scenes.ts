@@ -41,6 +41,11 @@ export const SCENES: readonly Scene[] = [
     ...{ name: 'event', state: 'busy', shows: 'Confidence' },
     path: async (manage) => `events/${await idOf(manage, 'events?types=new_agent&agent=gptbot', 'events')}`,
   },
+  { name: 'threats', state: 'busy', path: 'threats', shows: /^Spoofed browser/ },
+  {
+    ...{ name: 'case', state: 'busy', shows: 'Evidence' },
+    path: async (manage) => `threats/${await idOf(manage, 'cases', 'cases')}`,
+  },
   { name: 'webhooks', state: 'busy', path: 'webhooks', shows: 'https://hooks.example/gatehouse' },
   {
     ...{ name: 'webhook', state: 'busy', shows: 'Deliveries' },
@@ -59,6 +64,8 @@ export const SCENES: readonly Scene[] = [
   { name: 'live-empty', state: 'empty', path: 'live', shows: 'Live' },
   { name: 'traffic-empty', state: 'empty', path: 'traffic', shows: /^No .*requests/ },
   { name: 'agents-empty', state: 'empty', path: 'agents?window=1h', shows: /^No / },
+  { name: 'threats-empty', state: 'empty', path: 'threats', shows: 'No open cases' },
+  { name: 'payments-empty', state: 'empty', path: 'payments', shows: 'No matching payments' },
   { name: 'campaigns-empty', state: 'empty', path: 'threats/campaigns', shows: 'No campaigns found' },
   { name: 'unknown-empty', state: 'empty', path: 'signatures/unknown', shows: 'No unknown fingerprints' },
   { name: 'policy-empty', state: 'empty', path: 'policy', shows: 'No policy saved yet' },
