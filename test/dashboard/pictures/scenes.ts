@@ -17,6 +17,7 @@ export interface Scene {
 
 const idOf = async (manage: TestManagement, path: string, name: string): Promise<string> =>
   (await manage.ask('GET', `/v1/${path}`)).body[name][0].id
+const SPOOFED = 'reason=spoofed_browser&app=shop'
 const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
 
 export const SCENES: readonly Scene[] = [
@@ -41,10 +42,11 @@ export const SCENES: readonly Scene[] = [
     ...{ name: 'event', state: 'busy', shows: 'Confidence' },
     path: async (manage) => `events/${await idOf(manage, 'events?types=new_agent&agent=gptbot', 'events')}`,
   },
-  { name: 'threats', state: 'busy', path: 'threats', shows: /^Spoofed browser/ },
+  // Cases of the same moment are in no fixed order.
+  { name: 'threats', state: 'busy', path: `threats?${SPOOFED}`, shows: /^Spoofed browser/ },
   {
     ...{ name: 'case', state: 'busy', shows: 'Evidence' },
-    path: async (manage) => `threats/${await idOf(manage, 'cases', 'cases')}`,
+    path: async (manage) => `threats/${await idOf(manage, `cases?${SPOOFED}`, 'cases')}`,
   },
   { name: 'webhooks', state: 'busy', path: 'webhooks', shows: 'https://hooks.example/gatehouse' },
   {
