@@ -82,6 +82,8 @@ export class Manager {
   readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #sightingFile: SightingFile | null
   #signingKeys: SigningKeys | null = null
+  /** The hash of the last Snapshot that this process announced since it leads; `null`: none. */
+  #announced: string | null = null
   #reloaders: readonly Reloader<unknown>[] = []
   #watch: FileWatch | null = null
   readonly #steady = new SteadyReasons(() => this.#lacksStore(), STORE_HOLD_MS)
@@ -237,6 +239,7 @@ export class Manager {
 
   #listen(): void {
     this.#leadership.onChange((isLeader) => {
+      this.#announced = null
       if (!isLeader) return
       this.#maker.stayReady()
       this.#maker.lead()
@@ -261,7 +264,9 @@ export class Manager {
     const { inUse } = this.#bus.followed
     // Until a Snapshot is published, the API classifies with the local one.
     if (inUse === null) void this.#management.use(document)
-    if (this.#leadership.isLeader) this.#bus.publish(document)
+    if (!this.#leadership.isLeader || this.#announced === document.hash) return
+    this.#announced = document.hash
+    this.#bus.publish(document)
   }
 
   #addMetrics(): void {

@@ -186,8 +186,8 @@ export class SnapshotPress {
     const { direct } = await managerOf(client)
     const last = await direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
     const before = last === null ? null : usable(Buffer.from(last.data), Date.now())
-    // The content has not changed, or an earlier publish succeeded but its answer was lost.
-    if (before?.hash === document.hash) return
+    // An earlier publish succeeded but its answer was lost, or another process announced the same content.
+    if (before !== null && before.hash === document.hash && before.number >= document.number) return
     // Without a usable announcement, the number must still be above the one that the proxies have.
     const beforeNumber = before?.number ?? this.#line.status.inUse?.number ?? 0
     const number = Math.max(document.number, beforeNumber + 1)
