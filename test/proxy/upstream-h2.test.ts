@@ -380,6 +380,21 @@ test('a GOAWAY lets those that the app has not seen go elsewhere, at once', asyn
   await closed(group, app.server)
 })
 
+test('a connection with half a header block takes no other request', async () => {
+  let isFirst = true
+  const app = await handApp(
+    toWhole((stream) => {
+      if (!isFirst) return [OK(stream), data(stream, 'ok')]
+      isFirst = false
+      return [data(stream, 'too early', false), frame(HEADERS, 0, stream)]
+    }),
+  )
+  const group = groupOf([app.url], { idleTimeoutMs: 100 })
+  assert.equal(await reasonOf(group), 'bad-response')
+  assert.equal((await answerOf(group)).text, 'ok')
+  await closed(group, app.server)
+})
+
 test('whatever frames an app says, a request has one outcome, and the next one is served', async () => {
   const anyFrame = fc
     .record({

@@ -92,7 +92,8 @@ export class H2Connection implements H2StreamOwner, SocketListener, FramesOwner 
   }
 
   get hasRoom(): boolean {
-    return this.isOpen && !this.#isDoubtful && this.#streams.size < this.#streamsMax
+    const isUsable = this.isOpen && !this.#isDoubtful && !this.#frames.isInBlock
+    return isUsable && this.#streams.size < this.#streamsMax
   }
 
   /** `list` comes from `requestList`. */

@@ -67,6 +67,11 @@ export class UpstreamFrames implements FrameTaker {
     return this.#owner.isClosed
   }
 
+  /** Whether the rest of a header block is missing. An app that never sends it fails the next answer. */
+  get isInBlock(): boolean {
+    return this.#block.stream !== 0
+  }
+
   piece(bytes: Uint8Array): void {
     this.#owner.piece(bytes)
   }
