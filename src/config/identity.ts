@@ -28,7 +28,7 @@ export const IDENTITY = section(
       'optional',
       'Whether each signature must have a nonce, which makes it valid for one request only. A signature without a nonce can be used again, but only from the address that first used it.',
     ),
-    signature_key: setting(
+    key_header: setting(
       boolean,
       false,
       'Whether to verify signatures whose key is named in the header `Signature-Key` (draft-hardt-httpbis-signature-key), by its schemes `hwk`, `jwks` and `jwks_uri`. See config/guide/request-signatures.md.',
@@ -112,7 +112,7 @@ export function identityConfig(identity: ValueOf<typeof IDENTITY>): IdentityConf
     registries: identity.registries,
     hosts: identity.hosts,
     nonce: identity.nonce,
-    signatureKey: identity.signature_key,
+    signatureKey: identity.key_header,
     reverseDns: identity.reverse_dns,
     resolvers: identity.resolvers,
     rangesRefreshMs: identity.ranges_refresh,

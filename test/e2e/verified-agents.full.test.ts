@@ -321,7 +321,7 @@ async function gateFor(t: Test, app: App, options: GateOptions): Promise<Running
     ...{ command, upstream: app.url, argv: ['--policy', policy, ...workers] },
     settings: isBehindProxy ? ['trusted_proxies: [127.0.0.1]'] : [],
     variables: {
-      ...(options.readsSignatureKey && { GATEHOUSE_IDENTITY_SIGNATURE_KEY: 'true' }),
+      ...(options.readsSignatureKey && { GATEHOUSE_IDENTITY_KEY_HEADER: 'true' }),
       ...(allowsPrivate && { GATEHOUSE_FETCH_ALLOW_PRIVATE_ADDRESSES: 'true' }),
       // Otherwise the hosts are unknown behind a proxy that could end TLS.
       ...(isBehindProxy && { GATEHOUSE_IDENTITY_HOSTS: 'localhost' }),

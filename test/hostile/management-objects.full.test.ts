@@ -16,7 +16,14 @@ import { shareOf } from './whole.ts'
 
 /** Shared records, which every reader may read. All others that a path names have an owner, or need an administrator. */
 const EVERYBODYS = new Set([
-  ...['/apps/{app_id}', '/campaigns/{id}', '/agents/{agent_id}', '/requests/{id}', '/events/{id}'],
+  ...[
+    '/apps/{app_id}',
+    '/campaigns/{id}',
+    '/agents/{agent_id}',
+    '/requests/{id}',
+    '/events/{id}',
+    '/cases/{id}',
+  ],
 ])
 const NAMED = VERSIONS.flatMap(({ prefix, operations }) =>
   operations
