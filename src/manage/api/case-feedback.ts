@@ -44,7 +44,7 @@ export async function feedbackOnCase(
       await giveFeedback({ requestId: null, decisionId, verdict, agent: named }, actor, management)
       given++
     } catch (error) {
-      // The request is no longer kept.
+      // Its retention has passed.
       if (!(error instanceof Refusal) || error.code !== 'not_found') throw error
     }
   }

@@ -114,7 +114,7 @@ export class CaseStore {
     return partOf(found, found.selectAll(), LATEST_FIRST, part, recordOf)
   }
 
-  /** `version`: `null` is any. `false`: it was deleted, or is no longer of this version. */
+  /** `version`: `null` is any. Returns `false` if the case was deleted or has another version. */
   async change(id: string, version: number | null, change: CaseChange, queries: Queries): Promise<boolean> {
     const { by, atMs, ...changes } = change
     const changed = queries
