@@ -37,6 +37,7 @@ import {
 import { addReloadMetrics, Reloader } from './reload.ts'
 import { SnapshotMaker } from './snapshot-maker.ts'
 import type { ListenAddress } from '../shared/listen-address.ts'
+import type { Store } from '../store/store.ts'
 
 export interface ManagerSettings {
   readonly version: string
@@ -137,7 +138,7 @@ export class Manager {
       apps: this.#maker.apps,
       appPolicies: this.#maker.appPolicies,
       fleet: { isLeading: () => this.#leadership.isLeader, view: this.#fleet },
-      opened: (store) => void this.#maker.opened(store),
+      opened: (store) => void this.#opened(store),
       restored: () => this.#nudge(),
       catchUp: () => this.#maker.catchUp(),
       stored: (batch) => this.#sightingFile?.append(batch),
@@ -252,6 +253,11 @@ export class Manager {
     this.#bus.onNudge(() => {
       if (this.#leadership.isLeader) this.#maker.nudge()
     })
+  }
+
+  async #opened(store: Store): Promise<void> {
+    await this.#maker.opened(store)
+    if (this.#leadership.isLeader) await this.#maker.publishAgain()
   }
 
   /** Asks the leader to make a Snapshot. */

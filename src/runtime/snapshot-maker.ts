@@ -81,6 +81,8 @@ export class SnapshotMaker {
   #signaturesReloader: Reloader<SignatureSet> | null = null
   #reloaders: readonly Reloader<unknown>[] = []
   #isFetching = false
+  /** Whether the database was read. */
+  #isOpen = false
 
   /** `code`: `null` if no database could hold the policy. */
   constructor(
@@ -225,7 +227,8 @@ export class SnapshotMaker {
 
   /** Publishes the parts in force: changes made while no manager led were not announced. Never rejects. */
   async publishAgain(): Promise<void> {
-    // Not before the database was read: the process that led before may have published something newer.
+    // The process that led before may have published something newer than what is on this disk.
+    if (!this.#isOpen) return
     await Promise.all(this.#followed.map((keeper) => keeper?.follow()))
     const isBehind = await this.#accepted.isBehind().catch(() => true)
     if (!isBehind) this.#publisher.publishAgain()
@@ -245,6 +248,7 @@ export class SnapshotMaker {
   async opened(store: Store): Promise<void> {
     if (await this.#accepted.attach(store)) this.#publisher.nudge()
     this.#catalogue.attach(store)
+    this.#isOpen = true
   }
 
   /** The database may have changed. */
