@@ -209,7 +209,7 @@ test('with several labels, each has its own key', async () => {
   // A member of an unknown scheme belongs to another signature.
   const another = `sig0=new-scheme;a=1, sig1=${hwk(signer)}`
   assert.equal(shown(checker()(await sent(another))), `finding key ${signer.key.thumbprint}`)
-  // No member has the label of the signature: it is none of these, and as without Signature-Key.
+  // No member has the label of the signature: the header is ignored.
   assert.equal(checker()(await sent(`sig9=${hwk(signer)}`)), null)
   assert.equal(checker()(['Host', HOST, 'Signature-Key', mine]), null)
 })
