@@ -91,6 +91,19 @@ test('Sightings that come late are deleted when they expire', async (t) => {
   assert.equal((await store.sightings.newest(null, 10)).length, 0)
 })
 
+test('a clock that is ahead does not make the retention walk through the gap before the partitions', {
+  timeout: 20_000,
+}, async (t) => {
+  const { store, add, forget } = await opened(t)
+  await add(0, 5, { seenAtMs: START_MS + HOUR_MS })
+  await store.sightings.prepare(START_MS, DAY_MS)
+  await add(0, 5)
+  await forget(START_MS)
+  assert.equal((await store.sightings.newest(null, 20)).length, 10)
+  await forget(START_MS + 26 * HOUR_MS)
+  assert.equal((await store.sightings.newest(null, 20)).length, 0)
+})
+
 test('too many Sightings are dropped with their partition, and those of a flood deleted', async (t) => {
   const { store, partitions, add, forget } = await opened(t)
   for (let hour = 0; hour < 4; hour++) {

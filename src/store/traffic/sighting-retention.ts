@@ -45,7 +45,7 @@ export class SightingRetention {
     if (first === null || last === null) return false
     const [oldest, ...others] = partitions
     if (oldest?.first !== 0) return this.#deleteLate(parts, partitions, sinceMs, rowsMax)
-    const end = Math.min(last, numberOf(oldest.beyond) - 1)
+    const end = await this.#lastBefore(numberOf(oldest.beyond))
     const until = numberBeyond(parts, rowsMax)
     return (
       (await this.#delete({ first, last: end }, { sinceMs, nowMs, until })) ||
@@ -106,6 +106,12 @@ export class SightingRetention {
       }
     }
     return false
+  }
+
+  /** The numbers of the first partition end long before those of the next one begin. 0: it has no Sighting. */
+  async #lastBefore(number: number): Promise<number> {
+    const before = this.#db.selectFrom('sightings').select('number').where('number', '<', number)
+    return (await before.orderBy('number', 'desc').limit(1).executeTakeFirst())?.number ?? 0
   }
 
   /** Two queries, so that each reads one end of the index. */
