@@ -21,3 +21,6 @@ registerHooks({
 // Each test file is a process, and starts more: what one has compiled, the others need not compile again.
 process.env.NODE_COMPILE_CACHE ??= resolve('.tap/compiled')
 enableCompileCache(process.env.NODE_COMPILE_CACHE)
+
+// Times of test files: see test/README.md.
+if (process.env.TEST_TIMES !== undefined) require('./groups/test-times.ts').measureProcess()

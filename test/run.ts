@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { parse } from 'yaml'
 import { COUNTS_VARIABLE, type Counts, closingLine, type Outcome, sumOf } from './closing-line.ts'
-import { writeGroups } from './groups/groups.ts'
+import { aloneOf, groupsOf, writeGroups } from './groups/groups.ts'
 
 /**
  * `npm test` runs every test file but those named `*.full.test.ts`, or the given files. With `--all`, properties have
@@ -36,8 +37,11 @@ const short = globSync('test/**/*.test.ts')
   .sort()
 const outcomes: boolean[] = []
 if (args.length > 0 && !isAll) outcomes.push(await run(args))
-else outcomes.push(await run([`--timeout=${GROUP_TIMEOUT_S}`, ...writeGroups(short)]))
-if (isAll) outcomes.push(await run(full))
+else outcomes.push(await run([`--timeout=${GROUP_TIMEOUT_S}`, ...writeGroups(groupsOf(short))]))
+// Those that need the machine to themselves run last: before one starts, tap waits for all that run.
+const serial: readonly string[] = parse(readFileSync('.taprc', 'utf8')).serial
+const parallel = full.filter((file) => !serial.includes(file))
+if (isAll) outcomes.push(await run([...writeGroups(aloneOf(parallel)), ...serial]))
 const first = counted()
 let last: Counts = { ...first, failed: outcomes.includes(false) ? first.failed || 1 : first.failed }
 const isWhole = args.length === 0 || isAll

@@ -3,7 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
-import { groupsOf } from './groups.ts'
+import { aloneOf, groupsOf, longestFirst } from './groups.ts'
+import { ranking, recordOf, timesIn } from './report-times.ts'
+import { TIMES_VARIABLE } from './test-times.ts'
 
 test('every file is in one group of at most twelve of its folder', async () => {
   const files = globSync('test/**/*.test.ts').sort()
@@ -16,6 +18,35 @@ test('every file is in one group of at most twelve of its folder', async () => {
       name,
     )
   }
+})
+
+test('the group that takes longest is the first', async () => {
+  const groups = new Map([
+    ['short', ['a', 'unknown']],
+    ['long', ['b', 'c']],
+    ['longest', ['d']],
+  ])
+  const names = longestFirst(groups, { a: 2, b: 4, c: 5, d: 10 }).map(([name]) => name)
+  assert.deepEqual(names, ['longest', 'long', 'short'])
+  assert.deepEqual(
+    [...aloneOf(['test/e2e/chaos.full.test.ts'])],
+    [['test-e2e-chaos.full.test', ['test/e2e/chaos.full.test.ts']]],
+  )
+})
+
+test('times of files are ranked and recorded', async () => {
+  const lines = [
+    { file: 'test/a.test.ts', cpuS: 3, wallS: 4 },
+    { file: '.tap/groups/001-test-1.mjs', cpuS: 8, wallS: 9 },
+    { file: 'test/b.test.ts', cpuS: 5, wallS: 40 },
+    { file: 'test/c.test.ts', cpuS: 1, wallS: 1.4 },
+    { file: 'test/a.test.ts', cpuS: 3, wallS: 6 },
+  ]
+  const times = timesIn(lines.map((line) => JSON.stringify(line)).join('\n'))
+  assert.deepEqual(recordOf(times), { 'test/a.test.ts': 6, 'test/b.test.ts': 40 })
+  const [first, second] = ranking(times, 2).split('\n')
+  assert.match(first!, /^ +8\.0 s +9\.0 s .*001-test-1\.mjs$/)
+  assert.match(second!, /^ +5\.0 s +40\.0 s .*b\.test\.ts$/)
 })
 
 test('each file has its tests and its end to itself', async (t) => {
@@ -42,7 +73,7 @@ test('good', (t) => { t.ok(true); t.end() })`,
       '--eval',
       `import { runFiles } from './test/groups/run-files.ts'\nawait runFiles(${JSON.stringify(files)})`,
     ],
-    { encoding: 'utf8', env: { ...process.env, TAP: '1' } },
+    { encoding: 'utf8', env: { ...process.env, TAP: '1', [TIMES_VARIABLE]: undefined } },
   )
   assert.equal(status, 1)
   const outcomes = stdout.match(/^(not )?ok \d+ - .*$/gm)!.map((line) => line.replace(/ # time.*| \{$/, ''))

@@ -1,5 +1,6 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { RECORDED_TIMES } from './test-times.ts'
 
 /** Where the files are that tap runs, one for each group. */
 export const GROUPS_FOLDER = '.tap/groups'
@@ -20,12 +21,28 @@ export function groupsOf(files: readonly string[]): Map<string, string[]> {
   return groups
 }
 
-/** Writes the files that tap runs for them, and returns their paths. */
-export function writeGroups(files: readonly string[]): string[] {
+/** For files that share no process. */
+export function aloneOf(files: readonly string[]): Map<string, string[]> {
+  return new Map(files.map((file) => [file.replace(/\.ts$/, '').replaceAll('/', '-'), [file]]))
+}
+
+/** The groups that take longest first: none of them is then left to run at the end while a processor is idle. */
+export function longestFirst(
+  groups: ReadonlyMap<string, string[]>,
+  seconds: Readonly<Record<string, number>>,
+): [name: string, members: string[]][] {
+  const ofGroup = (members: readonly string[]) =>
+    members.reduce((sum, file) => sum + (seconds[file] ?? UNKNOWN_S), 0)
+  return [...groups].sort(([, one], [, other]) => ofGroup(other) - ofGroup(one))
+}
+
+/** Writes the files that tap runs for them, and returns their paths. tap runs them in the order of their names. */
+export function writeGroups(groups: ReadonlyMap<string, string[]>): string[] {
   rmSync(GROUPS_FOLDER, { recursive: true, force: true })
   mkdirSync(GROUPS_FOLDER, { recursive: true })
-  return [...groupsOf(files)].map(([name, members]) => {
-    const path = join(GROUPS_FOLDER, `${name}.mjs`)
+  const seconds: Record<string, number> = JSON.parse(readFileSync(RECORDED_TIMES, 'utf8'))
+  return longestFirst(groups, seconds).map(([name, members], index) => {
+    const path = join(GROUPS_FOLDER, `${String(index + 1).padStart(3, '0')}-${name}.mjs`)
     const list = JSON.stringify(members, null, 2)
     writeFileSync(
       path,
@@ -38,3 +55,6 @@ export function writeGroups(files: readonly string[]): string[] {
 function folderOf(file: string): string {
   return file.slice(0, file.lastIndexOf('/'))
 }
+
+/** Of a file that is not among the recorded ones, which take two seconds and more. */
+const UNKNOWN_S = 1
