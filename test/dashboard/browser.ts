@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { TestManagement, type TestOptions } from '../manage/management.ts'
 
@@ -34,13 +34,13 @@ export function toured(url: string) {
 /** Ends with the test, which fails where the page complained of something. */
 export async function openDashboard(t: Test, options: DashboardOptions = {}): Promise<OpenDashboard> {
   const { browser: look, isStrange = false, isFirstVisit = false, ...given } = options
+  const chromium = held(t)
   const manage = await TestManagement.start(t, given)
-  const browser = await chromium.launch({ executablePath: executable(), args: ['--no-sandbox'] })
-  t.teardown(() => browser.close())
-  const context = await browser.newContext({
+  const context = await (await chromium).newContext({
     ...{ viewport: DESK, timezoneId: 'Europe/Berlin', ...look },
     ...(!isFirstVisit && { storageState: toured(manage.url) }),
   })
+  t.teardown(() => context.close())
   const page = await context.newPage()
   page.setDefaultTimeout(60_000)
   const complaints = complaintsOf(page, manage.url)
@@ -79,9 +79,34 @@ async function picture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
 }
 
+/**
+ * The Chromium of all tests of a file, each of which has a context of its own in it: starting one takes two seconds of
+ * the processor. It ends when no further test has begun for a moment, because the file cannot end before it.
+ */
+async function held(t: Test): Promise<Browser> {
+  clearTimeout(ending)
+  holders++
+  browser ??= chromium.launch({ executablePath: executable(), args: ['--no-sandbox'] })
+  t.teardown(() => {
+    if (--holders === 0) ending = setTimeout(endBrowser, IDLE_MS)
+  })
+  return browser
+}
+
+async function endBrowser(): Promise<void> {
+  const ended = browser
+  browser = null
+  await (await ended)?.close()
+}
+
+let browser: Promise<Browser> | null = null
+let holders = 0
+let ending: NodeJS.Timeout | undefined
+const IDLE_MS = 1_000
+
 /** What axe finds, in words. */
 async function violations(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE)
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(AXE)
   const found = page.evaluate(
     `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(
       ({ id, nodes }) => id + ': ' + nodes.map(({ html, failureSummary }) => html + ' ' + failureSummary).join('; ')))`,
