@@ -44,6 +44,7 @@ for (const kind of KINDS) {
     await assert.rejects(sql`select * from two`.execute(database.db))
   })
 
+  let newSchema: unknown = null
   for (const name of MIGRATIONS.keys())
     test(`${kind}: a database recorded at ${name} is upgraded, and its records are read as before`, async (t) => {
       const url = await openRecorded(name, kind, t)
@@ -53,10 +54,8 @@ for (const kind of KINDS) {
       for (const [table, count] of recordedCounts(name)) {
         if (table !== 'migrations') assert.equal(await countIn(database, table), count, table)
       }
-      assert.deepEqual(
-        await schemaOf(database),
-        await schemaOf(await opened(t, kind, await urlWithoutTables(kind, t))),
-      )
+      newSchema ??= await schemaOf(await opened(t, kind, await urlWithoutTables(kind, t)))
+      assert.deepEqual(await schemaOf(database), newSchema)
       // What is added now gets the next number.
       const { rows } = await sql<{
         number: number
