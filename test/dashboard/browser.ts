@@ -86,7 +86,9 @@ async function picture(page: Page, name: string): Promise<void> {
 async function held(t: Test): Promise<Browser> {
   clearTimeout(ending)
   holders++
-  browser ??= chromium.launch({ executablePath: executable(), args: ['--no-sandbox'] })
+  // Without the limit, it starts renderers ahead for pages that never come.
+  const args = ['--no-sandbox', '--renderer-process-limit=1']
+  browser ??= chromium.launch({ executablePath: executable(), args })
   t.teardown(() => {
     if (--holders === 0) ending = setTimeout(endBrowser, IDLE_MS)
   })
