@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { test } from 'tap'
 import { skipped } from '../e2e/programs.ts'
-import { openDashboard } from './browser.ts'
+import { looksFine, openDashboard } from './browser.ts'
 import { policyText } from './policy-text.ts'
 
 const skip = skipped('chromium')
@@ -26,6 +26,27 @@ test('on a phone, the navigation shows the current page', { skip }, async (t) =>
     await page.waitForTimeout(200) // the list of pages grows when the scopes of the user are known
     assert.ok(await isSeen(), `${title} is outside of the window`)
   }
+})
+
+test('on a phone, the header has two rows, and app and time range share one', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { browser: { viewport: PHONE } })
+  const app = { id: 'shop', name: 'The shop with a very long name', team: 'retail', hosts: ['shop.example'] }
+  assert.equal((await manage.ask('POST', '/v1/apps', app)).status, 201)
+  await goTo('traffic')
+  await page.getByLabel('App', { exact: true }).selectOption('shop')
+  for (const width of [390, 360]) {
+    await page.setViewportSize({ width, height: PHONE.height })
+    for (const selector of [
+      '.side > .brand, .side > button, .side .foot select, .side .foot button',
+      '.reach select, .reach button',
+    ]) {
+      const boxes = await boxesOf(page, selector)
+      const middles = boxes.map(({ y, height }) => Math.round((y + height / 2) / 8))
+      assert.equal(new Set(middles).size, 1, `${selector} at ${width} px: ${middles}`)
+      assert.ok(boxes.every(({ x, width: own }) => x >= 0 && x + own <= width))
+    }
+  }
+  await looksFine(page, 'phone-header')
 })
 
 test('filters of a list have one height and one base line', { skip }, async (t) => {

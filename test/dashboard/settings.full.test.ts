@@ -133,8 +133,10 @@ test('settings are changed while it runs, and everything is in the audit log', {
   const { settings } = (await manage.ask('GET', '/v1/settings')).body
   assert.equal(settings.find(({ name }: { name: string }) => name === 'limits.free_per_day').value, 77)
   await goTo('settings/signing-keys')
+  await page.getByText('No signing keys yet').waitFor()
   await page.getByRole('button', { name: 'Rotate key' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
+  await page.getByRole('table', { name: 'Signing keys' }).waitFor()
   await looksFine(page, 'settings-signing-keys')
   await goTo('settings/audit?action=updateSettings')
   await page.getByRole('table', { name: 'Audit log' }).getByText('updateSettings').first().waitFor()

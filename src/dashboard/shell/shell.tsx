@@ -53,7 +53,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       </a>
       <header class="side">
         <a class="brand" href="/dashboard/">
-          <img src={icon} alt="" /> Gatehouse
+          <img src={icon} alt="" /> <span>Gatehouse</span>
         </a>
         <Tools pages={pages} isReader={isReader} />
         <nav aria-label="Pages" ref={nav}>

@@ -3,12 +3,13 @@ import type { Sighting } from '../../../src/plane/sighting.ts'
 import { HOUR_MS, MINUTE_MS, NOW_MS, seen } from '../../contract/seen.ts'
 import type { TestManagement } from '../../manage/management.ts'
 import { fillCatalogue } from '../catalogue.ts'
+import { fillRecords } from './busy-records.ts'
 
 /** The same data in every run, at the same time: what the pictures show of a busy gateway. */
 export async function fillBusy(manage: TestManagement): Promise<void> {
   const ask = async (method: string, path: string, body: unknown) => {
-    const { status } = await manage.ask(method, `/v1${path}`, body, { 'if-match': '*' })
-    if (status >= 400) throw new Error(`${method} ${path}: ${status}`)
+    const { status, body: problem } = await manage.ask(method, `/v1${path}`, body, { 'if-match': '*' })
+    if (status >= 400) throw new Error(`${method} ${path}: ${problem.detail}`)
   }
   await fillCatalogue(manage.storeUrl)
   await ask('POST', '/apps', { id: 'shop', team: 'retail', hosts: ['shop.example'] })
@@ -27,6 +28,9 @@ export async function fillBusy(manage: TestManagement): Promise<void> {
     scopes: ['read'],
   })
   await ask('POST', '/signatures/submit', SUBMISSION)
+  await ask('POST', '/trust', { jwk: JWK, name: 'Acme Agent', scopes: ['read', 'detect'] })
+  await ask('POST', '/signing-keys', { drop_old: false })
+  await fillRecords(manage.storeUrl)
   await manage.take(Array.from({ length: REQUESTS }, (_, number) => request(number)))
 }
 
@@ -84,6 +88,11 @@ const POLICY = {
 const SUBMISSION = {
   ...{ fingerprint: 't13d0907h2_aaaaaaaaaaaa_bbbbbbbbbbbb', type: 'ja4' },
   ...{ agent_name: 'Acme Agent', category: 'orchestrator' },
+}
+/** A public key. */
+const JWK = {
+  ...{ kty: 'EC', crv: 'P-256', x: 'IFws2kLVCibI3uTo-H58PnHzoucuXpUoDV2_AvMniPQ' },
+  y: '9J9PPfqlSwtaOf9bClK9ClioDHsE2bYTqGtuz7zKmGQ',
 }
 
 const WORKER: WorkerStatus = {

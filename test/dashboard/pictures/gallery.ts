@@ -1,8 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { DAY_MS, NOW_MS } from '../../contract/seen.ts'
-import { SEEN, TestManagement } from '../../manage/management.ts'
+import { SEEN, SETTINGS, TestManagement } from '../../manage/management.ts'
 import type { Owner } from '../../store/databases.ts'
 import { executable, toured } from '../browser.ts'
 import { fillBusy, WORKERS } from './busy.ts'
@@ -39,7 +41,7 @@ export async function openGallery(t: Owner | Test): Promise<Gallery> {
     machine: await machineOf(browser, easel),
     async *sheets(names = []) {
       const wanted = SCENES.filter(({ name }) => names.length === 0 || names.includes(name))
-      for (const state of ['busy', 'empty', 'failing'] as const) {
+      for (const state of ['busy', 'empty', 'failing', 'signed-out'] as const) {
         const scenes = wanted.filter((each) => each.state === state)
         if (scenes.length === 0) continue
         const manage = await planeFor(t, state)
@@ -57,8 +59,11 @@ export async function openGallery(t: Owner | Test): Promise<Gallery> {
 
 async function planeFor(t: Owner | Test, state: Scene['state']): Promise<TestManagement> {
   const manage = await TestManagement.start(t, {
-    ...{ knows: state === 'busy', nowMs: () => NOW_MS, workers: WORKERS, host: 'gate.example' },
+    ...{ knows: state === 'busy', nowMs: () => NOW_MS, workers: WORKERS },
     ...{ seen: KEPT, auditRetentionMs: KEPT_MS },
+    payments: { ...SETTINGS.payments, retentionMs: KEPT_MS },
+    // Only at its own address, it offers to sign in with an account.
+    ...(state !== 'signed-out' && { host: 'gate.example' }),
   })
   if (state === 'busy') await fillBusy(manage)
   return manage
@@ -72,6 +77,7 @@ async function pageFor(browser: Browser, manage: TestManagement, state: Scene['s
   const page = await context.newPage()
   page.setDefaultTimeout(WAIT_MS)
   await page.clock.setFixedTime(NOW_MS)
+  if (state === 'signed-out') return page
   await page.goto(`${manage.url}/dashboard/#key=${manage.adminKey}`)
   await page.getByRole('navigation', { name: 'Pages' }).waitFor()
   // When a process began to use a policy, it knows from its own clock.
@@ -88,7 +94,7 @@ async function pageFor(browser: Browser, manage: TestManagement, state: Scene['s
 async function shotsOf(
   page: Page,
   manage: TestManagement,
-  { path, shows, prepare }: Scene,
+  { name, path, shows, prepare }: Scene,
 ): Promise<Buffer[]> {
   await page.setViewportSize(VIEWPORTS[0])
   const address = typeof path === 'string' ? path : await path(manage)
@@ -100,10 +106,20 @@ async function shotsOf(
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     for (const viewport of VIEWPORTS) {
       await page.setViewportSize(viewport)
-      shots.push(await settled(page))
+      const shot = await settled(page)
+      keep(shot, `${name}-${colorScheme}-${viewport.width}`)
+      shots.push(shot)
     }
   }
   return shots
+}
+
+/** In full size, in the folder that DASHBOARD_PICTURES names. */
+function keep(shot: Buffer, name: string): void {
+  const folder = process.env['DASHBOARD_PICTURES']
+  if (folder === undefined) return
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, `${name}.png`), shot)
 }
 
 /** Once two pictures in a row are the same. What changes with each run is hidden. */

@@ -6,7 +6,8 @@ import type { TestManagement } from '../../manage/management.ts'
 export interface Scene {
   /** Of its picture. */
   readonly name: string
-  readonly state: 'busy' | 'empty' | 'failing'
+  /** `signed-out`: without a session. */
+  readonly state: 'busy' | 'empty' | 'failing' | 'signed-out'
   /** Below `/dashboard/`. Of a record with an id of its own: found by asking. */
   readonly path: string | ((manage: TestManagement) => Promise<string>)
   /** It is drawn once this is visible. */
@@ -49,6 +50,7 @@ export const SCENES: readonly Scene[] = [
     path: async (manage) => `threats/${await idOf(manage, `cases?${SPOOFED}`, 'cases')}`,
   },
   { name: 'webhooks', state: 'busy', path: 'webhooks', shows: 'https://hooks.example/gatehouse' },
+  { name: 'payments', state: 'busy', path: 'payments', shows: '0.01 USD' },
   {
     ...{ name: 'webhook', state: 'busy', shows: 'Deliveries' },
     path: async (manage) => `webhooks/${await idOf(manage, 'webhooks', 'webhooks')}`,
@@ -56,7 +58,10 @@ export const SCENES: readonly Scene[] = [
   { name: 'fleet', state: 'busy', path: 'fleet', shows: 'upstream app: no target is healthy' },
   { name: 'settings-keys', state: 'busy', path: 'settings/keys', shows: 'reports' },
   { name: 'settings-clients', state: 'busy', path: 'settings/clients', shows: 'ticket system' },
+  { name: 'settings-grants', state: 'busy', path: 'settings/grants', shows: 'Requested scopes' },
+  { name: 'settings-trust', state: 'busy', path: 'settings/trust', shows: 'Acme Agent' },
   { name: 'settings-users', state: 'busy', path: 'settings/users', shows: 'anna@shop.example' },
+  { name: 'settings-signing-keys', state: 'busy', path: 'settings/signing-keys', shows: 'Signs from' },
   { name: 'settings-limits', state: 'busy', path: 'settings/limits', shows: 'limits.free_per_day' },
   { name: 'settings-audit', state: 'busy', path: 'settings/audit', shows: /^createWebhook/ },
   { name: 'help', state: 'busy', path: 'help', shows: 'Help' },
@@ -75,4 +80,5 @@ export const SCENES: readonly Scene[] = [
   { name: 'webhooks-empty', state: 'empty', path: 'webhooks', shows: 'No webhooks yet' },
   { name: 'overview-failing', state: 'failing', path: '', shows: /database is unavailable/ },
   { name: 'fleet-failing', state: 'failing', path: 'fleet', shows: /database is unavailable/ },
+  { name: 'sign-in', state: 'signed-out', path: '', shows: 'The key is stored until you close this tab.' },
 ]

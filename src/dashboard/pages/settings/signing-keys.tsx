@@ -3,7 +3,7 @@ import { ask } from '../../api/ask.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { useDoing } from '../../api/use-doing.ts'
 import { Confirm } from '../../parts/confirm.tsx'
-import { Answered, ProblemNote } from '../../parts/states.tsx'
+import { Answered, Empty, ProblemNote } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
 import { Table } from '../../parts/table.tsx'
 
@@ -28,23 +28,29 @@ export function SigningKeys() {
       </p>
       {doing.problem !== null && <ProblemNote problem={doing.problem} />}
       <Answered used={used}>
-        {({ signing_keys }) => (
-          <div class="card">
-            <Table
-              label="Signing keys"
-              rows={signing_keys}
-              keyOf={({ kid }) => kid}
-              columns={[
-                { title: 'Key', cell: ({ kid }) => <code>{kid}</code> },
-                { title: 'Created', isExtra: true, cell: ({ created_at }) => <FullTime at={created_at} /> },
-                {
-                  title: 'Signs from',
-                  cell: ({ signs_from }) => <Time at={signs_from} />,
-                },
-              ]}
-            />
-          </div>
-        )}
+        {({ signing_keys }) =>
+          signing_keys.length === 0 ? (
+            <Empty title="No signing keys yet">
+              <p>The first one is created when Gatehouse issues its first access token.</p>
+            </Empty>
+          ) : (
+            <div class="card">
+              <Table
+                label="Signing keys"
+                rows={signing_keys}
+                keyOf={({ kid }) => kid}
+                columns={[
+                  { title: 'Key', cell: ({ kid }) => <code>{kid}</code> },
+                  { title: 'Created', isExtra: true, cell: ({ created_at }) => <FullTime at={created_at} /> },
+                  {
+                    title: 'Signs from',
+                    cell: ({ signs_from }) => <Time at={signs_from} />,
+                  },
+                ]}
+              />
+            </div>
+          )
+        }
       </Answered>
       <p class="actions">
         <button type="button" disabled={doing.isDoing} onClick={() => setAsks('rotate')}>
