@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { test } from 'tap'
+import { seen } from '../contract/seen.ts'
 import { skipped } from '../e2e/programs.ts'
 import { looksFine, openDashboard } from './browser.ts'
 import { policyText } from './policy-text.ts'
@@ -47,6 +48,23 @@ test('on a phone, the header has two rows, and app and time range share one', { 
     }
   }
   await looksFine(page, 'phone-header')
+})
+
+test('with more contrast, and with the colours of the system, a page stays readable', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t)
+  await manage.take([seen(1, { verdict: 'agent', seenAtMs: Date.now() })])
+  await goTo('traffic')
+  await page.locator('main .badge.agent').waitFor()
+  const styleOf = (selector: string, name: string, part = 'null') =>
+    page.evaluate(`getComputedStyle(document.querySelector('${selector}'), ${part}).${name}`)
+  const markOf = () => styleOf('main .badge.agent', 'backgroundColor', '"::before"')
+  const mark = await markOf()
+  assert.match(String(mark), /^rgb/)
+  await page.emulateMedia({ contrast: 'more' })
+  await looksFine(page, 'more-contrast')
+  await page.emulateMedia({ contrast: 'no-preference', forcedColors: 'active' })
+  assert.equal(await markOf(), mark)
+  assert.equal(await styleOf('nav [aria-current=page]', 'outlineStyle'), 'solid')
 })
 
 test('filters of a list have one height and one base line', { skip }, async (t) => {

@@ -6,11 +6,7 @@ import { CATEGORIES, VERDICTS } from '../../src/dashboard/pages/live/names.ts'
 type Rgb = readonly [red: number, green: number, blue: number]
 
 const FOLDER = 'src/dashboard/style/'
-const palette = new Map(
-  [...readFileSync(`${FOLDER}palette.css`, 'utf8').matchAll(/--([\w-]+): ([^;]+);/g)].map(
-    ([, name, value]) => [name!, value!.match(/#[0-9a-f]{6}/g) ?? []],
-  ),
-)
+const palette = coloursIn('palette.css')
 const THEMES = [
   ['light', 0],
   ['dark', 1],
@@ -35,6 +31,21 @@ test('colours are in one file, and each name that programs use is there', async 
     used.filter((name) => !palette.has(name)),
     [],
   )
+})
+
+test('where more contrast is asked for, all text has 7 to 1, and lines have 3 to 1', async () => {
+  const strong = coloursIn('contrast.css')
+  for (const [theme, at] of THEMES)
+    for (const back of ['page', 'card'])
+      for (const [name, least] of [
+        ['text', 7],
+        ['soft-text', 7],
+        ['edge', 7],
+        ['line', 3],
+      ] as const) {
+        const ratio = contrast(colour(name, at, strong), colour(back, at, strong))
+        assert.ok(ratio >= least, `${theme}: ${name} on ${back} has ${ratio.toFixed(2)} to 1`)
+      }
 })
 
 test('a colour of plots means one thing', async () => {
@@ -70,9 +81,15 @@ test('marks of plots stand out from the card, and text from what it stands on', 
   }
 })
 
+/** By name: as in the light and in the dark. */
+function coloursIn(file: string): ReadonlyMap<string, readonly string[]> {
+  const found = readFileSync(`${FOLDER}${file}`, 'utf8').matchAll(/--([\w-]+): ([^;]+);/g)
+  return new Map([...found].map(([, name, value]) => [name!, value!.match(/#[0-9a-f]{6}/g) ?? []]))
+}
+
 /** In linear light, from 0 to 1. */
-function colour(name: string, theme: 0 | 1): Rgb {
-  const values = palette.get(name) ?? assert.fail(`no colour ${name}`)
+function colour(name: string, theme: 0 | 1, colours = palette): Rgb {
+  const values = colours.get(name) ?? assert.fail(`no colour ${name}`)
   const text = values[theme] ?? values[0] ?? assert.fail(`${name} is not #rrggbb`)
   const [red, green, blue] = [1, 3, 5].map((from) => {
     const value = Number.parseInt(text.slice(from, from + 2), 16) / 255

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'tap'
+import { fedWith } from '../../src/dashboard/pages/live/fed.ts'
 import { addressOf } from '../../src/dashboard/api/address.ts'
 import { adviceFor, problemOf } from '../../src/dashboard/api/problem.ts'
 import {
@@ -183,4 +184,18 @@ test('each share of a time range says whose it is', async () => {
     summaryOf({ ...statistics, detection: people }),
     '100 requests, 0 % of them from agents. 0 verified, 1 blocked.',
   )
+})
+
+test('of a burst of requests, only those that are shown are parsed, newest first', async () => {
+  const unread = Array.from({ length: 300 }, () => ({ event: 'request', data: 'not parsed', id: '' }))
+  const shown = Array.from({ length: 50 }, (_, at) => ({ event: 'request', data: `{"id":"${at}"}`, id: '' }))
+  const skipped = { event: 'skipped', data: '{"requests":7}', id: '' }
+  const fed = fedWith({ requests: [], skipped: 1 }, [...unread, skipped, ...shown])
+  assert.deepEqual(
+    fed.requests.map(({ id }) => Number(id)),
+    Array.from({ length: 50 }, (_, at) => 49 - at),
+  )
+  assert.equal(fed.skipped, 8)
+  const [latest] = fedWith(fed, [{ event: 'request', data: '{"id":"50"}', id: '' }]).requests
+  assert.equal(latest?.id, '50')
 })

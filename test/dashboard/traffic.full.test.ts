@@ -21,8 +21,12 @@ test('a blocked person is found by the number on the error page, and the page sa
     ...{ verdict: 'human', confidence: 0.8, done: 'block', rule: 'no-night', layer: 'last' },
     ...{ host: 'shop.example', path: '/checkout', seenAtMs: Date.now() },
   })
-  await manage.take([blocked, seen(2, { ...GPTBOT, host: 'shop.example', path: '/a', seenAtMs: Date.now() })])
-  await page.getByRole('button', { name: 'Show 2 new requests' }).click()
+  const before = { ...blocked, id: seen(3).id, path: '/cart', done: 'pass', seenAtMs: Date.now() - 1_000 }
+  const other = seen(2, {
+    ...{ ...GPTBOT, host: 'shop.example', path: '/a', address: '198.51.100.9', seenAtMs: Date.now() },
+  })
+  await manage.take([before, blocked, other])
+  await page.getByRole('button', { name: 'Show 3 new requests' }).click()
   await looksFine(page, 'traffic')
   const find = page.getByRole('searchbox', { name: 'Find by id' })
   await find.fill('17')
@@ -35,6 +39,9 @@ test('a blocked person is found by the number on the error page, and the page sa
   await page.getByText('block: no-night').waitFor()
   await page.getByText('among the last rules of the organisation').waitFor()
   await page.getByText('human, 80 % sure').waitFor()
+  const timeline = page.getByRole('region', { name: `Earlier requests from ${blocked.address}` })
+  await timeline.getByRole('link', { name: 'GET shop.example/cart' }).waitFor()
+  assert.equal(await timeline.getByRole('link').count(), 1)
   await looksFine(page, 'traffic-request')
   // Each link to similar requests finds at least the one that it started from.
   const links = page.getByRole('region', { name: 'Similar requests' }).getByRole('link')

@@ -207,7 +207,7 @@ test('however much there is and however costly a policy, it ends, with the newes
   }
   const parsed = parsePolicy(POLICY)
   const whatIf = { after: () => parsed, before: null, sinceMs: 0, nowMs: Date.now() }
-  const whole = await tryPolicy(read, whatIf)
+  const whole = await tryPolicy(read, whatIf, { timeMs: 60_000 })
   assert.deepEqual([whole.report.sightings, whole.isComplete], [10_000, true])
   const some = await tryPolicy(read, whatIf, { sightingsMax: 1_200 })
   assert.deepEqual(

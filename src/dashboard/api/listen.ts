@@ -8,7 +8,8 @@ import { ApiProblem } from './problem.ts'
 export type StreamId = 'listEvents' | 'listRequests'
 
 export interface StreamListener {
-  event(event: StreamEvent): void
+  /** Those of one read, so that a burst of them is drawn once. */
+  events(events: readonly StreamEvent[]): void
   /** Whether the stream is connected; if not, why. */
   state(isOpen: boolean, problem: ApiProblem | null): void
 }
@@ -37,9 +38,9 @@ export async function listen<Id extends StreamId>(
       const response = await send(address, { headers, signal: connection.signal })
       listener.state(true, null)
       failures = 0
-      for await (const event of eventsIn(response)) {
-        if (event.id !== '') lastId = event.id
-        listener.event(event)
+      for await (const events of eventsIn(response)) {
+        lastId = events.findLast(({ id }) => id !== '')?.id ?? lastId
+        listener.events(events)
       }
     } catch (error) {
       if (connection.signal.aborted) continue
@@ -71,7 +72,7 @@ function visible(signal: AbortSignal): Promise<void> {
   })
 }
 
-async function* eventsIn(response: Response): AsyncGenerator<StreamEvent> {
+async function* eventsIn(response: Response): AsyncGenerator<readonly StreamEvent[]> {
   const events = new EventStreamReader(EVENT_LENGTH_MAX)
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   for (;;) {
@@ -79,7 +80,7 @@ async function* eventsIn(response: Response): AsyncGenerator<StreamEvent> {
     if (done) return
     const read = events.read(value)
     if (read === null) return void (await reader.cancel())
-    yield* read
+    if (read.length > 0) yield read
   }
 }
 

@@ -20,11 +20,11 @@ export function useFresh<Id extends StreamId>(
   useEffect(() => {
     setCount(0)
     const stop = new AbortController()
-    const event = (told: StreamEvent) => {
-      const more = current.current.countOf(told)
+    const events = (told: readonly StreamEvent[]) => {
+      const more = told.reduce((sum, each) => sum + current.current.countOf(each), 0)
       if (more > 0) setCount((before) => before + more)
     }
-    void listen(id, current.current.query, { event, state: () => undefined }, stop.signal)
+    void listen(id, current.current.query, { events, state: () => undefined }, stop.signal)
     return () => stop.abort()
   }, [id, listKey])
   return count

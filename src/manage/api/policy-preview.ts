@@ -189,6 +189,6 @@ function previewed({ report, oldestMs, newestMs, isComplete, leftOut }: PolicyPr
   }
 }
 
-/** A preview works for some seconds, a hundredth of a second at a time. */
+/** A preview works for a second, a hundredth of a second at a time. */
 const PREVIEWS_MAX = 2
 let previews = 0

@@ -73,7 +73,10 @@ export async function tryPolicy(
 const SLICE = 500
 /** The longest time that other work waits. */
 const TURN_MS = 10
-/** About three seconds with a typical policy. */
+/** More than there is time for with a typical policy. */
 const SIGHTINGS_MAX = 200_000
-/** Limits the wait of the caller, and policies whose expressions are as slow as allowed. */
-const TIME_MS = 5_000
+/**
+ * Limits the wait of the caller, and policies whose expressions are as slow as allowed: a person who makes a rule waits
+ * two seconds at most. `isComplete` says that there are more.
+ */
+const TIME_MS = 1_000

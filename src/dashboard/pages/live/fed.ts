@@ -1,3 +1,4 @@
+import type { StreamEvent } from '../../../wire/event-stream.ts'
 import type { Request } from '../../api/operations.ts'
 
 /** The newest requests, newest first, and the number of skipped ones. */
@@ -8,14 +9,17 @@ export interface Fed {
 
 export const NOTHING_FED: Fed = { requests: [], skipped: 0 }
 
-/** Adds an event of the stream. */
-export function fedWith(fed: Fed, event: string, data: string): Fed {
-  if (event === 'skipped') {
-    const { requests } = JSON.parse(data) as { requests: number }
-    return { ...fed, skipped: fed.skipped + requests }
+/** Adds events of the stream. Of a burst, only the requests that are shown are parsed. */
+export function fedWith(fed: Fed, events: readonly StreamEvent[]): Fed {
+  const skipped = events
+    .filter(({ event }) => event === 'skipped')
+    .map(({ data }) => (JSON.parse(data) as { requests: number }).requests)
+  const fresh = events.filter(({ event }) => event === 'request')
+  const shown = fresh.slice(-SHOWN_MAX).map(({ data }) => JSON.parse(data) as Request)
+  return {
+    requests: [...shown.reverse(), ...fed.requests].slice(0, SHOWN_MAX),
+    skipped: skipped.reduce((sum, each) => sum + each, fed.skipped),
   }
-  if (event !== 'request') return fed
-  return { ...fed, requests: [JSON.parse(data) as Request, ...fed.requests].slice(0, SHOWN_MAX) }
 }
 
 /** Adds requests from before the stream was connected. */

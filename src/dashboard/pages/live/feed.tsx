@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { StreamEvent } from '../../../wire/event-stream.ts'
 import { ask } from '../../api/ask.ts'
 import { listen } from '../../api/listen.ts'
 import type { Request } from '../../api/operations.ts'
@@ -97,10 +98,9 @@ function useFed(isPaused: boolean, chosen: Chosen): Fed {
         ({ requests }) => setFed((before) => caughtUp(before, requests)),
         () => undefined,
       )
-    const event = ({ event, data }: { event: string; data: string }) =>
-      setFed((before) => fedWith(before, event, data))
+    const events = (fresh: readonly StreamEvent[]) => setFed((before) => fedWith(before, fresh))
     // The traffic stream above shows connection problems.
-    void listen('listRequests', chosen, { event, state: (isOpen) => void (isOpen && catchUp()) }, signal)
+    void listen('listRequests', chosen, { events, state: (isOpen) => void (isOpen && catchUp()) }, signal)
     return () => stop.abort()
   }, [isPaused, JSON.stringify(chosen)])
   return fed

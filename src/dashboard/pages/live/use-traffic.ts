@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { StreamEvent } from '../../../wire/event-stream.ts'
 import { ask } from '../../api/ask.ts'
 import { listen } from '../../api/listen.ts'
 import type { ApiProblem } from '../../api/problem.ts'
@@ -33,10 +34,14 @@ export function useTraffic(): HeardTraffic {
     // Connected again, and the gap is not filled yet.
     let isBehind = false
     const stream = {
-      event: ({ event, data }: { readonly event: string; readonly data: string }) => {
-        if (event !== 'traffic') return
-        const { data: traffic } = JSON.parse(data) as { data: TrafficSample }
-        setSeconds((before) => withSecond(before, Date.now(), traffic))
+      events: (events: readonly StreamEvent[]) => {
+        const samples = events
+          .filter(({ event }) => event === 'traffic')
+          .map(({ data }) => (JSON.parse(data) as { data: TrafficSample }).data)
+        if (samples.length === 0) return
+        setSeconds((before) =>
+          samples.reduce((seconds, traffic) => withSecond(seconds, Date.now(), traffic), before),
+        )
         if (isBehind) void fill()
         isBehind = false
       },

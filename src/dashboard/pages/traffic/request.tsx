@@ -12,6 +12,7 @@ import { madeRuleAt } from '../../parts/rule-link.tsx'
 import { Answered } from '../../parts/states.tsx'
 import { FullTime } from '../../parts/time.tsx'
 import { categoryOf, purposesText } from '../live/names.ts'
+import { ClientTimeline } from './client-timeline.tsx'
 import { actionText, layerText, whoOf } from './request-words.ts'
 
 /** What is known of one request. */
@@ -30,6 +31,7 @@ export function RequestPage() {
               <Similar request={request} />
               <Rules request={request} />
             </div>
+            <ClientTimeline key={request.id} request={request} />
             <details>
               <summary>JSON</summary>
               <Preformatted label="JSON" text={JSON.stringify(request, null, 2)} />

@@ -44,7 +44,7 @@ export function Plot(props: Props) {
     ),
   )
   useEffect(() => plot.current?.setData(data), [data])
-  const labels = at.map((x, index) => words?.[index] ?? full(new Date(x * 1_000).toISOString()))
+  const labelOf = (index: number) => words?.[index] ?? full(new Date(at[index]! * 1_000).toISOString())
   const asCsv = () => {
     const times = at.map((x, index) => words?.[index] ?? new Date(x * 1_000).toISOString())
     const rows = times.map((time, index) => [time, ...lines.map(({ values }) => values[index] ?? null)])
@@ -91,7 +91,7 @@ export function Plot(props: Props) {
           rows={at}
           keyOf={String}
           columns={[
-            { title: words === undefined ? 'Time' : 'Range', cell: (_, index) => labels[index] },
+            { title: words === undefined ? 'Time' : 'Range', cell: (_, index) => labelOf(index) },
             ...lines.map(({ label, values }) => ({
               title: label,
               isNumber: true,
@@ -102,8 +102,8 @@ export function Plot(props: Props) {
       ) : (
         <div class="plotted">
           <div class="canvas" role="img" aria-label={`${title}: ${summary ?? sumsOf(lines)}`} ref={place} />
-          {pointed !== null && labels[pointed.index] !== undefined && (
-            <Tip pointed={pointed} title={labels[pointed.index]!} lines={lines} />
+          {pointed !== null && pointed.index < at.length && (
+            <Tip pointed={pointed} title={labelOf(pointed.index)} lines={lines} />
           )}
         </div>
       )}
