@@ -31,6 +31,7 @@ test('Live shows what comes in as it does', { skip }, async (t) => {
   assert.match((await figure('From agents').textContent())!, /^4 80 %$/)
   assert.match((await figure('Blocked').textContent())!, /^1 ?$/)
   const feed = page.getByRole('list', { name: 'Requests, newest first' })
+  await feed.getByRole('listitem').nth(4).waitFor()
   assert.equal(await feed.getByRole('listitem').count(), 5)
   await feed.getByText('verified: web-bot-auth').waitFor()
   // A name without a proof is a claim.

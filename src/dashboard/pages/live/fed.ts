@@ -15,7 +15,12 @@ export function fedWith(fed: Fed, events: readonly StreamEvent[]): Fed {
     .filter(({ event }) => event === 'skipped')
     .map(({ data }) => (JSON.parse(data) as { requests: number }).requests)
   const fresh = events.filter(({ event }) => event === 'request')
-  const shown = fresh.slice(-SHOWN_MAX).map(({ data }) => JSON.parse(data) as Request)
+  // The list that was loaded after the stream began may have some of them.
+  const known = new Set(fed.requests.map(({ id }) => id))
+  const shown = fresh
+    .slice(-SHOWN_MAX)
+    .map(({ data }) => JSON.parse(data) as Request)
+    .filter(({ id }) => !known.has(id))
   return {
     requests: [...shown.reverse(), ...fed.requests].slice(0, SHOWN_MAX),
     skipped: skipped.reduce((sum, each) => sum + each, fed.skipped),
