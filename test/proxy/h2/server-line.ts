@@ -142,14 +142,14 @@ function listen(stream: ClientHttp2Stream): Heard {
   return heard
 }
 
-/** Without what is a matter of time, where the client leaves or the answer breaks off. */
+/** Without what is a matter of time, where the client leaves, the answer breaks off or the stream is reset. */
 function outcomeOf(plan: ServerCase, { heads, chunks }: Heard, code: number, got: Got | null): Outcome {
   const { request, answer } = plan
   const hasLeft = request.reset !== null
   const shown = hasLeft ? heads.filter(([, status]) => !status?.startsWith('1')) : heads
   return {
     heads: shown.map((head) => head.map(steadyField)),
-    body: hasLeft || answer.end === 'broken' ? '' : shortOf(Buffer.concat(chunks)),
+    body: hasLeft || answer.end === 'broken' || code !== 0 ? '' : shortOf(Buffer.concat(chunks)),
     code,
     got: got === null ? null : steadyGot(got, hasLeft || answer.isEarly),
   }
