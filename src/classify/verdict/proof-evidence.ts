@@ -13,6 +13,7 @@ export const PROOF_EVIDENCE = [
   'signature-failed',
   'signature-unchecked',
   'bare-key',
+  'acts-for-person',
   'signed-as-another',
   'signed-with-foreign-fingerprint',
   'signed-from-foreign-address',
@@ -74,6 +75,8 @@ const PROOF_DETAILS: Readonly<Record<ProofEvidence, string>> = {
   'signature-failed': 'the signature is invalid',
   'signature-unchecked': 'the signature could not be checked',
   'bare-key': 'the signature is valid, with a key that the client brought itself and that names no agent',
+  'acts-for-person':
+    'the signature is valid, with a key of which an issuer says that its agent acts for a person',
   'signed-as-another': 'it claims to be another agent than the one that signed it',
   'signed-with-foreign-fingerprint':
     'the signature is valid, but the TLS fingerprint does not belong to that agent',

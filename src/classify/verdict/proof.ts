@@ -44,9 +44,14 @@ type SignatureResult =
     }
   /**
    * The signature is valid, and its key came with the request (Signature-Key). Any client can create such a key: it names no
-   * agent. Whether the request was sent before is not checked.
+   * agent. Whether the request was sent before is not checked, but for a key in a token about a person.
    */
-  | { readonly kind: 'key'; readonly thumbprint: string }
+  | {
+      readonly kind: 'key'
+      readonly thumbprint: string
+      /** The issuer that says, in a token with the key, that an agent with this key acts for a person it knows. */
+      readonly personOf?: string
+    }
   /**
    * The signature cannot be checked now: its key is not known yet, or too many signatures are being checked.
    * This is not evidence against the client.

@@ -183,11 +183,16 @@ function toolIn({ software }: Verdict): Verdict['software'] {
   return software?.kind === 'tool' ? software : null
 }
 
-function bareKey({ thumbprint }: { readonly thumbprint: string }): Evidence {
-  return proofSaying(
-    'bare-key',
-    `signed with the key ${thumbprint}, which it brought itself and which names no agent`,
-  )
+function bareKey({ thumbprint, personOf }: SignatureFinding & { kind: 'key' }): Evidence {
+  return personOf === undefined
+    ? proofSaying(
+        'bare-key',
+        `signed with the key ${thumbprint}, which it brought itself and which names no agent`,
+      )
+    : proofSaying(
+        'acts-for-person',
+        `signed with the key ${thumbprint}, and ${personOf} says that an agent with this key acts for a person it knows`,
+      )
 }
 
 function unproven({ kind, why, agentId }: SignatureFinding & { kind: 'failed' | 'unchecked' }): Evidence {

@@ -5,6 +5,7 @@ import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
 import { readSignatureKey, type SignatureKey } from '../signature/signature-key.ts'
 import { readDistinctDictionary } from '../signature/structured-text.ts'
 import { type HttpSignature, readSignatures, type SignaturePolicy } from './http-signature.ts'
+import { readDelegationToken } from './delegation-token.ts'
 import type { KeyFieldFault } from './signature-faults.ts'
 import { type BotFault, type ReadBotSignature, SKEW_S } from './web-bot-auth.ts'
 
@@ -15,7 +16,7 @@ export interface InlineSignature {
   readonly signature: HttpSignature
 }
 
-/** A signature whose key is published: scheme `jwks` or `jwks_uri`. */
+/** A signature whose key is published, or in a token whose key is published: scheme `jwks`, `jwks_uri` or `jwt`. */
 export interface PublishedSignature {
   readonly kind: 'published'
   /** The signer that the request names. */
@@ -25,7 +26,19 @@ export interface PublishedSignature {
   /** The issuer that this document must describe; `null`: it must be a key set. */
   readonly issuer: string | null
   readonly kid: string
+  /** `null`: the published key made the signature. */
+  readonly delegation: Delegation | null
   readonly signature: HttpSignature
+}
+
+/** A token of the issuer that names the key of the signature. */
+export interface Delegation {
+  readonly key: SignatureKey
+  readonly isOfPerson: boolean
+  readonly algorithm: string
+  /** What the issuer signed, and how. */
+  readonly base: string
+  readonly bytes: Uint8Array
 }
 
 export type KeyedSignature = InlineSignature | PublishedSignature | RefusedKey
@@ -86,14 +99,23 @@ function keyedIn(
       goodUntilMs: Math.min(signature.goodUntilMs, goodUntilMs),
       algorithm: null,
     }
-    return keyedBy(member, limited, rules)
+    return keyedBy(member, limited, { ...rules, base: request.base, nowMs })
   })
 }
 
-function keyedBy([scheme, parameters]: Item, signature: HttpSignature, rules: DocumentRules): KeyedSignature {
+/** What the key of a signature is judged by, beside the signature. */
+interface Scene extends DocumentRules {
+  /** Scheme and host of the request. */
+  readonly base: string
+  readonly nowMs: number
+}
+
+function keyedBy([scheme, parameters]: Item, signature: HttpSignature, rules: Scene): KeyedSignature {
   if (!(scheme instanceof Token)) return refused('malformed')
   const given = Object.fromEntries(parameters)
   switch (scheme.toString()) {
+    case 'jwt':
+      return ofToken(given, signature, rules)
     case 'hwk':
       return inline(given, signature, rules)
     case 'jwks':
@@ -112,14 +134,42 @@ function inline(
   signature: HttpSignature,
   { allowPrivate }: DocumentRules,
 ): InlineSignature | RefusedKey {
-  if (jwk['kid'] !== undefined || typeof jwk['kty'] !== 'string') return refused('malformed')
+  if (jwk['kid'] !== undefined) return refused('malformed')
+  const key = keyIn(jwk, allowPrivate)
+  return typeof key === 'string' ? refused(key) : { kind: 'inline', key, signature }
+}
+
+function keyIn(jwk: Parameters, allowPrivate: boolean): SignatureKey | RefusedKey['fault'] {
+  if (typeof jwk['kty'] !== 'string') return 'malformed'
   const form = ALGORITHMS.get(jwk['alg'])
-  if (form === undefined) return refused('ignored-key')
-  if (jwk['kty'] !== form.kty || jwk['crv'] !== form.crv) return refused('other-algorithm')
+  if (form === undefined) return 'ignored-key'
+  if (jwk['kty'] !== form.kty || jwk['crv'] !== form.crv) return 'other-algorithm'
   const read = readSignatureKey(jwk, allowPrivate)
-  if (read.kind === 'key') return { kind: 'inline', key: read.key, signature }
+  if (read.kind === 'key') return read.key
   // Without a member, the key as a whole is refused: it is a published one.
-  return refused(read.member === '' ? 'ignored-key' : 'malformed')
+  return read.member === '' ? 'ignored-key' : 'malformed'
+}
+
+function ofToken(
+  { jwt }: Parameters,
+  signature: HttpSignature,
+  { base, nowMs, ...rules }: Scene,
+): PublishedSignature | RefusedKey {
+  if (typeof jwt !== 'string') return refused('malformed')
+  const token = readDelegationToken(jwt, nowMs, SKEW_S)
+  if (typeof token === 'string') return refused(token)
+  const { issuer, metadata, kid, audience, untilMs } = token
+  if (audience !== null && !audience.includes(base)) return refused('token-for-another')
+  const named = ofIssuer({ id: issuer, dwk: metadata, kid }, signature, rules)
+  if (named.kind === 'refused') return named
+  const key = keyIn(token.jwk, rules.allowPrivate)
+  if (typeof key === 'string') return refused(key)
+  const { isOfPerson, algorithm, bytes } = token
+  return {
+    ...named,
+    delegation: { key, isOfPerson, algorithm, base: token.base, bytes },
+    signature: { ...signature, goodUntilMs: Math.min(signature.goodUntilMs, untilMs) },
+  }
 }
 
 function ofKeySet(
@@ -132,7 +182,8 @@ function ofKeySet(
   if ('refused' in read) return refused('malformed')
   // Here an origin stands for its key directory.
   if (new URL(url).pathname === '/') return refused('ignored-key')
-  return { kind: 'published', agentId: read.id, keysOf: read.id, issuer: null, kid, signature }
+  const keys = { agentId: read.id, keysOf: read.id, issuer: null, kid }
+  return { kind: 'published', ...keys, delegation: null, signature }
 }
 
 function ofIssuer(
@@ -143,7 +194,8 @@ function ofIssuer(
   if (typeof id !== 'string' || typeof dwk !== 'string' || !isKid(kid)) return refused('malformed')
   const read = readAgentId(id, rules)
   if ('refused' in read || read.id !== id || id.includes('?') || !NAME.test(dwk)) return refused('malformed')
-  return { kind: 'published', agentId: id, keysOf: metadataPlaceOf(id, dwk), issuer: id, kid, signature }
+  const keys = { agentId: id, keysOf: metadataPlaceOf(id, dwk), issuer: id, kid }
+  return { kind: 'published', ...keys, delegation: null, signature }
 }
 
 function isKid(value: unknown): value is string {
@@ -155,8 +207,8 @@ function refused(fault: RefusedKey['fault']): RefusedKey {
 }
 
 const SIGNATURE_KEY = 'signature-key'
-/** Like the other fields of a signature. An RSA key with 4096 bits takes a third of it. */
-const FIELD_LENGTH_MAX = 2_048
+/** A token of AAuth takes 600 to 900 bytes, with RSA up to 2,500. */
+const FIELD_LENGTH_MAX = 4_096
 const KID_LENGTH_MAX = 256
 /** The name of a document, and no way to another one. */
 const NAME = /^(?!\.+$)[\w.-]{1,64}$/

@@ -2,12 +2,13 @@ import type { PaymentTag, SignatureFinding } from '../../classify/verdict/proof.
 import { type AgentKey, isInTime } from '../keys/agent-key.ts'
 import type { DocumentRules } from '../keys/agent-document.ts'
 import type { FailureBudget } from './failure-budget.ts'
-import { type HttpSignature, replayIdOf, verifySignature } from './http-signature.ts'
+import { type HttpSignature, replayIdOf, verifyBytes, verifySignature } from './http-signature.ts'
 import type { SignatureUse } from '../keys/inquiry.ts'
 import type { KeyBook, KnownKeys } from '../keys/key-book.ts'
 import { fieldValue, type SignedRequest } from '../signature/signature-base.ts'
 import type { SignatureKey } from '../signature/signature-key.ts'
 import {
+  type Delegation,
   type InlineSignature,
   type KeyedSignature,
   namesAlgorithm,
@@ -46,7 +47,7 @@ export type Checked =
   /** The signature is valid. The caller must still check that it is used for the first time. */
   | {
       readonly kind: 'use'
-      readonly finding: SignatureFinding & { readonly kind: 'proven' }
+      readonly finding: SignatureFinding & { readonly kind: 'proven' | 'key' }
       readonly use: SignatureUse
       /** The id under which its keys are found. */
       readonly keysOf: string
@@ -156,11 +157,18 @@ export class SignatureCheck {
     if (read.kind === 'published' && !namesAlgorithm(key.jwk)) return unchecked('ignored-key', agentId)
     if (!key.signsRequests) return this.#failed('other-algorithm', agentId, network, null, nowMs)
     if (!isInTime(key, nowMs)) return this.#failed('key-out-of-time', agentId, network, null, nowMs)
-    const wrong = this.#verify(signature, key, agentId, network, nowMs)
+    const delegation = read.kind === 'published' ? read.delegation : null
+    const signer = delegation?.key ?? key
+    const wrong =
+      this.#verifyToken(delegation, key, agentId, network, nowMs) ??
+      this.#verify(signature, signer, agentId, network, nowMs)
     if (wrong !== null) return wrong
     const { thumbprint } = key
-    const finding = { kind: 'proven', agentId, thumbprint, about: known.about } as const
-    const use = useOf(signature, key, asked.address, this.#keys.isListed(keysOf))
+    const finding = delegation?.isOfPerson
+      ? ({ kind: 'key', thumbprint: signer.thumbprint, personOf: agentId } as const)
+      : ({ kind: 'proven', agentId, thumbprint, about: known.about } as const)
+    // An issuer can name any number of keys: its uses count together.
+    const use = { ...useOf(signature, signer, asked.address, this.#keys.isListed(keysOf)), thumbprint }
     return { kind: 'use', finding, use, keysOf, isStale: known.freshUntilMs <= nowMs }
   }
 
@@ -178,6 +186,20 @@ export class SignatureCheck {
     }
     const fault = verifySignature(signature, key)
     return fault === null ? null : this.#failed(fault, agentId, network, key.thumbprint, nowMs)
+  }
+
+  /** `null`: the issuer with this key signed the token, or there is none. Token and key name the same algorithm. */
+  #verifyToken(
+    token: Delegation | null,
+    key: AgentKey,
+    agentId: string,
+    network: string,
+    nowMs: number,
+  ): Checked | null {
+    if (token === null) return null
+    if (!this.#budget.mayCheck(network, key.thumbprint, nowMs)) return unchecked('too-many', agentId)
+    const isSigned = token.algorithm === key.jwk['alg'] && verifyBytes(key, token.base, token.bytes)
+    return isSigned ? null : this.#failed('token-wrong', agentId, network, key.thumbprint, nowMs)
   }
 
   /** The finding for a valid signature. `isTaken`: whether its use was accepted. */
@@ -206,7 +228,11 @@ export class SignatureCheck {
 }
 
 /** The finding for a reused signature, or if the answer about reuse is late. */
-function usedBefore({ agentId }: { readonly agentId: string }, isKnown: boolean): SignatureFinding {
+function usedBefore(
+  finding: SignatureFinding & { kind: 'proven' | 'key' },
+  isKnown: boolean,
+): SignatureFinding {
+  const agentId = finding.kind === 'proven' ? finding.agentId : (finding.personOf ?? null)
   return isKnown
     ? { kind: 'failed', why: 'replayed', agentId }
     : { kind: 'unchecked', why: 'no-answer', agentId }

@@ -7,6 +7,12 @@ export type KeyFieldFault =
   | 'ignored-key'
   /** Signature-Key is too long to be read. */
   | 'key-too-large'
+  /** The token with the key has expired, or is not valid yet. */
+  | 'token-expired'
+  /** The token with the key is for another server. */
+  | 'token-for-another'
+  /** Its issuer did not sign the token with the key. */
+  | 'token-wrong'
 
 export const SIGNATURE_FINDINGS: readonly SignatureFinding['kind'][] = [
   'proven',
@@ -41,6 +47,9 @@ export const SIGNATURE_FAULT_TEXTS: Readonly<Record<BotFault | CheckFault, strin
   'ignored-key':
     'Signature-Key names its key by a scheme, kind or algorithm that is not supported, or no such key is published',
   'key-too-large': 'Signature-Key is too long to be read',
+  'token-expired': 'the token with its key has expired, or is from the future',
+  'token-for-another': 'the token with its key is for another server',
+  'token-wrong': 'the token with its key is not signed by the issuer that it names',
   'other-host': 'the request is for a host that is not served here',
   'unknown-host': 'the hosts of this server are unknown: set identity.hosts',
   'no-nonce': 'it has no nonce, and could be used again',

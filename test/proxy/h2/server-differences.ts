@@ -30,6 +30,15 @@ export const KNOWN_DIFFERENCES: readonly Difference[] = [
     explains: ({ hasWrongLength }, own) => hasWrongLength && isRefused(own, ['400']),
   },
   {
+    name: 'refuses a body of the wrong length with another status or code',
+    reason:
+      'RFC 9113 §8.1.1: both are stream errors. Whether the answer has begun is a matter of time, and node:http2 may call it its own error.',
+    explains: ({ hasWrongLength }, own, node) =>
+      hasWrongLength &&
+      isDeepStrictEqual(own.got, node.got) &&
+      [own, node].every((each) => REFUSALS.includes(each.code) || isAnswered(each, '400')),
+  },
+  {
     name: 'says in a text why it refuses a request whose body is still coming',
     reason: 'curl (7.88) waits on where no length says that the answer is whole.',
     explains: ({ request }, own, node) => {
@@ -58,6 +67,11 @@ function isRefused(outcome: Outcome, statuses: readonly string[]): boolean {
   return heads.length === 1 && statuses.includes(heads[0]![1]!) && (got === null || got.body === null)
 }
 
+function isAnswered(outcome: Outcome, status: string): boolean {
+  const heads = finalHeads(outcome)
+  return heads.length === 1 && heads[0]![1] === status
+}
+
 function withoutText(own: Outcome): Outcome {
   const heads = own.heads.map((head) => head.filter((_text, i) => !/^content-/.test(head[i - (i % 2)]!)))
   return { ...own, heads, body: '' }
@@ -74,3 +88,4 @@ function isReset(outcome: Outcome, codes: readonly number[]): boolean {
 }
 
 const [PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL, ENHANCE_YOUR_CALM] = [1, 2, 8, 11]
+const REFUSALS: readonly number[] = [PROTOCOL_ERROR, INTERNAL_ERROR, CANCEL]
