@@ -31,7 +31,7 @@ export const IDENTITY = section(
     key_header: setting(
       boolean,
       false,
-      'Whether to verify signatures whose key is named in the header `Signature-Key` (draft-hardt-httpbis-signature-key), by its schemes `hwk`, `jwks` and `jwks_uri`. See config/guide/request-signatures.md.',
+      'Whether to verify signatures whose key is named in the header `Signature-Key` (draft-hardt-httpbis-signature-key), by its schemes `hwk`, `jwks`, `jwks_uri` and `jwt`. See config/guide/request-signatures.md.',
     ),
     reverse_dns: setting(
       boolean,

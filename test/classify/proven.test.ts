@@ -266,6 +266,15 @@ test('a bare key changes nothing of a verdict', async () => {
   }
 })
 
+test('a token about a person names its issuer, and changes nothing else', async () => {
+  const signature = { kind: 'key', thumbprint: 'T', personOf: 'https://ps.example' } as const
+  const verdict = judged({ userAgent: CHROME, proofs: { signature, places: null } })
+  const [first, ...rest] = verdict.evidence
+  assert.equal(first!.kind, 'acts-for-person')
+  assert.match(first!.detail, /https:\/\/ps\.example says that an agent with this key acts for a person/)
+  assert.deepEqual({ ...verdict, evidence: rest }, judged({ userAgent: CHROME, proofs: NO_PROOFS }))
+})
+
 test('a host name proves only the claimed agent, by whole labels', async () => {
   const table: readonly (readonly [host: string | null, expected: string])[] = [
     ['a-1.crawl.bot.test', 'host-proven'],

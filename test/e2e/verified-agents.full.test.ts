@@ -13,6 +13,7 @@ import { type Test, test } from 'tap'
 import { signatureHeaders } from 'web-bot-auth'
 import { signerFromJWK } from 'web-bot-auth/crypto'
 import { DIRECTORY } from '../../src/classify/known/signer-id.ts'
+import { delegationToken } from '../identity/delegation-tokens.ts'
 import { DocumentServer } from '../identity/document-server.ts'
 import { FORGERIES, made, type Scene, type Sent, type TestAgent } from '../identity/forgeries.ts'
 import { newSigner, type Signer, signed } from '../identity/signer.ts'
@@ -254,6 +255,60 @@ test('the metadata of an issuer in Signature-Key verifies its agent, and a bare 
   assert.deepEqual(Object.fromEntries(signatures), {
     ...{ proven: 2, 'failed wrong': 2, key: 2, 'unchecked ignored-key': 2 },
   })
+})
+
+test('tokens in Signature-Key prove a provider of agents, and that an agent acts for a person', async (t) => {
+  const app = await startApp(t)
+  const server = await DocumentServer.start(t, 'http')
+  const { ed25519, p256 } = keysOfAll()
+  const id = server.url('', '127.0.0.1')
+  for (const name of ['aauth-agent.json', 'aauth-person.json'])
+    server.serveJson(`/.well-known/${name}`, { issuer: id, jwks_uri: `${id}/keys` })
+  server.serveJson('/keys', { keys: [{ ...p256.jwk, kid: 'k1', alg: 'ES256' }] })
+  const rule = '{name: for-person, when: {evidence: acts-for-person}, action: {block: {status: 451}}}'
+  const gate = await gateFor(t, app, { unknownSigner: '{wait: 5s}', readsSignatureKey: true, rule })
+  const nowS = Math.floor(Date.now() / 1_000)
+  const cnf = { jwk: { ...ed25519.jwk, alg: 'Ed25519' } }
+  const claims = { iss: id, iat: nowS, exp: nowS + 600, cnf }
+  const person = {
+    ...claims,
+    dwk: 'aauth-person.json',
+    sub: 'someone-in-particular',
+    aud: new URL(gate.url).origin,
+  }
+  for (const [typ, given, status, verified, kind] of [
+    ['aa-agent+jwt', claims, 200, 'web-bot-auth', 'proven'],
+    ['aa-person+jwt', person, 451, undefined, 'key'],
+    [
+      'aa-person+jwt',
+      { ...person, aud: 'https://other.example' },
+      200,
+      undefined,
+      'failed token-for-another',
+    ],
+  ] as const)
+    for (const protocol of PROTOCOLS) {
+      const field = `sig1=jwt;jwt="${delegationToken(p256, { typ, kid: 'k1' }, given)}"`
+      const request = { method: 'GET', url: `${gate.url}/`, headers: { 'Signature-Key': field } }
+      const fields = ['@method', '@authority', '@path', 'signature-key']
+      const wanted = {
+        fields,
+        createdS: Math.floor(Date.now() / 1_000),
+        keyId: null,
+        tag: null,
+        nonce: `${Math.random()}`,
+      }
+      const headers = Object.entries(await signed(ed25519, request, wanted)).flat(2)
+      const before = app.asked.length
+      const answer = await ask(gate, protocol, { headers })
+      assert.equal(answer, status, `${typ} ${protocol}`)
+      if (status === 200) assert.equal(toldOf(app)['x-agent-verified'], verified)
+      else assert.equal(app.asked.length, before)
+      // Signed and used once.
+      if (kind === 'key') assert.equal(await ask(gate, protocol, { headers }), 200)
+      assert.ok(((await counts(gate)).signatures.get(kind) ?? 0) > 0, kind)
+    }
+  assert.doesNotMatch(gate.said(), /someone-in-particular/)
 })
 
 test('an agent that signs only what asks for it gets in', async (t) => {

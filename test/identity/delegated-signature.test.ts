@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { sign } from 'node:crypto'
 import { type Test, test } from 'tap'
 import {
   checker,
@@ -14,40 +13,18 @@ import {
   shown,
   signer,
 } from './keyed-requests.ts'
-import { newSigner, type Signer } from './signer.ts'
+import { delegationToken, type Making } from './delegation-tokens.ts'
+import { newSigner } from './signer.ts'
 
 /** Signs requests. `signer` and `other` are keys of the issuer. */
 const agent = newSigner('ed25519')
 const cnf = { jwk: { ...agent.jwk, alg: 'Ed25519' } }
 const AUD = `https://${HOST}`
 
-type Claims = Readonly<Record<string, unknown>>
-
-interface Making {
-  readonly header?: Claims
-  readonly claims?: Claims
-  readonly by?: Signer
-}
-
-/** A compact JWS as an independent program writes it. A claim that is `undefined` is left out. */
+/** A token of this issuer for `agent`. */
 function token(iss: string, { header = {}, claims = {}, by = signer }: Making = {}): string {
-  const base = [
-    { typ: 'aa-agent+jwt', alg: 'Ed25519', kid: 'k1', ...header },
-    {
-      iss,
-      dwk: 'aauth-agent.json',
-      sub: 'aauth:buyer@a.example',
-      iat: NOW_S,
-      exp: NOW_S + 3_600,
-      cnf,
-      ...claims,
-    },
-  ]
-    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-    .join('.')
-  const { privateKey: key, algorithm } = by
-  const digest = algorithm === 'ed25519' ? null : 'sha256'
-  return `${base}.${sign(digest, Buffer.from(base), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+  const times = { iat: NOW_S, exp: NOW_S + 3_600 }
+  return delegationToken(by, { kid: 'k1', ...header }, { iss, ...times, cnf, ...claims })
 }
 
 function field(jwt: string): string {

@@ -51,7 +51,7 @@ export function readDelegationToken(text: string, nowMs: number, skewS: number):
   }
 }
 
-/** `undefined`: it is no audience. */
+/** `undefined`: not a text or a list of texts. */
 function audienceIn(aud: unknown): readonly string[] | null | undefined {
   if (aud === undefined) return null
   const all: readonly unknown[] = Array.isArray(aud) ? aud : [aud]

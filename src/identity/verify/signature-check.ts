@@ -188,7 +188,7 @@ export class SignatureCheck {
     return fault === null ? null : this.#failed(fault, agentId, network, key.thumbprint, nowMs)
   }
 
-  /** `null`: the issuer with this key signed the token, or there is none. Token and key name the same algorithm. */
+  /** `null`: there is nothing to verify, or the issuer with this key signed the token. Both name one algorithm. */
   #verifyToken(
     token: Delegation | null,
     key: AgentKey,

@@ -157,6 +157,7 @@ export const VALUES: Readonly<Record<string, Words>> = {
   ["signature-failed",""],
   ["signature-unchecked",""],
   ["bare-key",""],
+  ["acts-for-person",""],
   ["signed-as-another",""],
   ["signed-with-foreign-fingerprint",""],
   ["signed-from-foreign-address",""],
