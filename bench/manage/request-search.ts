@@ -1,37 +1,48 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ALL_APPS } from '../../src/apps/app-scope.ts'
 import type { RequestFilter } from '../../src/store/traffic/request-filter.ts'
 import { Store } from '../../src/store/store.ts'
-import { SightingSource } from './sightings.ts'
+import { CLICKHOUSE_DAYS, fill, fillClickHouse, SQL_DAYS } from './filled.ts'
 
 /**
  * How long a search for 50 requests takes, with each filter, once the database is warm. `npm run bench:request-search --
- * [--rows N] [--rounds N] [POSTGRES-URL]`, of a database that is empty. `stopped`: the search has ended before all rows were
- * looked at, and `GET /v1/requests` says so in `stopped_at`.
+ * [--rows N] [--rounds N] [--keep FILE] [POSTGRES-URL | CLICKHOUSE-URL]`, of a database that is empty. `stopped`: the search
+ * has ended before all rows were looked at, and `GET /v1/requests` says so in `stopped_at`. With `--keep`, the file of SQLite
+ * (with ClickHouse: what is beside it) stays, and a database that is there is measured as it is.
  */
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     options: {
       rows: { type: 'string', default: '10000000' },
       rounds: { type: 'string', default: '21' },
+      keep: { type: 'string' },
     },
     allowPositionals: true,
   })
   const rows = Number(values.rows)
+  const [url = ''] = positionals
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-search-'))
-  const store = await Store.open(positionals[0] ?? `sqlite:${join(folder, 'gatehouse.db')}`)
+  const file = values.keep ?? join(folder, 'gatehouse.db')
+  const isThere = existsSync(file)
+  const isClickHouse = url.startsWith('clickhouse')
+  const store = await (isClickHouse
+    ? Store.open(`sqlite:${file}`, null, { url, login: null })
+    : Store.open(url === '' ? `sqlite:${file}` : url))
   try {
     const startedMs = performance.now()
-    await fill(store, rows)
+    if (!isThere) await (isClickHouse ? fillClickHouse(store, url, rows) : fill(store, rows))
+    const filledS = ((performance.now() - startedMs) / 1000).toFixed(0)
+    say(
+      `${isClickHouse ? 'clickhouse' : store.kind}, ${rows} rows${isThere ? '' : `, filled in ${filledS} s`}\n`,
+    )
+    say('| filter | p50, ms | p95, ms | found |\n|---|---:|---:|---|')
     const [newest] = await store.sightings.newest(null, 1)
     const { id, seenAtMs } = newest!.document
-    const filledS = (performance.now() - startedMs) / 1000
-    say(`${store.kind}, ${rows} rows, filled in ${filledS.toFixed(0)} s\n`)
-    say('| filter | p50, ms | p95, ms | found |\n|---|---:|---:|---|')
-    for (const [name, filter] of Object.entries(searchesFor(id, seenAtMs, rows))) {
+    const middleMs = seenAtMs - ((isClickHouse ? CLICKHOUSE_DAYS : SQL_DAYS) * 86_400_000) / 2
+    for (const [name, filter] of Object.entries(searchesFor(id, seenAtMs, middleMs))) {
       const { times, found } = await timed(store, filter, Number(values.rounds))
       const at = (share: number) => times[Math.ceil(share * times.length) - 1]!.toFixed(1)
       say(`| ${name} | ${at(0.5)} | ${at(0.95)} | ${found} |`)
@@ -39,16 +50,6 @@ async function main(): Promise<void> {
   } finally {
     await store.close()
     rmSync(folder, { recursive: true })
-  }
-}
-
-async function fill(store: Store, rows: number): Promise<void> {
-  const source = new SightingSource(Date.now() - 86_400_000, 0, 20)
-  const old = { agent: 'agent-old', rule: 'old', path: '/old' }
-  for (let done = 0; done < rows; done += BATCH) {
-    const batch = source.batch(BATCH).map((each, at) => (done === 0 && at < 5 ? { ...each, ...old } : each))
-    await store.transaction((queries) => store.sightings.add(batch, Date.now(), queries, []))
-    if (done % 1_000_000 === 0) process.stderr.write(`${done} rows\n`)
   }
 }
 
@@ -68,7 +69,7 @@ async function timed(store: Store, filter: Partial<RequestFilter>, rounds: numbe
 function searchesFor(
   id: string,
   newestMs: number,
-  rows: number,
+  middleMs: number,
 ): Readonly<Record<string, Partial<RequestFilter>>> {
   return {
     none: {},
@@ -80,6 +81,8 @@ function searchesFor(
     'unknown host': { host: 'none.example.test' },
     'one address': { addresses: [['4c6330141', '4c6330141']] },
     'a network': { addresses: [['4c6330300', '4c63303ff']] },
+    // Only ClickHouse has it.
+    'an address of the middle': { addresses: [['4c6650141', '4c6650141']] },
     'unknown address': { addresses: [['4c0000201', '4c0000201']] },
     'frequent agent': { profile: { agent: 'agent-3' } },
     'rare agent': { profile: { agent: 'agent-old' } },
@@ -101,7 +104,7 @@ function searchesFor(
     'frequent path': { pathPrefix: '/articles/7' },
     'rare path': { pathPrefix: '/old' },
     'the last second': { sinceMs: newestMs - 1_000 },
-    'a second in the middle': { sinceMs: newestMs - rows / 20, untilMs: newestMs - rows / 20 + 1_000 },
+    'a second in the middle': { sinceMs: middleMs, untilMs: middleMs + 1_000 },
     'app and rare agent': { apps: new Set(['app-7']), profile: { agent: 'agent-old' } },
     'host and rare path': { host: 'www.example.test', pathPrefix: '/old' },
   }
@@ -110,7 +113,5 @@ function searchesFor(
 function say(line: string): void {
   process.stdout.write(`${line}\n`)
 }
-
-const BATCH = 2_000
 
 await main()

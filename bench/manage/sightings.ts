@@ -10,25 +10,34 @@ export class SightingSource {
   readonly #ids: readonly DecisionIds[]
   readonly #blocks: number
   readonly #apps: readonly string[]
+  readonly #perBeat: number
   #nowMs: number
   #count = 0
+  #beats = 0
 
-  /** `blocks`: which of how many requests are blocked; 0: none. `apps`: their number. */
-  constructor(nowMs: number, blocks = 10, apps = 1) {
+  /** `blocks`: which of how many requests are blocked; 0: none. `apps`: their number. `perBeat`: requests of a tenth of a second. */
+  constructor(nowMs: number, blocks = 10, apps = 1, perBeat = 1_000) {
     this.#nowMs = nowMs
+    this.#perBeat = perBeat
     this.#blocks = blocks
     this.#apps = apps === 1 ? ['default'] : Array.from({ length: apps }, (_, app) => `app-${app}`)
     this.#ids = [new DecisionIds(nowMs), new DecisionIds(nowMs)]
   }
 
-  /** As one proxy sends them; its clock goes on by a tenth of a second every 1,000 requests. */
+  /** When the newest request was seen. */
+  get nowMs(): number {
+    return this.#nowMs
+  }
+
+  /** As one proxy sends them. */
   batch(size: number): readonly Sighting[] {
     return Array.from({ length: size }, () => this.#sighting())
   }
 
   #sighting(): Sighting {
     const count = this.#count++
-    if (count % 1000 === 0) {
+    if (count >= this.#beats * this.#perBeat) {
+      this.#beats++
       this.#nowMs += 100
       for (const ids of this.#ids) ids.beat(this.#nowMs)
     }
