@@ -12,7 +12,9 @@ const [url, text, from] = process.argv.slice(2)
 const BATCH = 100
 const store = await Store.open(url!)
 const { ingest } = ingestInto(store)
-const settings = JSON.parse(text!) as Partial<RequestSinkSettings>
+const given = JSON.parse(text!) as Partial<RequestSinkSettings>
+const otlp = given.otlp == null ? null : { ...given.otlp, headers: async () => ({}) }
+const settings = { ...given, otlp }
 const pace = { pollMs: 10, retryBaseMs: 20 }
 const metrics = new SinkMetrics(sinkKinds(settings))
 const sinks = new RequestSinks({ ...NO_SINKS, ...settings }, metrics, tmpdir(), pace)
