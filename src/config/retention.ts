@@ -42,7 +42,7 @@ export const RETENTION = section(
     parquet: setting(
       optional(duration('1d', '3650d')),
       null,
-      'Days of Parquet files in `sinks.parquet.folder`. `null`: Gatehouse deletes none. For a bucket, use a lifecycle rule of the store.',
+      'Days of Parquet files in the folder or bucket of `sinks.parquet`. `null`: Gatehouse deletes none.',
     ),
   },
 )

@@ -6,12 +6,15 @@ import { test } from 'tap'
 import { parseConfig } from '../../src/config/config.ts'
 import type { ApiContext } from '../../src/manage/api/context.ts'
 import { FolderPlace } from '../../src/manage/export/folder-place.ts'
+import { S3Place } from '../../src/manage/export/s3-place.ts'
 import type { RateLimits } from '../../src/manage/limits/rate-limits.ts'
 import { periodicJobs } from '../../src/manage/periodic-jobs.ts'
 import type { Store } from '../../src/store/store.ts'
 import { DAY_MS, HOUR_MS, NOW_MS } from '../contract/seen.ts'
 import { KINDS, openFresh } from '../store/databases.ts'
 import { SETTINGS } from './management.ts'
+import { startSink } from './request-sink.ts'
+import { S3Server } from './s3-server.ts'
 
 test('retention takes the place of the settings elsewhere, which are in force without it', async () => {
   const before = settingsOf('')
@@ -98,6 +101,67 @@ test('old days of Parquet files are deleted, and nothing else in their folder', 
     ...['date=2026-11-18', 'date=2026-11-19', 'date=2026-99-99', 'other'],
   ])
   await new FolderPlace(join(folder, 'missing')).forget(NOW_MS)
+})
+
+test('old days of Parquet files are deleted from a bucket, and nothing else in it', async (t) => {
+  const server = await S3Server.start(t, { AKID: 'secret' })
+  const file = '000000000001-0123456789abcdef.parquet'
+  const prefix = "gate & <house>'s/"
+  const [old, left] = [
+    Array.from({ length: 5 }, (_, hour) => `${prefix}app=shop/date=2026-11-17/hour=0${hour}/${file}`),
+    [
+      ...[`${prefix}app=blog/date=2026-11-19/hour=00/${file}`, `${prefix}app=shop/date=2026-11-17/notes.txt`],
+      ...[
+        `${prefix}app=shop/date=2026-11-19/hour=00/${file}`,
+        `${prefix}app=shop/date=2026-99-99/hour=00/${file}`,
+      ],
+      ...[`${prefix}other/date=2026-11-17/hour=00/${file}`, `app=shop/date=2026-11-17/hour=00/${file}`],
+      ...Array.from({ length: 5 }, (_, hour) => `${prefix}app=blog/date=2026-11-20/hour=0${hour}/${file}`),
+    ],
+  ]
+  for (const key of [...old, `${prefix}app=a/date=2026-11-18/hour=23/${file}`, ...left])
+    server.objects.set(`/logs/${key}`, Buffer.from('PAR1'))
+  const place = new S3Place({
+    ...{ bucket: 'logs', prefix, region: 'eu-central-1', endpoint: server.url, isPathStyle: true, ca: null },
+    credentials: async () => ({ accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: null }),
+    draftFolder: tmpdir(),
+  })
+  t.teardown(() => place.close())
+  await place.forget(Date.UTC(2026, 10, 19))
+  assert.deepEqual(server.refusals, [])
+  assert.deepEqual([...server.objects.keys()].sort(), left.map((key) => `/logs/${key}`).sort())
+  // A list is not read further than to the first page with a newer file.
+  assert.equal(server.lists.filter((each) => each.endsWith('app=blog/')).length, 1)
+  server.mood = 'denies'
+  await assert.rejects(place.forget(Date.UTC(2027, 0, 1)), /answered 403 AccessDenied/)
+  assert.equal(server.objects.size, left.length)
+})
+
+test('the setting deletes files from a bucket', async (t) => {
+  const store = await openFresh('sqlite', t)
+  const server = await S3Server.start(t, { AKID: 'secret' })
+  server.objects.set(
+    '/logs/app=a/date=2026-11-01/hour=00/000000000001-0123456789abcdef.parquet',
+    Buffer.alloc(1),
+  )
+  const s3 = {
+    ...{
+      bucket: 'logs',
+      prefix: '',
+      region: 'eu-central-1',
+      endpoint: server.url,
+      isPathStyle: true,
+      ca: null,
+    },
+    credentials: async () => ({ accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: null }),
+  }
+  const parquet = { place: { s3 }, everyMs: 60_000, rowsMax: 10 }
+  const { sinks: unlimited } = await startSink(t, store, { parquet })
+  await unlimited.forget(NOW_MS)
+  assert.equal(server.objects.size, 1)
+  const { sinks } = await startSink(t, store, { parquet: { ...parquet, keptMs: DAY_MS } })
+  await sinks.forget(NOW_MS)
+  assert.equal(server.objects.size, 0)
 })
 
 function settingsOf(yaml: string) {

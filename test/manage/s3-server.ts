@@ -4,6 +4,12 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Owner } from '../store/databases.ts'
 
+interface Answer {
+  readonly status: number
+  readonly code: string | null
+  readonly list?: string
+}
+
 /** How the next uploads end. */
 type Mood = 'takes' | 'denies' | 'slows down' | 'resets' | 'hangs'
 
@@ -15,6 +21,8 @@ export class S3Server {
   readonly objects = new Map<string, Buffer>()
   /** How often each object was put. */
   readonly puts: string[] = []
+  /** The prefixes of lists, a page each. */
+  readonly lists: string[] = []
   /** Why uploads were refused. */
   readonly refusals: string[] = []
   mood: Mood = 'takes'
@@ -34,10 +42,10 @@ export class S3Server {
       request.on('data', (piece) => pieces.push(piece))
       request.on('end', () => {
         if (made.mood === 'hangs') return
-        const { status, code } = made.#answer(request, Buffer.concat(pieces))
+        const { status, code, list = '' } = made.#answer(request, Buffer.concat(pieces))
         response.writeHead(status, { 'content-type': 'application/xml' })
         response.end(
-          code === null ? '' : `<Error><Code>${code}</Code><AWSAccessKeyId>AKID</AWSAccessKeyId></Error>`,
+          code === null ? list : `<Error><Code>${code}</Code><AWSAccessKeyId>AKID</AWSAccessKeyId></Error>`,
         )
       })
     }).listen(0, '127.0.0.1')
@@ -50,7 +58,7 @@ export class S3Server {
     return made
   }
 
-  #answer(request: IncomingMessage, body: Buffer): { readonly status: number; readonly code: string | null } {
+  #answer(request: IncomingMessage, body: Buffer): Answer {
     if (this.mood === 'denies') return { status: 403, code: 'AccessDenied' }
     if (this.mood === 'slows down') return { status: 503, code: 'SlowDown' }
     const fault = this.#faultOf(request, body)
@@ -58,9 +66,37 @@ export class S3Server {
       this.refusals.push(fault)
       return { status: 403, code: 'SignatureDoesNotMatch' }
     }
-    this.objects.set(decodeURIComponent(request.url!), body)
+    const { method, url = '' } = request
+    if (method === 'GET') return { status: 200, code: null, list: this.#listed(url) }
+    if (method === 'DELETE') {
+      this.objects.delete(decodeURIComponent(url))
+      return { status: 204, code: null }
+    }
+    this.objects.set(decodeURIComponent(url), body)
     this.puts.push(request.url!)
     return { status: 200, code: null }
+  }
+
+  /** ListObjectsV2 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html), with short pages. */
+  #listed(url: string): string {
+    const { pathname, searchParams: asked } = new URL(url, 'http://localhost')
+    const bucket = `${decodeURIComponent(pathname).replace(/\/$/, '')}/`
+    const [prefix, delimiter] = [asked.get('prefix') ?? '', asked.get('delimiter') ?? '']
+    const after = Buffer.from(asked.get('continuation-token')?.slice(2) ?? '', 'base64').toString()
+    const found = new Map<string, string>()
+    for (const path of [...this.objects.keys()].sort()) {
+      const key = path.slice(bucket.length)
+      if (!path.startsWith(bucket) || !key.startsWith(prefix)) continue
+      const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
+      const name = end === -1 ? key : key.slice(0, end + 1)
+      if (name > after) found.set(name, end === -1 ? contents(name) : common(name))
+    }
+    const page = [...found].slice(0, PAGE)
+    const more = found.size > PAGE
+    const next = Buffer.from(page.at(-1)?.[0] ?? '').toString('base64')
+    const token = more ? `<NextContinuationToken>+/${next}</NextContinuationToken>` : ''
+    this.lists.push(prefix)
+    return `<ListBucketResult><Prefix>${escaped(prefix)}</Prefix><IsTruncated>${more}</IsTruncated>${token}${page.map(([, text]) => text).join('')}</ListBucketResult>`
   }
 
   #faultOf({ method, url = '', headers }: IncomingMessage, body: Buffer): string | null {
@@ -89,3 +125,17 @@ export class S3Server {
     return own.toString('hex') === signature ? null : 'signature'
   }
 }
+
+function contents(name: string): string {
+  return `<Contents><Key>${escaped(name)}</Key><Size>1</Size></Contents>`
+}
+
+function common(name: string): string {
+  return `<CommonPrefixes><Prefix>${escaped(name)}</Prefix></CommonPrefixes>`
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll("'", '&#39;')
+}
+
+const PAGE = 2

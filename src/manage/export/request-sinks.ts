@@ -7,6 +7,7 @@ import type { SinkKind, SinkMetrics } from '../events/sinks/sink-metrics.ts'
 import { SinkRunner } from '../events/sinks/sink-runner.ts'
 import type { SinkPace } from '../events/sinks/sinks.ts'
 import type { NumberedSighting } from '../../store/traffic/sightings.ts'
+import type { FilePlace } from './file-place.ts'
 import { FolderPlace } from './folder-place.ts'
 import type { NatsSinkSettings } from './nats-sink.ts'
 import { type OtlpLogSettings, OtlpLogSink } from './otlp-log-sink.ts'
@@ -28,7 +29,7 @@ export interface ParquetSettings {
   readonly place: { readonly folder: string } | { readonly s3: Omit<S3Settings, 'draftFolder'> }
   readonly everyMs: number
   readonly rowsMax: number
-  /** For how long the days of a folder are kept. `null` or missing: whatever their age. */
+  /** For how long the days of files are kept. `null` or missing: whatever their age. */
   readonly keptMs?: number | null
 }
 
@@ -45,6 +46,8 @@ export class RequestSinks {
   readonly #dataFolder: string
   readonly #pace: SinkPace
   #runners: readonly Runner[] = []
+  /** From which files are deleted. */
+  #forgetting: FilePlace | null = null
 
   constructor(settings: RequestSinkSettings, metrics: SinkMetrics, dataFolder: string, pace: SinkPace = {}) {
     this.#settings = settings
@@ -74,8 +77,14 @@ export class RequestSinks {
   /** Deletes files of requests that are too old. */
   async forget(nowMs: number): Promise<void> {
     const { place, keptMs = null } = this.#settings.parquet ?? {}
-    if (place !== undefined && 'folder' in place && keptMs !== null)
-      await new FolderPlace(place.folder).forget(nowMs - keptMs)
+    if (place === undefined || keptMs === null) return
+    const files = this.#filesAt(place)
+    this.#forgetting = files
+    try {
+      await files.forget(nowMs - keptMs)
+    } finally {
+      await files.close()
+    }
   }
 
   /** A backup was restored. */
@@ -85,7 +94,7 @@ export class RequestSinks {
 
   /** Requests that were not sent by then are sent after the next start. */
   async close(): Promise<void> {
-    await Promise.all(this.#runners.map((runner) => runner.close()))
+    await Promise.all([...this.#runners, this.#forgetting].map((each) => each?.close()))
   }
 
   #parquetRunner({ place, everyMs, rowsMax }: ParquetSettings, links: RequestSinkLinks): Runner {
@@ -93,14 +102,17 @@ export class RequestSinks {
     const where = 'folder' in place ? resolve(place.folder) : `s3://${place.s3.bucket}/${place.s3.prefix}`
     const settings = this.#runnerSettings(`parquet ${where}`, links)
     const counts = this.#metrics.of('parquet')
-    const files =
-      'folder' in place
-        ? new FolderPlace(place.folder)
-        : new S3Place({ ...place.s3, draftFolder: join(this.#dataFolder, 'parquet') })
+    const files = this.#filesAt(place)
     const { store, log, nowMs } = links
     const source = new ParquetPieces({ everyMs, rowsMax }, { store, log, counts, holder: settings, nowMs })
     const sink = new ParquetSink({ store, place: files, apps, counts })
     return new SinkRunner({ sink, source }, settings, links, counts)
+  }
+
+  #filesAt(place: ParquetSettings['place']): FilePlace {
+    return 'folder' in place
+      ? new FolderPlace(place.folder)
+      : new S3Place({ ...place.s3, draftFolder: join(this.#dataFolder, 'parquet') })
   }
 
   /** Requests one by one. */

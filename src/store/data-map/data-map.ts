@@ -27,7 +27,7 @@ export const OTHER_PLACES: readonly OtherPlace[] = [
   {
     place: '`sinks.parquet`',
     holds: 'requests',
-    kept: '`retention.parquet`; in a bucket, a lifecycle rule of the store',
+    kept: '`retention.parquet`',
   },
   { place: '`sightings.file`', holds: 'requests', kept: '`sightings.max_size`, twice' },
   {
