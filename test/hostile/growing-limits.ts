@@ -285,6 +285,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['manage/events/payment-events.ts', 'REFUSED_MAX', 'PaymentEvents.#refused'],
   ['plane/local-bus.ts', 'proxy/request/pay/toll.ts WAITING_MAX', 'LocalProxyBus.#payments'],
   ['plane/privacy/address-form.ts', 'KEPT_MAX', 'AddressHasher.#hashes'],
+  ['plane/privacy/address-form.ts', 'KEPT_MAX', 'AddressHasher.#numbers'],
   ['plane/privacy/client-privacy.ts', 'KNOWN_MAX', 'Forms.#known'],
   ['plane/replay.ts', 'kinds', 'Side.#policies', 'NOTHING', 'NO_PATH', 'NO_ADDRESS', 'NEITHER'],
   ['proxy/request/pay/toll.ts', 'PASSES_MAX', 'Toll.#passes'],

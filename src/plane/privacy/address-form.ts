@@ -28,6 +28,7 @@ export function shownAddress(stored: string): string {
 export class AddressHasher {
   readonly #key: string
   readonly #hashes = new Map<string, string>()
+  readonly #numbers = new Map<number, number>()
 
   constructor(key: string) {
     this.#key = key
@@ -56,7 +57,12 @@ export class AddressHasher {
 
   /** A number that is equal for equal numbers, and from which only the holder of the key can find them. */
   numberFor(number: number): number {
-    return this.#digest('number', String(number)).readUInt32BE()
+    const known = this.#numbers.get(number)
+    if (known !== undefined) return known
+    if (this.#numbers.size >= KEPT_MAX) this.#numbers.clear()
+    const hidden = this.#digest('number', String(number)).readUInt32BE()
+    this.#numbers.set(number, hidden)
+    return hidden
   }
 
   #digest(kind: string, text: string): Buffer {
