@@ -8,6 +8,7 @@ import { migrate } from '../../src/store/engine/migrations.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import { numberOf, SightingPartitions } from '../../src/store/traffic/sighting-partitions.ts'
 import { DAY_MS, HOUR_MS, idOf, MINUTE_MS, RETENTION, seen, SILENT } from '../contract/seen.ts'
+import { until } from '../until.ts'
 import { freshUrl, openAt } from './databases.ts'
 import { inDatabase, roles } from './roles.ts'
 
@@ -30,6 +31,32 @@ test('partitions are made ahead, each for a 24th of the retention', async (t) =>
   assert.deepEqual(await partitions.list(), made)
   await store.sightings.prepare(START_MS + HOUR_MS, DAY_MS)
   assert.equal((await partitions.list()).length, made.length + 1)
+})
+
+test('a value that is missing is looked up in its index, whatever the database expects of it', async (t) => {
+  const { store, url, add, db } = await opened(t)
+  await add(0, 1)
+  // Of twenty apps each has so many that the planner hopes to find another one soon, row by row.
+  await inDatabase(
+    url,
+    `insert into sightings
+      select at * 4, gen_random_uuid(), seen_at_ms, profile, 'app-' || at % 20, host, address, address_key, method, path,
+        ja4h_cookies, snapshot, request_kind, header_order, target, campaign, sampled, mcp_method, mcp_tool
+      from sightings, generate_series(1000, 60000) as at;
+    insert into sighting_parts select number >> 16, max(number), min(seen_at_ms), max(seen_at_ms) from sightings
+      group by number >> 16 on conflict (number) do nothing`,
+  )
+  await inDatabase(url, 'analyze')
+  const { found } = await store.sightings.search({ apps: new Set(['none']) }, () => true, null, 50)
+  assert.deepEqual(found, [])
+  const read = async (index: string) => {
+    const { rows } = await sql<{ scans: number; rows: number }>`select sum(idx_scan)::int as scans,
+      sum(idx_tup_read)::int as rows from pg_stat_user_indexes where indexrelname like ${index}`.execute(db)
+    return rows[0]!
+  }
+  await until(async () => (await read('sightings%app%')).scans + (await read('sightings%pkey')).scans > 3)
+  const { rows } = await read('sightings%pkey')
+  assert.ok(rows < 10_000, `${rows} rows were read`)
 })
 
 test('expired partitions are dropped whole, and no Sighting is deleted by itself', async (t) => {
@@ -194,7 +221,8 @@ async function opened(t: Test) {
     const rest = { observed: async () => () => undefined, metrics: new IngestMetrics() }
     await new SightingKeeper({ store, settings, ...rest, log: SILENT, isLeading: () => true }).forget(nowMs)
   }
-  return { url, store, partitions: new SightingPartitions(database.db), add, forget }
+  const { db } = database
+  return { url, store, db, partitions: new SightingPartitions(db), add, forget }
 }
 
 /** Later than the start of the partitions, which is when the database was made. */
