@@ -12,6 +12,7 @@ import type { DatabaseKind } from '../../src/store/engine/database.ts'
 import { Store } from '../../src/store/store.ts'
 import { ClickHouse, clickHousePlace } from '../../src/store/traffic/clickhouse/clickhouse.ts'
 import type { ClickHouseSightings } from '../../src/store/traffic/clickhouse/clickhouse-sightings.ts'
+import { conditionsIn } from '../../src/store/traffic/clickhouse/request-conditions.ts'
 import { INTO, tableStatements } from '../../src/store/traffic/clickhouse/request-table.ts'
 import type { ScannedRow } from '../../src/store/traffic/request-search.ts'
 import { anything, everything, filters, fits, idsOf, made } from '../contract/request-samples.ts'
@@ -65,6 +66,20 @@ test('a search finds what its filter says, page by page, and a scan sees the sam
   const { found, count } = await sightings.between(0, last, new Set(['one']), 10)
   const ofOne = all.filter(({ app }) => app === 'one')
   assert.deepEqual([count, idsOf(found)], [ofOne.length, idsOf(ofOne.toReversed().slice(0, 10))])
+})
+
+test('a search for one address reads its index', { skip }, async (t) => {
+  const { chdb, add } = await open(t)
+  await add([seen(1)])
+  const clickHouse = new ClickHouse(chdb.url, null)
+  t.teardown(() => clickHouse.close())
+  const indexes = async (first: string, last: string) => {
+    const { texts, values } = conditionsIn({ apps: ALL_APPS, addresses: [[first, last]] })
+    const text = `EXPLAIN indexes = 1 SELECT id FROM requests WHERE ${texts.join(' AND ')}`
+    return (await clickHouse.rows<[string]>({ text, values })).flatMap(([line]) => line.trim())
+  }
+  assert.ok((await indexes('4cb007107', '4cb007107')).includes('Name: by_address_key'))
+  assert.ok(!(await indexes('4cb007100', '4cb0071ff')).includes('Name: by_address_key'))
 })
 
 for (const kind of KINDS)

@@ -299,8 +299,8 @@ export class ClickHouseSightings extends SightingStore {
   }
 
   /**
-   * Requests that fit, newest first, in pages. It looks at the newest minutes first, because most searches end there. After
-   * `lookMs`, the last page is late. An empty page comes before a longer time is looked at.
+   * Requests that fit, newest first, in pages. It looks at the newest minutes first, because most searches end there, and
+   * at a longer time each time the one before it was quick to read. After `lookMs`, the last page is late.
    */
   async *#pages(
     conditions: TableConditions,
@@ -310,8 +310,9 @@ export class ClickHouseSightings extends SightingStore {
   ): AsyncGenerator<Page> {
     const deadlineMs = performance.now() + lookMs
     let to = Math.min(before ?? Number.MAX_SAFE_INTEGER, (await this.lastNumber()) + 1)
-    for (const width of WIDTHS) {
+    for (let width = FIRST_WIDTH; to > conditions.from; ) {
       const from = Math.max(conditions.from, to - width)
+      const startedMs = performance.now()
       for (let isMore = true; isMore && to > conditions.from; ) {
         const { texts, values } = conditions
         const range = { texts: [...texts, 'number < {to:UInt64}'], values: { ...values, to }, from }
@@ -322,6 +323,9 @@ export class ClickHouseSightings extends SightingStore {
         yield { rows, next: to, isLate }
         if (isLate) return
       }
+      const tookMs = performance.now() - startedMs
+      if (tookMs < lookMs / 5) width *= 4
+      else if (tookMs < lookMs / 2) width *= 2
     }
   }
 
@@ -374,9 +378,8 @@ function storedAtMs(number: number): number {
   return Math.floor(number / NUMBERS_PER_MS)
 }
 
-const MINUTE = 60_000 * NUMBERS_PER_MS
-/** How far back each look goes. */
-const WIDTHS = [15 * MINUTE, 4 * 60 * MINUTE, 48 * 60 * MINUTE, Number.MAX_SAFE_INTEGER]
+/** 15 minutes. */
+const FIRST_WIDTH = 900_000 * NUMBERS_PER_MS
 const LOOK_MS = 500
 const SCANNED_ROWS = 20_000
 const FACTS_MAX = 50_000

@@ -29,10 +29,15 @@ export function conditionsIn(filter: RequestFilter): TableConditions {
   if (host !== undefined) add('host = {host:String}', { host })
   if (pathPrefix !== undefined) add('startsWith(path, {path:String})', { path: pathPrefix })
   if (addresses !== undefined) {
-    const each = addresses.map((_, at) => `address_key BETWEEN {first_${at}:String} AND {last_${at}:String}`)
+    // A bloom index answers equality only.
+    const each = addresses.map(([first, last], at) =>
+      first === last
+        ? `address_key = {first_${at}:String}`
+        : `address_key BETWEEN {first_${at}:String} AND {last_${at}:String}`,
+    )
     const ends = addresses.flatMap(([first, last], at) => [
       [`first_${at}`, first],
-      [`last_${at}`, last],
+      ...(first === last ? [] : [[`last_${at}`, last]]),
     ])
     add(`(${each.join(' OR ')})`, Object.fromEntries(ends))
   }
