@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { APPS_MAX, isSlug } from '../apps/app.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
-import { type Policy, parseAcceptedPolicy, policyOfApp, withoutSources } from '../policy/policy.ts'
+import { withoutSources } from '../policy/compact/lean-rules.ts'
+import { type Policy, parseAcceptedPolicy, policyOfApp } from '../policy/policy.ts'
 import { Fault } from '../shared/fault.ts'
 import { DocumentFault } from '../shared/problem.ts'
 

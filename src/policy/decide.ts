@@ -93,7 +93,7 @@ function decision(
  * counts: a restricting rule holds if any reading makes it hold, any other rule holds only if all readings
  * do.
  */
-export function holds(rule: Rule, request: PolicyRequest): boolean {
+export function holds(rule: Pick<Rule, 'test' | 'isRestricting'>, request: PolicyRequest): boolean {
   request.isPlain = false
   request.hasFailed = false
   const isHolding = rule.test(request)
@@ -101,17 +101,18 @@ export function holds(rule: Rule, request: PolicyRequest): boolean {
   return isHolding === rule.isRestricting ? isHolding : holdsAnotherWay(rule, request)
 }
 
-function holdsAnotherWay({ test, isRestricting }: Rule, request: PolicyRequest): boolean {
+function holdsAnotherWay(rule: Pick<Rule, 'test' | 'isRestricting'>, request: PolicyRequest): boolean {
+  const { isRestricting } = rule
   if (request.plainPath !== null) {
     request.isPlain = true
-    if (test(request) === isRestricting) return isRestricting
+    if (rule.test(request) === isRestricting) return isRestricting
   }
   if (!request.hasFailed) return !isRestricting
   request.failedAs = true
-  let isHolding = test(request)
+  let isHolding = rule.test(request)
   if (isHolding !== isRestricting && request.plainPath !== null) {
     request.isPlain = false
-    isHolding = test(request)
+    isHolding = rule.test(request)
   }
   request.failedAs = false
   return isHolding

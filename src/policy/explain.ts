@@ -78,7 +78,13 @@ function explainCondition(
   rule: Rule,
   request: PolicyRequest,
 ): ConditionExplanation {
-  return { name, takes, holds: holds({ ...rule, test }, request), seen: SEEN[name]?.(request, takes) ?? null }
+  const { isRestricting } = rule
+  return {
+    name,
+    takes,
+    holds: holds({ test, isRestricting }, request),
+    seen: SEEN[name]?.(request, takes) ?? null,
+  }
 }
 
 /** The values of the headers that a condition names; `null` for a header that was not sent. */

@@ -15,7 +15,7 @@ import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { DocumentFault, type DocumentProblem, Place, shown } from '../shared/problem.ts'
 import { ExpressionCompiler } from './expression.ts'
 import type { PaymentTerms } from '../payment/payment-terms.ts'
-import { PathStarts, pathStart } from './path-starts.ts'
+import { PathStarts, pathStart } from './compact/path-starts.ts'
 import { type NeededFacts, REQUEST_STEPS_MAX } from './request.ts'
 import { idWarnings, type WrittenId } from './written-id.ts'
 
@@ -129,23 +129,12 @@ export function policyOfApp(organisation: Policy, app: Policy): Policy {
   })
 }
 
-/** Decides alike, and takes less memory: without what only explanations and warnings need. */
-export function withoutSources(policy: Policy): Policy {
-  const lean = (list: RuleList): RuleList => ({
-    ...list,
-    rules: list.rules.map((rule) => ({ ...rule, conditions: NO_CONDITIONS })),
-  })
-  const { first, app, last } = policy
-  const rules = inLayers({ first: lean(first), app: lean(app), last: lean(last) })
-  return Object.freeze({ ...policy, ...rules, ids: [], unknownWords: [] })
-}
-
 /** All rules in the order in which they are tried. */
 export function allRules({ layers }: Policy): readonly Rule[] {
   return layers.flatMap(({ rules }) => rules)
 }
 
-function inLayers(rules: RulesByLayer): RulesByLayer & Pick<Policy, 'layers'> {
+export function inLayers(rules: RulesByLayer): RulesByLayer & Pick<Policy, 'layers'> {
   const layers = POLICY_LAYERS.map((layer) => rules[layer]).filter((each) => each.rules.length > 0)
   return { ...rules, layers: Object.freeze(layers) }
 }
@@ -319,7 +308,6 @@ export function timestampMs(place: Place): number | null {
 const SIGNER_WAIT_MS_MAX = 5_000
 const OTHERWISE = 'otherwise'
 const MEMBERS = ['rules', 'otherwise', 'unknown_signer']
-const NO_CONDITIONS: readonly CompiledCondition[] = []
 /** What `mayAskForCall` tests. */
 const TARGET_CONDITIONS: ReadonlySet<string> = new Set(['method', 'host', 'path'])
 const NO_MCP: readonly McpAsking[] = []

@@ -4,7 +4,7 @@ import { isFoldedName } from '../wire/header-name.ts'
 import { UNKNOWN } from '../classify/verdict/verdict.ts'
 import { type ExpressionFacts, expressionFacts } from './expression-facts.ts'
 import type { Facts } from './facts.ts'
-import { emptyHashes, hashStarts, type PathStarts } from './path-starts.ts'
+import { emptyHashes, hashStarts, type PathStarts } from './compact/path-starts.ts'
 import { hasOneForm, plainForm, sentForm } from './path-form.ts'
 
 /** The facts that the rules of a policy use. Other facts are not computed. */
