@@ -18,6 +18,8 @@ import type { WorkerStatus } from './worker-status.ts'
 export interface FleetProxySettings {
   readonly bus: BusSettings
   readonly dataFolder: string
+  /** The app of every request of this proxy; `null`: by host. */
+  readonly app?: string | null
   /** `null`: Sightings are not spooled to disk. */
   readonly spoolBytesMax: number | null
   readonly version: string
@@ -75,7 +77,7 @@ export class FleetProxy {
     this.#id = id
     this.#spool = spool
     const folder = join(settings.dataFolder, FLEET_FOLDER)
-    this.#bus = new JetStreamProxyBus(settings.bus, id, { folder }, log)
+    this.#bus = new JetStreamProxyBus(settings.bus, id, { folder, app: settings.app ?? null }, log)
   }
 
   get connection(): JetStreamConnection {

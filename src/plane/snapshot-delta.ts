@@ -32,6 +32,7 @@ export async function applyDelta(from: Buffer, delta: Buffer, bytes: number): Pr
     const size = Math.min(BLOCK_BYTES, bytes - at)
     const block = await expanded(delta.subarray(readAt + LENGTH_BYTES, end), around(from, at), size)
     to.set(block, at)
+    freeBytes(block)
     readAt = end
   }
   if (readAt !== delta.length) throw unfit('has more than it says')
@@ -49,10 +50,22 @@ export async function grow(shrunk: Buffer, bytes: number): Promise<Buffer> {
   return expanded(shrunk, null, bytes)
 }
 
+/**
+ * Gives the memory of large bytes back at once; they are empty then. V8 would wait until buffers have taken 64 MiB. Only for
+ * bytes that nothing else refers to.
+ */
+export function freeBytes(bytes: Uint8Array): void {
+  const { buffer } = bytes
+  // Small buffers are parts of a pool.
+  if (bytes.length > Buffer.poolSize && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
 async function expanded(block: Buffer, dictionary: Buffer | null, bytes: number): Promise<Buffer> {
   try {
     const found = await decompress(block, {
       maxOutputLength: Math.max(bytes, 1),
+      // A block in one piece. With a byte that stays free, zlib makes no room for more.
+      chunkSize: Math.max(CHUNK_BYTES_MIN, Math.min(bytes, BLOCK_BYTES) + 1),
       params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG_MAX },
       ...(dictionary === null ? {} : { dictionary }),
     })
@@ -88,3 +101,5 @@ const WINDOW_LOG = 20
 /** For a whole package: zstd's default level needs a window of at most 8 MiB. */
 const WINDOW_LOG_MAX = 23
 const LENGTH_BYTES = 4
+/** What Node allows. */
+const CHUNK_BYTES_MIN = 64

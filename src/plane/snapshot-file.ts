@@ -53,7 +53,7 @@ export async function parseSnapshotFile(file: Buffer): Promise<SnapshotFile> {
   const whole = await grow(packed, bytes).catch((error: unknown) => {
     throw invalid('is damaged: it cannot be decompressed', COPY_AGAIN, error)
   })
-  const document = documentIn(whole)
+  const document = await documentIn(whole)
   if (document.number < 1 || !(document.madeAtMs >= 0 && document.madeAtMs <= TIME_MS_MAX))
     throw invalid('has an invalid number or time', WRITE_ONE)
   return { document, package: whole, digest: digestOf(whole) }

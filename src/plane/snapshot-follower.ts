@@ -5,12 +5,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../shared/fault.ts'
 import type { Log } from '../shared/log.ts'
 import { type Announcement, readAnnouncement } from './announcement.ts'
-import { applyDelta, grow } from './snapshot-delta.ts'
+import { applyDelta, freeBytes, grow } from './snapshot-delta.ts'
 import type { SnapshotFile } from './snapshot-file.ts'
 import { digestOf, unpackSnapshot } from './snapshot-package.ts'
 import { keepIndexFiles } from './signature-set.ts'
-import { parseParts, type SnapshotDocument } from './snapshot.ts'
-import { checkPolicies, sharedPolicies } from './snapshot-policies.ts'
+import { parseParts, type SnapshotDocument, snapshotOfApp } from './snapshot.ts'
+import { AppPolicyReader, checkPolicies } from './snapshot-policies.ts'
 
 /** Where Snapshots come from. */
 export interface SnapshotSource {
@@ -32,6 +32,8 @@ export interface FollowerOptions {
   readonly folder: string
   /** Random delay before a full Snapshot is requested, so that not all proxies request it at once. */
   readonly spreadMs?: number
+  /** The only app whose parts of a Snapshot are read. `null`: all are. */
+  readonly app?: string | null
 }
 
 /**
@@ -42,6 +44,8 @@ export class SnapshotFollower {
   readonly #source: SnapshotSource
   readonly #folder: string
   readonly #spreadMs: number
+  readonly #app: string | null
+  readonly #appPolicies: AppPolicyReader
   readonly #use: (document: SnapshotDocument) => void
   readonly #log: Log
   readonly #stop = new AbortController()
@@ -58,13 +62,15 @@ export class SnapshotFollower {
 
   constructor(
     source: SnapshotSource,
-    { folder, spreadMs = SPREAD_MS }: FollowerOptions,
+    { folder, spreadMs = SPREAD_MS, app = null }: FollowerOptions,
     use: (document: SnapshotDocument) => void,
     log: Log,
   ) {
     this.#source = source
     this.#folder = folder
     this.#spreadMs = spreadMs
+    this.#app = app
+    this.#appPolicies = new AppPolicyReader(app)
     this.#use = use
     this.#log = log
   }
@@ -199,10 +205,13 @@ export class SnapshotFollower {
   /** `null`: there is no delta for the package here, or applying it failed. */
   async #changed({ delta, digest, bytes }: Announcement): Promise<Buffer | null> {
     if (delta === null || delta.from !== this.#package?.digest) return null
+    const isOnDisk = this.#package.bytes === null
     try {
       const before = await this.kept()
-      const after = before === null ? null : await applyDelta(before, delta.bytes, bytes)
-      return after !== null && digestOf(after) === digest ? after : null
+      if (before === null) return null
+      const after = await applyDelta(before, delta.bytes, bytes)
+      if (isOnDisk) freeBytes(before)
+      return digestOf(after) === digest ? after : null
     } catch (error) {
       this.#log.warn('a change of the Snapshot cannot be used: all of it is asked for', {
         error: error as Error,
@@ -243,10 +252,9 @@ export class SnapshotFollower {
   /** Keeps the parts of the Snapshot in use that did not change: what is replaced by its like becomes garbage of the old generation. */
   async #unpacked(bytes: Buffer): Promise<SnapshotDocument> {
     const inUse = this.#inUse
-    const document = await unpackSnapshot(bytes, this.#folder, inUse === null, inUse?.signatures ?? null)
-    const { appPolicies } = document
-    if (appPolicies === undefined) return document
-    return { ...document, appPolicies: sharedPolicies(appPolicies, inUse?.appPolicies ?? []) }
+    const options = { known: inUse?.signatures ?? null, appPolicies: this.#appPolicies }
+    const document = await unpackSnapshot(bytes, this.#folder, inUse === null, options)
+    return snapshotOfApp(document, this.#app)
   }
 
   async #onDisk(): Promise<Buffer | null> {
@@ -261,11 +269,13 @@ export class SnapshotFollower {
   /** Writes atomically: a reader finds the old or the new file. */
   async #keep(bytes: Buffer, digest: string): Promise<void> {
     if (this.#package?.digest !== digest) return // a newer one has replaced it
+    const isOnlyOnDisk = this.#package.bytes === null
     const unfinished = join(this.#folder, `${NEWEST_FILE}.${randomUUID()}.tmp`)
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 })
       await writeFile(unfinished, bytes, { mode: 0o600, flush: true })
       await rename(unfinished, join(this.#folder, NEWEST_FILE))
+      if (isOnlyOnDisk) freeBytes(bytes)
     } catch (error) {
       if (this.#package?.digest === digest && this.#package.bytes === null) this.#package = null
       await rm(unfinished, { force: true }).catch(() => undefined)
@@ -299,7 +309,7 @@ function isRefusal(error: unknown): boolean {
 /** In the folder of the follower. */
 export const NEWEST_FILE = 'newest.snapshot'
 /** A package with only the bundled signatures has half a MiB. */
-const MEMORY_BYTES_MAX = 4 * 1024 ** 2
+const MEMORY_BYTES_MAX = 1024 ** 2
 const SPREAD_MS = 1_000
 /** Numbers are timestamps in milliseconds. The clocks of two machines may differ by this much. */
 export const CLOCKS_APART_MS = 86_400_000

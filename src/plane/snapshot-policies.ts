@@ -1,9 +1,11 @@
+import { hash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { APPS_MAX, isSlug } from '../apps/app.ts'
 import type { SoftwareNames } from '../classify/known/software-names.ts'
 import { withoutSources } from '../policy/compact/lean-rules.ts'
 import { type Policy, parseAcceptedPolicy, policyOfApp } from '../policy/policy.ts'
 import { Fault } from '../shared/fault.ts'
+import { type ByteRange, itemRanges } from '../shared/json-bytes.ts'
 import { DocumentFault } from '../shared/problem.ts'
 
 /** The policy of an app, as JSON. It stays text until it is compiled, so that what did not change is not parsed. */
@@ -115,23 +117,55 @@ export function wholePolicies(
   return changed.map((each) => (each.document === '' ? (known.get(each.app) ?? each) : each))
 }
 
-/** The same policies. Those that are as in `before` are the same objects, so that each text is in memory once. */
-export function sharedPolicies(
-  policies: readonly AppPolicyText[],
-  before: readonly AppPolicyText[],
-): readonly AppPolicyText[] {
-  const known = new Map(before.map((each) => [each.app, each]))
-  return policies.map((each) => {
-    const found = known.get(each.app)
-    return found?.document === each.document ? found : each
-  })
+/**
+ * Reads the policies of one package after the other, as bytes of a JSON list. What did not change is not parsed again, so that
+ * each text is in memory once.
+ */
+export class AppPolicyReader {
+  readonly #app: string | null
+  /** By the hash of its bytes. */
+  #known: ReadonlyMap<string, AppPolicyText> = new Map()
+
+  /** `app`: policies of other apps are passed over. `null`: all are read. */
+  constructor(app: string | null) {
+    this.#app = app
+  }
+
+  /** Lets other work go on meanwhile. Rejects with a Fault or a SyntaxError if one is invalid. */
+  async read(bytes: Uint8Array, list: ByteRange): Promise<readonly AppPolicyText[]> {
+    const found = new Map<string, AppPolicyText>()
+    const turns = new Turns()
+    for (const { start, end } of itemRanges(bytes, list)) {
+      const item = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start)
+      if (this.#isWanted(item)) {
+        const digest = hash('sha256', item)
+        found.set(digest, this.#known.get(digest) ?? parsedText(item))
+      }
+      await turns.pause()
+    }
+    this.#known = found
+    return [...found.values()]
+  }
+
+  #isWanted(item: Buffer): boolean {
+    if (this.#app === null) return true
+    // All versions write the app first.
+    const [, app] = APP.exec(item.toString('latin1', 0, APP_LENGTH_MAX)) ?? []
+    return app === undefined || app === this.#app
+  }
+}
+
+function parsedText(item: Buffer): AppPolicyText {
+  const value: unknown = JSON.parse(item.toString())
+  if (isAppPolicy(value)) return value
+  throw new Fault('SNAPSHOT_INVALID', 'a Snapshot is not a Snapshot')
 }
 
 export function areAppPolicies(value: unknown): value is readonly AppPolicyText[] {
   return Array.isArray(value) && value.length <= APPS_MAX + 1 && value.every(isAppPolicy)
 }
 
-function isAppPolicy(value: unknown): boolean {
+function isAppPolicy(value: unknown): value is AppPolicyText {
   const { app, document } = (value ?? {}) as Record<string, unknown>
   return isSlug(app) && typeof document === 'string'
 }
@@ -157,5 +191,8 @@ class Turns {
   }
 }
 
+/** A slug, so that a damaged one is parsed and refused. */
+const APP = /^\{"app":"([a-z0-9-]+)"/
+const APP_LENGTH_MAX = 80
 /** The longest time that a request waits. */
 const TURN_MS = 5

@@ -303,12 +303,12 @@ export class Gateway {
    * one, `bus.first_snapshot` decides.
    */
   async #startKnowledge(): Promise<void> {
-    const { fleet, dataFolder, version } = this.settings
+    const { fleet, worker } = this.settings
     if (fleet === null) return this.#maker.load()
     await this.#snapshots.load(this.#log)
     const { FleetProxy } = await import('../plane/fleet-proxy.ts')
-    const workers = () => this.#workers()
-    this.#fleet = await FleetProxy.open({ ...fleet, dataFolder, version }, workers, this.#log)
+    const settings = { ...this.settings, ...fleet, app: worker.app }
+    this.#fleet = await FleetProxy.open(settings, () => this.#workers(), this.#log)
     this.#fleet.addMetrics(this.#metrics)
     if ((await this.#fleet.restore()) || fleet.firstSnapshot === 'wait') return
     this.#fleet.useBuiltin()

@@ -60,7 +60,7 @@ export async function keptSnapshot({ data }: Pick<StartupConfig, 'data'>): Promi
     const fix = 'name the data folder of a manager or proxy that has had one with --data'
     throw new Fault('SNAPSHOT_MISSING', `${path} cannot be read (${error.code}): ${fix}`, { cause: error })
   })
-  documentIn(bytes)
+  await documentIn(bytes)
   return bytes
 }
 

@@ -139,7 +139,9 @@ test("the disk of a fleet's proxy is full when it starts again: it serves by wha
   await eventually(async () => (await statusOf(first, '/closed')) === 403)
   // A policy is in force before its copy is on disk.
   const copy = join(disk.folder, FLEET_FOLDER, NEWEST_FILE)
-  await eventually(async () => JSON.stringify(documentIn(await readFile(copy)).policy).includes(CLOSED.name))
+  await eventually(async () =>
+    JSON.stringify((await documentIn(await readFile(copy))).policy).includes(CLOSED.name),
+  )
   await first.kill()
   disk.fill()
   const again = await startFleetProxy(t, { ...place, nats: NOWHERE }, app.url, disk.folder)

@@ -81,7 +81,7 @@ function sidecar(t: Test) {
   const log = createLogTo('info', { write: (line) => said.push(line) })
   const follower = new SnapshotFollower(
     source,
-    { folder, spreadMs: 0 },
+    { folder, spreadMs: 0, app: 'shop' },
     (document) => snapshots.take(document),
     log,
   )

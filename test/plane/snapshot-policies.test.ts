@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'tap'
 import { makeSnapshot, parseSnapshot, snapshotOfApp } from '../../src/plane/snapshot.ts'
 import { applyDelta, makeDelta } from '../../src/plane/snapshot-delta.ts'
-import { documentIn, packSnapshot } from '../../src/plane/snapshot-package.ts'
+import { documentIn, packSnapshot, unpackSnapshot } from '../../src/plane/snapshot-package.ts'
 import {
+  AppPolicyReader,
   type AppPolicyText,
   changedPolicies,
   checkPolicies,
   PolicyCompiler,
-  sharedPolicies,
   wholePolicies,
 } from '../../src/plane/snapshot-policies.ts'
 import { allRules } from '../../src/policy/policy.ts'
@@ -18,7 +18,7 @@ const ORGANISATION = { first: [rule('attackers')], last: [rule('rest')] }
 test('a Snapshot carries the policies of apps', async () => {
   const appPolicies = [ofApp('blog', 'b'), ofApp('shop', 's')]
   const document = makeSnapshot(1, ORGANISATION, 1, null, { appPolicies })
-  assert.deepEqual(documentIn(await packSnapshot(document)), document)
+  assert.deepEqual(await documentIn(await packSnapshot(document)), document)
   const names = [...parseSnapshot(document).appPolicies].map(([app, policy]) => {
     return [app, allRules(policy).map(({ decision }) => decision.rule)]
   })
@@ -51,12 +51,34 @@ test('a proxy of one app gets what is about this app', async () => {
 })
 
 test('the text of a policy that did not change is in memory once', async () => {
-  const before = [ofApp('blog', 'b'), ofApp('shop', 's'), ofApp('gone', 'g')]
-  const after = structuredClone([ofApp('shop', 't'), ofApp('blog', 'b'), ofApp('new', 'n')])
-  const shared = sharedPolicies(after, before)
-  assert.deepEqual(shared, after)
-  assert.equal(shared[1], before[0])
-  assert.equal(shared[0], after[0])
+  const reader = new AppPolicyReader(null)
+  const read = (policies: readonly AppPolicyText[]) => {
+    const bytes = Buffer.from(JSON.stringify(policies))
+    return reader.read(bytes, { start: 0, end: bytes.length })
+  }
+  const before = await read([ofApp('blog', 'b'), ofApp('shop', 's'), ofApp('gone', 'g')])
+  const after = await read([ofApp('shop', 't'), ofApp('blog', 'b'), ofApp('new', 'n')])
+  assert.deepEqual(after, [ofApp('shop', 't'), ofApp('blog', 'b'), ofApp('new', 'n')])
+  assert.equal(after[1], before[0])
+  assert.notEqual(after[0], before[1])
+})
+
+test('a proxy of one app reads the policy of this app only', async () => {
+  const appPolicies = [ofApp('blog', 'b'), ofApp('shop', 's'), { app: 'shop-2', document: 'not JSON' }]
+  const document = makeSnapshot(1, ORGANISATION, 1, null, { appPolicies })
+  const read = (package_: Buffer, app: string) =>
+    unpackSnapshot(package_, 'nowhere', true, { appPolicies: new AppPolicyReader(app) })
+  const whole = await packSnapshot(document)
+  assert.deepEqual(await read(whole, 'shop'), { ...document, appPolicies: [ofApp('shop', 's')] })
+  assert.deepEqual(await read(whole, 'wiki'), { ...document, appPolicies: [] })
+  const damaged = (from: string, to: string) => Buffer.from(whole.toString().replace(from, to))
+  const reasons = [
+    ['"app":"blog"', '"app":"Blog"', /is not a Snapshot/],
+    ['{"app":"blog"', '{"ap":"blog"', /is not a Snapshot/],
+    ['},{"app":"shop"', '}{"app":"shop"', /not valid JSON/],
+    ['"appPolicies":[', '"appPolicies":{', /not valid JSON/],
+  ] as const
+  for (const [from, to, why] of reasons) await assert.rejects(read(damaged(from, to), 'shop'), why)
 })
 
 test('only what has changed is compiled again', async () => {

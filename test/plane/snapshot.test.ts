@@ -53,7 +53,7 @@ test('apps travel in a Snapshot and change its hash; without apps it is as befor
   const document = makeSnapshot(1, POLICY, 1, null, { apps })
   assert.notEqual(document.hash, without.hash)
   assert.deepEqual(parseSnapshot(structuredClone(document)).apps, apps)
-  assert.deepEqual(documentIn(await packSnapshot(document)), document)
+  assert.deepEqual(await documentIn(await packSnapshot(document)), document)
   const limited = apps.map((app) => ({ ...app, quota: { minute: 1 } }))
   assert.deepEqual(makeSnapshot(1, POLICY, 1, null, { apps: limited }), document, 'quotas are for the API')
   const later = [{ id: 'shop', hosts: ['shop.example'], colour: 5 }]

@@ -15,6 +15,8 @@ export interface SnapshotLineOptions {
   readonly folder: string
   /** Random delay before a full Snapshot is requested, so that not all proxies request it at once. */
   readonly spreadMs?: number
+  /** See FollowerOptions. */
+  readonly app?: string | null
   /** Interval of polling for a newer Snapshot whose announcement was lost. */
   readonly askMs?: number
 }
