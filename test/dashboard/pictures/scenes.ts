@@ -22,6 +22,8 @@ const SPOOFED = 'reason=spoofed_browser&app=shop'
 const JA4 = 't13d1516h2_8daaf6152771_e5627efa2ab1'
 
 export const SCENES: readonly Scene[] = [
+  // First: by the clock of this machine, the grant has expired long ago, and is deleted after a while.
+  { name: 'settings-grants', state: 'busy', path: 'settings/grants', shows: 'Requested scopes' },
   { name: 'overview', state: 'busy', path: '', shows: 'Paths with the most requests' },
   { name: 'live', state: 'busy', path: 'live', shows: 'Latest requests' },
   { name: 'traffic', state: 'busy', path: 'traffic?window=24h', shows: /^Of .* recorded requests?\.$/ },
@@ -58,7 +60,6 @@ export const SCENES: readonly Scene[] = [
   { name: 'fleet', state: 'busy', path: 'fleet', shows: 'upstream app: no target is healthy' },
   { name: 'settings-keys', state: 'busy', path: 'settings/keys', shows: 'reports' },
   { name: 'settings-clients', state: 'busy', path: 'settings/clients', shows: 'ticket system' },
-  { name: 'settings-grants', state: 'busy', path: 'settings/grants', shows: 'Requested scopes' },
   { name: 'settings-trust', state: 'busy', path: 'settings/trust', shows: 'Acme Agent' },
   { name: 'settings-users', state: 'busy', path: 'settings/users', shows: 'anna@shop.example' },
   { name: 'settings-signing-keys', state: 'busy', path: 'settings/signing-keys', shows: 'Signs from' },
