@@ -41,7 +41,7 @@ export async function fillClickHouse(store: Store, url: string, rows: number): P
   const copies = Math.ceil(rows / size)
   const spanMs = (CLICKHOUSE_DAYS * DAY_MS) / copies
   const source = new SightingSource(Date.now() - spanMs, 0, APPS, (size * 100) / spanMs)
-  const from = source.nowMs * NUMBERS_PER_MS
+  let from: number | null = null
   const sightings = store.sightings as ClickHouseSightings
   const add = (batch: ReturnType<SightingSource['batch']>, nowMs: number) =>
     store.transaction((queries) => sightings.add(batch, nowMs, queries, []))
@@ -51,6 +51,8 @@ export async function fillClickHouse(store: Store, url: string, rows: number): P
   for (let done = 0; done < size; done += BATCH) {
     const batch = source.batch(BATCH)
     await add(batch, source.nowMs)
+    // No copy reaches as far as the first batch.
+    from ??= source.nowMs * NUMBERS_PER_MS
     if (done % 100_000 < BATCH) await sendAll(sightings)
   }
   await sendAll(sightings)
@@ -58,7 +60,10 @@ export async function fillClickHouse(store: Store, url: string, rows: number): P
   const asked = `${origin}/?${new URLSearchParams({ user, database })}`
   for (let copy = 1; copy < copies; copy++) {
     // A copy may take longer than a manager waits.
-    const answer = await fetch(asked, { method: 'POST', body: copied(Math.round(copy * spanMs), copy, from) })
+    const answer = await fetch(asked, {
+      method: 'POST',
+      body: copied(Math.round(copy * spanMs), copy, from!),
+    })
     if (!answer.ok) throw new Error(await answer.text())
     if (copy % 10 === 0) process.stderr.write(`${copy * size} rows\n`)
   }
