@@ -102,7 +102,7 @@ export class S3Place implements FilePlace {
         .map(([name, value]) => `${name}=${encodedPath(value!).replaceAll('/', '%2F')}`)
         .join('&')
       const answer = await this.#ask({ method: 'GET', url, headers: {}, bodyHash: NO_BODY })
-      const found = textsOf(answer, inner!, new RegExp(`<${element}>.*?</${element}>`, 'gs'))
+      const found = insidesOf(answer, element!).flatMap((part) => textsOf(part, inner!))
       yield { names: found.flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : [])) }
       token = textsOf(answer, 'NextContinuationToken')[0]
     }
@@ -194,14 +194,27 @@ async function shortText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(pieces).toString('utf8')
 }
 
-/** The texts of these elements in an answer; with `within`, only of those inside of its matches. */
-function textsOf(answer: string, element: string, within?: RegExp): readonly string[] {
-  const parts = within === undefined ? [answer] : (answer.match(within) ?? [])
-  return parts.flatMap((part) =>
-    Array.from(part.matchAll(new RegExp(`<${element}>([^<]*)</${element}>`, 'g')), ([, text]) =>
-      text!.replace(/&(amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-f]{1,6});/gi, (_, name) => characterOf(name)),
-    ),
+/** The texts of these elements in an answer. */
+function textsOf(answer: string, element: string): readonly string[] {
+  return insidesOf(answer, element).flatMap((text) =>
+    text.includes('<')
+      ? []
+      : [text.replace(/&(amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-f]{1,6});/gi, (_, name) => characterOf(name))],
   )
+}
+
+/** What stands between the tags of these elements. Takes linear time for any answer. */
+function insidesOf(answer: string, element: string): readonly string[] {
+  const [open, close] = [`<${element}>`, `</${element}>`]
+  const found: string[] = []
+  for (let at = answer.indexOf(open); at !== -1; ) {
+    const start = at + open.length
+    const end = answer.indexOf(close, start)
+    if (end === -1) break
+    found.push(answer.slice(start, end))
+    at = answer.indexOf(open, end)
+  }
+  return found
 }
 
 /** Of an entity of XML. */
