@@ -171,9 +171,9 @@ function startWriting(managers: readonly ServingProcess[]): Writing {
       for (let turn = 0; ; turn++) {
         const status = await write(managers[turn % managers.length]!, name, {
           'idempotency-key': name.replace(' ', '-'),
-        })
+        }).catch(closedMeanwhile)
         // 409: the one before is still at it, or its end is not known yet.
-        if (status !== 409) statuses.add(status)
+        if (status !== 409 && status !== null) statuses.add(status)
         if (status === 201) break
         if (isStopped) return
         await wait(100)
@@ -190,6 +190,13 @@ function startWriting(managers: readonly ServingProcess[]): Writing {
       await running
     },
   }
+}
+
+/** `null`: the manager closed the connection while the client used it, so whether it has read the request is unknown. */
+function closedMeanwhile(error: unknown): null {
+  const { cause } = error as { readonly cause?: { readonly code?: string } }
+  if (cause?.code !== 'UND_ERR_SOCKET') throw error
+  return null
 }
 
 async function write(
