@@ -158,7 +158,7 @@ export class AppPolicyReader {
 function parsedText(item: Buffer): AppPolicyText {
   const value: unknown = JSON.parse(item.toString())
   if (isAppPolicy(value)) return value
-  throw new Fault('SNAPSHOT_INVALID', 'a Snapshot is not a Snapshot')
+  throw new Fault('SNAPSHOT_INVALID', 'a Snapshot has an invalid policy of an app')
 }
 
 export function areAppPolicies(value: unknown): value is readonly AppPolicyText[] {

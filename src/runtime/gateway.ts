@@ -303,11 +303,11 @@ export class Gateway {
    * one, `bus.first_snapshot` decides.
    */
   async #startKnowledge(): Promise<void> {
-    const { fleet, worker } = this.settings
+    const { fleet, dataFolder, version, worker } = this.settings
     if (fleet === null) return this.#maker.load()
     await this.#snapshots.load(this.#log)
     const { FleetProxy } = await import('../plane/fleet-proxy.ts')
-    const settings = { ...this.settings, ...fleet, app: worker.app }
+    const settings = { ...fleet, dataFolder, version, app: worker.app }
     this.#fleet = await FleetProxy.open(settings, () => this.#workers(), this.#log)
     this.#fleet.addMetrics(this.#metrics)
     if ((await this.#fleet.restore()) || fleet.firstSnapshot === 'wait') return

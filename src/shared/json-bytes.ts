@@ -35,7 +35,7 @@ export function* itemRanges(bytes: Uint8Array, list: ByteRange): Generator<ByteR
     yield { start: at, end }
     at = afterBlank(bytes, end)
     if (at === list.end - 1) return
-    if (bytes[at] !== COMMA) throw new SyntaxError(`there is no comma at byte ${at}`)
+    if (bytes[at] !== COMMA) throw new SyntaxError(`a comma is missing at byte ${at}`)
     at = afterBlank(bytes, at + 1)
   }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import fc from 'fast-check'
 import { type Test, test } from 'tap'
 import {
   checker,
@@ -13,6 +14,7 @@ import {
   shown,
   signer,
 } from './keyed-requests.ts'
+import { readDelegationToken } from '../../src/identity/verify/delegation-token.ts'
 import { delegationToken, type Making } from './delegation-tokens.ts'
 import { newSigner } from './signer.ts'
 
@@ -215,4 +217,16 @@ test('a token that is cut or changed at any byte proves nothing', async (t) => {
     for (const jwt of [good.slice(0, at), changed])
       assert.doesNotMatch(String(shown(await check(jwt))), /^use/, `${at}: ${jwt}`)
   }
+})
+
+test('a token with any claims is read or refused', async () => {
+  const value = fc.oneof(fc.jsonValue(), fc.constantFrom('https://a.example', 'aauth-agent.json', 4e9, 1e300))
+  const header = fc.dictionary(fc.constantFrom('alg', 'kid', 'crit', '__proto__'), value)
+  const claims = fc.dictionary(fc.constantFrom('iss', 'dwk', 'aud', 'exp', 'iat', 'cnf'), value)
+  fc.assert(
+    fc.property(header, claims, (header, claims) => {
+      const read = readDelegationToken(token('https://a.example', { header, claims }), NOW_MS, 60)
+      assert.ok(typeof read === 'string' || read.untilMs > NOW_MS)
+    }),
+  )
 })

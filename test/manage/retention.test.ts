@@ -132,6 +132,11 @@ test('old days of Parquet files are deleted from a bucket, and nothing else in i
   assert.deepEqual([...server.objects.keys()].sort(), left.map((key) => `/logs/${key}`).sort())
   // A list is not read further than to the first page with a newer file.
   assert.equal(server.lists.filter((each) => each.endsWith('app=blog/')).length, 1)
+  // A list without an end.
+  server.nextPage = '+/AAAA'
+  await assert.rejects(place.forget(Date.UTC(2026, 10, 19)), /names the same page of a list again/)
+  server.nextPage = ''
+  await place.forget(Date.UTC(2026, 10, 19))
   server.mood = 'denies'
   await assert.rejects(place.forget(Date.UTC(2027, 0, 1)), /answered 403 AccessDenied/)
   assert.equal(server.objects.size, left.length)

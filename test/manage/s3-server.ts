@@ -26,6 +26,8 @@ export class S3Server {
   /** Why uploads were refused. */
   readonly refusals: string[] = []
   mood: Mood = 'takes'
+  /** What each page names as the next one. `null`: that which it is. */
+  nextPage: string | null = null
   url = ''
   readonly #keys: Readonly<Record<string, string>>
 
@@ -94,7 +96,8 @@ export class S3Server {
     const page = [...found].slice(0, PAGE)
     const more = found.size > PAGE
     const next = Buffer.from(page.at(-1)?.[0] ?? '').toString('base64')
-    const token = more ? `<NextContinuationToken>+/${next}</NextContinuationToken>` : ''
+    const named = this.nextPage ?? (more ? `+/${next}` : null)
+    const token = named === null ? '' : `<NextContinuationToken>${named}</NextContinuationToken>`
     this.lists.push(prefix)
     return `<ListBucketResult><Prefix>${escaped(prefix)}</Prefix><IsTruncated>${more}</IsTruncated>${token}${page.map(([, text]) => text).join('')}</ListBucketResult>`
   }

@@ -31,7 +31,7 @@ test('a sidecar says what is wrong with its copy of the Snapshot, and uses the n
     [text.replace('{"format"', '"format"'), /a Snapshot has a head that is not valid JSON/],
     [text.replace('"format":1', '"format":2'), /a Snapshot is of format 2, and this version reads 1/],
     [text.replace('"hash"', '"hsah"'), /a Snapshot is not a Snapshot/],
-    [text.replace('"app":"shop"', '"app":"../shop"'), /a Snapshot is not a Snapshot/],
+    [text.replace('"app":"shop"', '"app":"../shop"'), /an invalid policy of an app/],
     [text.replace('"action\\":\\"block', '"action\\":\\"blok'), /the policy of the app .*shop.*blok/],
     [text.replace('when\\":{}', 'when\\":'), /the policy of the app .*shop/],
   ]

@@ -73,8 +73,8 @@ test('a proxy of one app reads the policy of this app only', async () => {
   assert.deepEqual(await read(whole, 'wiki'), { ...document, appPolicies: [] })
   const damaged = (from: string, to: string) => Buffer.from(whole.toString().replace(from, to))
   const reasons = [
-    ['"app":"blog"', '"app":"Blog"', /is not a Snapshot/],
-    ['{"app":"blog"', '{"ap":"blog"', /is not a Snapshot/],
+    ['"app":"blog"', '"app":"Blog"', /an invalid policy of an app/],
+    ['{"app":"blog"', '{"ap":"blog"', /an invalid policy of an app/],
     ['},{"app":"shop"', '}{"app":"shop"', /not valid JSON/],
     ['"appPolicies":[', '"appPolicies":{', /not valid JSON/],
   ] as const

@@ -104,7 +104,11 @@ export class S3Place implements FilePlace {
       const answer = await this.#ask({ method: 'GET', url, headers: {}, bodyHash: NO_BODY })
       const found = insidesOf(answer, element!).flatMap((part) => textsOf(part, inner!))
       yield { names: found.flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : [])) }
-      token = textsOf(answer, 'NextContinuationToken')[0]
+      // Some stores have an empty element on the last page.
+      const next = textsOf(answer, 'NextContinuationToken')[0] || undefined
+      if (next !== undefined && next === token)
+        throw new Fault('SINK_AWAY', `${url.host} names the same page of a list again`)
+      token = next
     }
   }
 
