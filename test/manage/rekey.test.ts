@@ -14,11 +14,12 @@ import { rekey } from '../../src/manage/rekey.ts'
 import { SEALED_COLUMNS } from '../../src/manage/sealed-columns.ts'
 import { Sealer, sealedPrefix } from '../../src/manage/auth/sealer.ts'
 import { Secret } from '../../src/shared/secret.ts'
-import type { DatabaseKind } from '../../src/store/engine/database.ts'
+import type { Database, DatabaseKind } from '../../src/store/engine/database.ts'
 import { openDatabase } from '../../src/store/engine/open-database.ts'
 import type { Store } from '../../src/store/store.ts'
 import { memoryIo } from '../commands/memory-io.ts'
 import { temporaryFolder } from '../e2e/programs.ts'
+import { until } from '../until.ts'
 import { freshUrl, KINDS, openAt } from '../store/databases.ts'
 import { Receiver } from './callback-receiver.ts'
 import { TestManagement } from './management.ts'
@@ -223,9 +224,36 @@ async function idOf(key: string): Promise<string> {
   return (await new Sealer([new Secret(key)], 'none').keyIds())[0]!
 }
 
+interface Sealed {
+  readonly columns: readonly string[]
+  readonly keyIds: ReadonlySet<string>
+}
+
 /** In whatever column of whatever table: what looks sealed. */
-async function sealedIn(storeUrl: string) {
+async function sealedIn(storeUrl: string): Promise<Sealed> {
+  let found: Sealed | undefined
+  await until(async () => {
+    // A running manager may drop a partition meanwhile.
+    found = await sealedNow(storeUrl).catch(unlessGone)
+    return found !== undefined
+  })
+  return found!
+}
+
+function unlessGone(error: { readonly code?: string }): undefined {
+  if (error.code !== '42P01') throw error
+}
+
+async function sealedNow(storeUrl: string): Promise<Sealed> {
   const { db, kind, close } = await openDatabase(storeUrl, null, async () => undefined)
+  try {
+    return await sealedOf(db, kind)
+  } finally {
+    await close()
+  }
+}
+
+async function sealedOf(db: Database['db'], kind: DatabaseKind): Promise<Sealed> {
   const found = new Set<string>()
   const keyIds = new Set<string>()
   for (const { name: table, columns } of await db.introspection.getTables())
@@ -241,6 +269,5 @@ async function sealedIn(storeUrl: string) {
         keyIds.add(id)
       }
     }
-  await close()
   return { columns: [...found].sort(), keyIds }
 }
