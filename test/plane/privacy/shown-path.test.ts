@@ -68,7 +68,7 @@ test('segments that look like secrets or name a person are redacted', async () =
     assert.equal(shownPath(path), shown, path)
 })
 
-test('of a thousand random tokens of each common form, fewer than one in forty is shown', async () => {
+test('of five thousand random tokens of each common form, fewer than one in forty is shown', async () => {
   const forms: Readonly<Record<string, () => string>> = {
     uuid: randomUUID,
     hex: () => randomBytes(8).toString('hex'),
@@ -80,11 +80,11 @@ test('of a thousand random tokens of each common form, fewer than one in forty i
   }
   for (const [name, make] of Object.entries(forms)) {
     let shown = 0
-    for (let time = 0; time < 1_000; time++) {
+    for (let time = 0; time < TOKENS; time++) {
       const token = make()
       if (shownPath(`/x/${token}/y`).includes(token)) shown++
     }
-    assert.ok(shown < 25, `${name}: ${shown}`)
+    assert.ok(shown < TOKENS / 40, `${name}: ${shown}`)
   }
 })
 
@@ -118,3 +118,6 @@ test('any text is shown at once, without an exception, and shown once more it is
       assert.ok(performance.now() - startMs < 1_000, `${repeat} times ${piece}`)
     }
 })
+
+/** One in 62 is shown, of the form with the most: with a thousand, two of a hundred runs failed. */
+const TOKENS = 5_000
