@@ -36,8 +36,16 @@ export function purposeInText(purpose: Purpose): string {
 
 /** The purposes in the JSON text of a document. */
 export function purposesIn(text: string): readonly Purpose[] {
-  const { purpose = [] } = JSON.parse(text) as { readonly purpose?: readonly { readonly is: Purpose }[] }
-  return purpose.map(({ is }) => is)
+  return purposesAndVendorIn(text).purposes
+}
+
+/** The purposes and the vendor in the JSON text of a document. */
+export function purposesAndVendorIn(text: string): Pick<Software, 'purposes' | 'vendor'> {
+  const { purpose = [], vendor = null } = JSON.parse(text) as {
+    readonly purpose?: readonly { readonly is: Purpose }[]
+    readonly vendor?: string
+  }
+  return { purposes: purpose.map(({ is }) => is), vendor }
 }
 
 export function signatureDocument(signature: Signature): Readonly<Record<string, unknown>> {

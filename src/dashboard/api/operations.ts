@@ -24,6 +24,7 @@ export const OPERATIONS = {
   getRequest: ['GET', '/requests/{id}'],
   getAgentCard: ['GET', '/agents/{agent_id}/card'],
   getAgentRobots: ['GET', '/agents/{agent_id}/robots'],
+  getAgentStats: ['GET', '/stats/agents'],
   listPayments: ['GET', '/payments'],
   exportPayments: ['GET', '/payments/export'],
   sumPayments: ['GET', '/payments/sums'],
@@ -236,6 +237,12 @@ export interface Operations {
     query: { window?: "1h" | "24h" | "7d" | "30d"; app?: string; team?: string }
     body: undefined
     answer: AgentRobots
+  }
+  getAgentStats: {
+    path: {  }
+    query: { window?: "1h" | "24h" | "7d" | "30d"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; q?: string; app?: string; team?: string; limit?: number }
+    body: undefined
+    answer: AgentStatistics
   }
   listPayments: {
     path: {  }
@@ -812,6 +819,8 @@ export type FoundAgentCard = { readonly agent_id: string; readonly url: string |
 export type SignatureAgentCard = { readonly name: string | null; readonly homepage: string | null; readonly contacts: readonly (string)[]; readonly purpose: readonly (string)[]; readonly purposes: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly trigger: "fetcher" | "crawler" | null; readonly user_agents: readonly (string)[]; readonly robots_token: string | null; readonly keeps_robots: boolean; readonly content: string | null; readonly rate_control: string | null; readonly rate_expectation: string | null; readonly known_urls: readonly (string)[]; readonly ranges_url: string | null; readonly ignored: readonly (string)[] }
 
 export type AgentRobots = { readonly agent_id: string; readonly window: "1h" | "24h" | "7d" | "30d"; readonly robots_token: string | null; readonly requests: number; readonly estimated: number; readonly robots_requests: number; readonly compared: number; readonly disallowed: number; readonly share: number | null; readonly paths: readonly ({ readonly app: string; readonly host: string | null; readonly path: string; readonly line: string; readonly requests: number })[]; readonly stopped_at: Time | null }
+
+export type AgentStatistics = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly since: Time; readonly total: number; readonly agents: readonly ({ readonly agent_id: string; readonly agent_name: string; readonly agent_category: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom" | null; readonly agent_purpose: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly vendor: string | null; readonly requests: number; readonly blocked: number; readonly verified: number | null; readonly last_seen: Time | null; readonly series: readonly (number)[] })[] }
 
 export type Payment = { readonly id: string; readonly state: "open" | "paid" | "owed" | "refused" | "refunded"; readonly scheme: "x402" | "crawler-price" | "license"; readonly app: string; readonly rule: string; readonly agent_id: string | null; readonly key: string | null; readonly payer: string | null; readonly host: string; readonly path: string; readonly price: string; readonly currency: string; readonly network: string | null; readonly asset: string | null; readonly transaction: string | null; readonly why: string | null; readonly purpose: readonly (string)[]; readonly license: string | null; readonly decision_id: string; readonly created_at: Time; readonly settled_at: Time | null; readonly served_at: Time | null; readonly pass_until: Time | null; readonly refunded_at: Time | null; readonly refund_note: string | null }
 

@@ -248,6 +248,7 @@ async function shownDetail<Shown>(
     id,
     category,
     purposes: software.purposes,
+    vendor: software.vendor,
     kind,
     name: row.name,
     description: row.description,

@@ -3,6 +3,7 @@ import { taskTypesOf } from '../jobs/task-types.ts'
 import { toolsOf } from './tool-list.ts'
 import { AGENT_CARD_OPERATIONS } from './agent-card.ts'
 import { AGENT_ROBOTS_OPERATIONS } from './agent-robots.ts'
+import { AGENT_STATS_OPERATIONS } from './agent-stats.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { APP_OPERATIONS } from './apps.ts'
 import { APP_POLICY_OPERATIONS } from './app-policy.ts'
@@ -63,6 +64,7 @@ const ALL: readonly ApiOffered[] = [
   ...REQUEST_OPERATIONS,
   ...AGENT_CARD_OPERATIONS,
   ...AGENT_ROBOTS_OPERATIONS,
+  ...AGENT_STATS_OPERATIONS,
   ...PAYMENT_OPERATIONS,
   ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,

@@ -207,14 +207,14 @@ async function countedForAll(store: Store, sinceMs: number) {
 }
 
 /** Ends with the current bucket, which is not over. */
-function spanOf(window: StatsWindow, bucket: StatsBucket, nowMs: number): TimeSpan {
+export function spanOf(window: StatsWindow, bucket: StatsBucket, nowMs: number): TimeSpan {
   const bucketMs = BUCKETS[bucket]
   const toMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs
   return { fromMs: toMs - WINDOWS[window].lengthMs, toMs }
 }
 
 /** The start time of each bucket. */
-function bucketsOf({ fromMs, toMs }: TimeSpan, bucketMs: number): readonly number[] {
+export function bucketsOf({ fromMs, toMs }: TimeSpan, bucketMs: number): readonly number[] {
   return Array.from({ length: (toMs - fromMs) / bucketMs }, (_, index) => fromMs + index * bucketMs)
 }
 

@@ -7,7 +7,10 @@ export interface Counts {
   blocked: number
 }
 
-/** Every key is from a fixed list, or the id of an agent, tool or browser. */
+/**
+ * Every key is from a fixed list, or the id of an agent, tool or browser. `verified_agent` has the requests of an
+ * `agent` that proved its identity.
+ */
 export const DIMENSIONS = [
   'total',
   'verdict',
@@ -15,6 +18,7 @@ export const DIMENSIONS = [
   'confidence',
   'verified',
   'agent',
+  'verified_agent',
   'tool',
   'category',
   'purpose',
@@ -39,6 +43,7 @@ export function newBuckets(): Buckets {
     confidence: new Map(),
     verified: new Map(),
     agent: new Map(),
+    verified_agent: new Map(),
     tool: new Map(),
     category: new Map(),
     purpose: new Map(),

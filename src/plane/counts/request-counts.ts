@@ -103,6 +103,7 @@ const KEYS: readonly (readonly [Dimension, readonly string[] | ((key: string) =>
   ['confidence', CONFIDENCES],
   ['verified', PROOF_METHODS],
   ['agent', softwareKey],
+  ['verified_agent', softwareKey],
   ['tool', softwareKey],
   ['category', [...CATEGORIES, UNNAMED]],
   ['purpose', [...PURPOSES, UNPUBLISHED]],

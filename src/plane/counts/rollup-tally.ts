@@ -50,6 +50,7 @@ export class RollupTally {
       this.#count(buckets.tool, software, isAgent, isBlocked)
     if (!isAgent) return
     this.#count(buckets.agent, agent ?? UNNAMED, isAgent, isBlocked)
+    if (verified !== null) this.#count(buckets.verified_agent, agent ?? UNNAMED, isAgent, isBlocked)
     this.#count(
       buckets.category,
       category === null ? UNNAMED : listed(CATEGORIES, category),
@@ -79,11 +80,12 @@ export class RollupTally {
    */
   keepNames(named: ReadonlySet<string>): void {
     for (const { buckets } of this.minutes()) {
-      for (const [agent, counts] of buckets.agent) {
-        if (named.has(agent) || agent === UNNAMED || agent === OTHER) continue
-        buckets.agent.delete(agent)
-        addTo(buckets.agent, OTHER, counts)
-      }
+      for (const agents of [buckets.agent, buckets.verified_agent])
+        for (const [agent, counts] of agents) {
+          if (named.has(agent) || agent === UNNAMED || agent === OTHER) continue
+          agents.delete(agent)
+          addTo(agents, OTHER, counts)
+        }
       for (const tool of buckets.tool.keys()) if (!named.has(tool)) buckets.tool.delete(tool)
     }
   }

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { JA4_TYPES, type Ja4Type, partLengths } from '../../classify/known/fingerprint-form.ts'
 import type { Category, Purpose, SoftwareKind } from '../../classify/known/software.ts'
-import { purposeInText, purposesIn } from '../../classify/known/software-document.ts'
+import { purposeInText, purposesAndVendorIn } from '../../classify/known/software-document.ts'
 import type { CatalogueKey } from './catalogue.ts'
 import type { Queries } from '../engine/database.ts'
 import {
@@ -46,6 +46,7 @@ export interface ListedAgent {
   readonly name: string
   readonly category: Category | null
   readonly purposes: readonly Purpose[]
+  readonly vendor: string | null
   readonly kind: SoftwareKind
   readonly description: string | null
   readonly firstSeenMs: number
@@ -105,7 +106,7 @@ export class CatalogueLists {
       id: row.id,
       name: row.name,
       category: row.category,
-      purposes: purposesIn(row.document),
+      ...purposesAndVendorIn(row.document),
       kind: row.kind,
       description: row.description,
       firstSeenMs: row.first_seen_ms,

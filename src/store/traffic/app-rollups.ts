@@ -17,6 +17,7 @@ import type { RollupTally } from '../../plane/counts/rollup-tally.ts'
 import { parts } from '../engine/bulk.ts'
 import type { Queries } from '../engine/database.ts'
 import type { Tables } from '../engine/tables.ts'
+import { AgentCounts } from './agent-counts.ts'
 import {
   DAY_MS,
   forgetRows,
@@ -111,6 +112,35 @@ export class AppRollupStore {
       if (counts !== undefined) addTo(series, atMs - (atMs % bucketMs), counts)
     }
     return series
+  }
+
+  /** The requests of each agent to these apps in `span`. */
+  async agentCounts(apps: ReadonlySet<string>, span: TimeSpan, bucketMs: number): Promise<AgentCounts> {
+    const found = new AgentCounts()
+    for (const { buckets } of await this.#stored(apps, span, grainOf(bucketMs))) {
+      for (const [id, counts] of buckets.agent) found.addAgent(id, counts)
+      for (const [id, counts] of buckets.verified_agent) found.addVerifiedAgent(id, counts)
+      for (const counts of buckets.verified.values()) found.addProof(counts)
+    }
+    return found
+  }
+
+  /** The requests of these agents to these apps, by agent and by the start of each bucket, in one query. */
+  async trends(
+    agents: readonly string[],
+    apps: ReadonlySet<string>,
+    span: TimeSpan,
+    bucketMs: number,
+  ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>> {
+    const trends = new Map(agents.map((agent) => [agent, new Map<number, number>()]))
+    for (const { atMs, buckets } of await this.#stored(apps, span, grainOf(bucketMs))) {
+      const bucket = atMs - (atMs % bucketMs)
+      for (const [agent, trend] of trends) {
+        const requests = buckets.agent.get(agent)?.requests ?? 0
+        if (requests > 0) trend.set(bucket, (trend.get(bucket) ?? 0) + requests)
+      }
+    }
+    return trends
   }
 
   /** Deletes some expired rows. `false`: there are no more. */
@@ -220,7 +250,16 @@ function* statisticsOf(stored: readonly Stored[], bucketMs: number) {
 }
 
 function textOf(buckets: Buckets): string {
-  return JSON.stringify(documentOf({ ...buckets, agent: mostOf(buckets.agent), tool: mostOf(buckets.tool) }))
+  const agent = mostOf(buckets.agent)
+  const verified_agent = listedIn(agent, buckets.verified_agent)
+  return JSON.stringify(documentOf({ ...buckets, agent, verified_agent, tool: mostOf(buckets.tool) }))
+}
+
+/** The others are counted together, as in `kept`. */
+function listedIn(kept: ReadonlyMap<string, Counts>, agents: Map<string, Counts>): Map<string, Counts> {
+  const listed = new Map<string, Counts>()
+  for (const [agent, counts] of agents) addTo(listed, kept.has(agent) ? agent : OTHER, counts)
+  return listed
 }
 
 /** The agents, or tools, with the most requests. The rest is counted together. */

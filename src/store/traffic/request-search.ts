@@ -239,6 +239,7 @@ export class RequestSearch {
 
 /** What a scan shows of a request. */
 export interface ScannedRow {
+  readonly seen_at_ms: number
   readonly app: string
   readonly host: string | null
   readonly address: string
@@ -308,6 +309,7 @@ const SCANNED_ROWS = 2_000
 const SCANNED_COLUMNS = [
   ...(['sightings.number', 'profile', 'app', 'host', 'address', 'path', 'campaign', 'ja4h_cookies'] as const),
   'sampled',
+  'seen_at_ms',
 ] as const
 /** Sightings of a rare value are read all at once. */
 const RARE_MAX = 1_000

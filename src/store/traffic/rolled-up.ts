@@ -163,5 +163,7 @@ export const GRAINS = [MINUTE_MS, HOUR_MS, DAY_MS]
 /** Marks sums of the whole span. */
 export const OF_ALL = -1
 export const IN_SERIES: readonly Dimension[] = ['total', 'verdict', 'action', 'category', 'purpose']
-/** The total is in the series and in every other dimension, and tools are read one by one. */
-export const SUMMED: readonly Dimension[] = DIMENSIONS.filter((each) => each !== 'total' && each !== 'tool')
+/** The total is in the series and in every other dimension. Tools are read one by one, verified agents with their agents. */
+export const SUMMED: readonly Dimension[] = DIMENSIONS.filter(
+  (each) => each !== 'total' && each !== 'tool' && each !== 'verified_agent',
+)

@@ -12,6 +12,7 @@ import type { RollupTally } from '../../plane/counts/rollup-tally.ts'
 import { insertRows } from '../engine/arrays.ts'
 import type { Queries } from '../engine/database.ts'
 import type { Tables } from '../engine/tables.ts'
+import { AgentCounts } from './agent-counts.ts'
 import {
   DAY_MS,
   forgetRows,
@@ -136,6 +137,61 @@ export class RollupStore {
     return series
   }
 
+  /** The requests of each agent in `span`, from rows of one grain. */
+  async agentCounts({ fromMs, toMs }: TimeSpan, bucketMs: number): Promise<AgentCounts> {
+    const rows = await this.#db
+      .selectFrom('rollups')
+      .select(['dimension', 'key'])
+      .select(({ fn }) => [
+        fn.sum<number>('requests').as('requests'),
+        fn.sum<number>('agents').as('agents'),
+        fn.sum<number>('blocked').as('blocked'),
+      ])
+      .where('grain_ms', '=', grainOf(bucketMs))
+      .where('dimension', 'in', OF_AGENTS)
+      .where('at_ms', '>=', fromMs)
+      .where('at_ms', '<', toMs)
+      .groupBy(['dimension', 'key'])
+      .execute()
+    const found = new AgentCounts()
+    for (const row of rows) {
+      const counts = {
+        requests: Number(row.requests),
+        agents: Number(row.agents),
+        blocked: Number(row.blocked),
+      }
+      if (row.dimension === 'agent') found.addAgent(row.key, counts)
+      else if (row.dimension === 'verified_agent') found.addVerifiedAgent(row.key, counts)
+      else found.addProof(counts)
+    }
+    return found
+  }
+
+  /** The requests of these agents, by agent and by the start of each bucket, in one query. */
+  async trends(
+    agents: readonly string[],
+    { fromMs, toMs }: TimeSpan,
+    bucketMs: number,
+  ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>> {
+    const trends = new Map(agents.map((agent) => [agent, new Map<number, number>()]))
+    if (agents.length === 0) return trends
+    // As a literal, because one driver sends a parameter as a floating-point number.
+    const bucket = sql<number>`at_ms - at_ms % ${sql.lit(bucketMs)}`
+    const rows = await this.#db
+      .selectFrom('rollups')
+      .select(['key', bucket.as('at_ms')])
+      .select(({ fn }) => fn.sum<number>('requests').as('requests'))
+      .where('grain_ms', '=', grainOf(bucketMs))
+      .where('dimension', '=', 'agent')
+      .where('key', 'in', agents)
+      .where('at_ms', '>=', fromMs)
+      .where('at_ms', '<', toMs)
+      .groupBy(['key', bucket])
+      .execute()
+    for (const { key, at_ms, requests } of rows) trends.get(key)!.set(Number(at_ms), Number(requests))
+    return trends
+  }
+
   /** Agents with at least `requestsMin` requests in whole minutes, the most first. */
   async busiest(span: TimeSpan, requestsMin: number, limit: number): Promise<readonly string[]> {
     const rows = await this.#minutes(span)
@@ -205,4 +261,6 @@ const ADDED = `on conflict (grain_ms, dimension, at_ms, key) do update set reque
   agents = rollups.agents + excluded.agents, blocked = rollups.blocked + excluded.blocked`
 /** A software is in one of them, by its kind. */
 const OF_SOFTWARE: readonly Dimension[] = ['agent', 'tool']
+/** `verified` tells whether `verified_agent` is complete. */
+const OF_AGENTS: readonly Dimension[] = ['agent', 'verified_agent', 'verified']
 const ROWS = { table: 'rollups', dimensions: DIMENSIONS, atOnce: 60 } as const

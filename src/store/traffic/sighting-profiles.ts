@@ -181,7 +181,7 @@ export type ProfileFacts = Pick<ProfileRow, Exclude<(typeof FACTS)[number], 'pur
 
 const FACTS = [
   ...(['verdict', 'agent', 'category', 'purposes', 'done', 'rule', 'verified', 'ja4', 'ja4h'] as const),
-  ...(['proxy', 'evidence'] as const),
+  ...(['http2', 'proxy', 'evidence'] as const),
 ] as const
 /** A profile in use is written this often. */
 const TOUCH_MS = 3_600_000

@@ -9,18 +9,17 @@ import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.
 import { Page } from '../../parts/page.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
+import { SeenAgents } from './seen-agents.tsx'
 import { categoryOf, CATEGORIES, PURPOSES, purposesText } from '../live/names.ts'
 
-/** The directory of known agents. */
+/** The agents that were here, and the directory of all known agents. */
 export function Agents() {
   const { values, set } = useFilters(FIELDS.map(({ name }) => name))
   const { route } = useLocation()
   const { since } = useSince()
-  const query = {
-    ...filterQuery<AgentQuery>(FIELDS, values),
-    ...(since !== undefined && { seen_since: since }),
-    ...useChosen(),
-  }
+  const filters = filterQuery<AgentQuery>(FIELDS, values)
+  const chosen = useChosen()
+  const query = { ...filters, ...(since !== undefined && { seen_since: since }), ...chosen }
   const load = async (page: number, signal: AbortSignal) => {
     const { agents, total } = await ask(
       'listAgents',
@@ -34,7 +33,7 @@ export function Agents() {
     <Page
       title="Agents"
       help="verified-agents"
-      about="Known agents, with their category, their published purpose and when each was last seen here."
+      about="The agents that were here, with their requests in the time range, and all known agents below."
       actions={
         <Download
           name="agents"
@@ -49,6 +48,8 @@ export function Agents() {
       }
     >
       <FilterFields fields={FIELDS} values={values} set={set} />
+      <SeenAgents key={JSON.stringify(filters)} filters={filters} chosen={chosen} />
+      <h2>{since === undefined ? 'All known agents' : 'All of them, by id'}</h2>
       <LongTable
         label="Agents"
         columns={COLUMNS}

@@ -336,14 +336,17 @@ export class ClickHouseSightings extends SightingStore {
 
   #scanned({ ja4h, ...sighting }: Sighting): ScannedRow {
     const { common, cookies } = ja4hParts(ja4h)
-    const { verdict, agent, category, purposes, done, rule, verified, ja4, proxy, evidence } = sighting
-    const own = { verdict, agent, category, purposes, done, rule, verified, ja4, proxy, evidence }
+    const { verdict, agent, category, purposes, done, rule, verified, ja4, http2, proxy, evidence } = sighting
+    const own = { verdict, agent, category, purposes, done, rule, verified, ja4, http2, proxy, evidence }
     const facts = { ...own, ja4h: common }
     const digest = hash('sha256', JSON.stringify(Object.values(facts)), 'hex').slice(0, 12)
     const profile = Number.parseInt(digest, 16)
     this.#facts.set(String(profile), facts)
-    const { app, host, address, path, campaign, sampled } = sighting
-    return { app, host, address, path, campaign, ja4h_cookies: cookies, profile, sampled }
+    const { app, host, address, path, campaign, sampled, seenAtMs } = sighting
+    return {
+      ...{ app, host, address, path, campaign, ja4h_cookies: cookies, profile, sampled },
+      seen_at_ms: seenAtMs,
+    }
   }
 }
 
