@@ -14,6 +14,7 @@ import { ClickHouse, clickHousePlace } from '../../src/store/traffic/clickhouse/
 import type { ClickHouseSightings } from '../../src/store/traffic/clickhouse/clickhouse-sightings.ts'
 import { conditionsIn } from '../../src/store/traffic/clickhouse/request-conditions.ts'
 import { INTO, tableStatements } from '../../src/store/traffic/clickhouse/request-table.ts'
+import type { RequestFilter } from '../../src/store/traffic/request-filter.ts'
 import type { ScannedRow } from '../../src/store/traffic/request-search.ts'
 import { anything, everything, filters, fits, idsOf, made } from '../contract/request-samples.ts'
 import { DAY_MS, ingestInto, MINUTE_MS, NOW_MS, seen, START_MS } from '../contract/seen.ts'
@@ -68,18 +69,38 @@ test('a search finds what its filter says, page by page, and a scan sees the sam
   assert.deepEqual([count, idsOf(found)], [ofOne.length, idsOf(ofOne.toReversed().slice(0, 10))])
 })
 
-test('a search for one address reads its index', { skip }, async (t) => {
+test('a search for one address or for a time reads its index', { skip }, async (t) => {
   const { chdb, add } = await open(t)
   await add([seen(1)])
   const clickHouse = new ClickHouse(chdb.url, null)
   t.teardown(() => clickHouse.close())
-  const indexes = async (first: string, last: string) => {
-    const { texts, values } = conditionsIn({ apps: ALL_APPS, addresses: [[first, last]] })
+  const indexes = async (filter: Partial<RequestFilter>) => {
+    const { texts, values } = conditionsIn({ apps: ALL_APPS, ...filter })
     const text = `EXPLAIN indexes = 1 SELECT id FROM requests WHERE ${texts.join(' AND ')}`
     return (await clickHouse.rows<[string]>({ text, values })).flatMap(([line]) => line.trim())
   }
-  assert.ok((await indexes('4cb007107', '4cb007107')).includes('Name: by_address_key'))
-  assert.ok(!(await indexes('4cb007100', '4cb0071ff')).includes('Name: by_address_key'))
+  const address = await indexes({ addresses: [['4cb007107', '4cb007107']] })
+  assert.ok(address.includes('Name: by_address_key'))
+  const network = await indexes({ addresses: [['4cb007100', '4cb0071ff']] })
+  assert.ok(!network.includes('Name: by_address_key'))
+  assert.ok((await indexes({ sinceMs: NOW_MS })).includes('Name: by_seen_at'))
+  assert.ok((await indexes({ untilMs: NOW_MS })).includes('Name: by_seen_at'))
+})
+
+test('a table of an earlier version gets the columns and indexes of this one', { skip }, async (t) => {
+  const { chdb, add } = await open(t)
+  const clickHouse = new ClickHouse(chdb.url, null)
+  t.teardown(() => clickHouse.close())
+  const [create = ''] = tableStatements(clickHousePlace(chdb.url))
+  const before = create
+    .replace(/,[^,]*INDEX by_seen_at[^,)]*/, '')
+    .replace(/, mcp_tool LowCardinality\(Nullable\(String\)\)/, '')
+  assert.doesNotMatch(before, /by_seen_at|mcp_tool/)
+  await clickHouse.run({ text: before })
+  await add([seen(1, { mcpTool: 'search' })])
+  const [[table] = ['']] = await clickHouse.rows<[string]>({ text: 'SHOW CREATE TABLE requests' })
+  assert.match(table, /INDEX by_seen_at seen_at_ms TYPE minmax GRANULARITY 1/)
+  assert.match(table, /`mcp_tool` LowCardinality\(Nullable\(String\)\)/)
 })
 
 for (const kind of KINDS)
