@@ -146,6 +146,17 @@ export const KNOWN_ENDS: readonly KnownEnd[] = [
       (own.resets.get(stream) === FLOW_CONTROL_ERROR ||
         (own.statuses.has(stream) && before.some((one) => one.stream === stream && endsStream(one)))),
   },
+  {
+    reason:
+      'RFC 9113 §6.9: "A receiver MUST treat the receipt of a WINDOW_UPDATE frame with a flow-control window increment ' +
+      'of 0 as a stream error (Section 5.4.2) of type PROTOCOL_ERROR". nghttp2 ends the connection.',
+    code: PROTOCOL_ERROR,
+    explains: ({ type, stream, payload }, _before, own) =>
+      type === WINDOW_UPDATE &&
+      stream !== 0 &&
+      (payload.readUInt32BE(0) & 0x7fff_ffff) === 0 &&
+      (own.resets.has(stream) || own.statuses.has(stream)),
+  },
 ]
 
 /**
