@@ -15,11 +15,16 @@ import { SightingSource } from '../manage/sightings.ts'
 /**
  * How long the tasks of test/dashboard/tasks.ts take a browser and a manager with many requests: from the first click to
  * the last thing that the person has to see. `npm run bench:dashboard-tasks -- --database FILE`, of a SQLite database
- * with requests that no process has open; `npm run bench:request-search -- --keep FILE` makes one. It is copied.
+ * with requests that no process has open; `npm run bench:request-search -- --keep FILE` makes one. It is copied. With
+ * `--task TEXT`, only tasks with this text in their names.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { database: { type: 'string' }, rounds: { type: 'string', default: '5' } },
+    options: {
+      database: { type: 'string' },
+      rounds: { type: 'string', default: '5' },
+      task: { type: 'string', default: '' },
+    },
   })
   if (values.database === undefined) throw new Error('--database FILE is missing')
   const closers: (() => unknown)[] = []
@@ -38,7 +43,7 @@ async function main(): Promise<void> {
     const browser = await chromium.launch({ executablePath: executable(), args: ['--no-sandbox'] })
     owner.teardown(() => browser.close())
     say('| task | steps | ms, median | longest | longest step, ms |\n|---|---:|---:|---:|---:|')
-    for (const task of TASKS) {
+    for (const task of TASKS.filter(({ name }) => name.includes(values.task))) {
       const times: number[] = []
       const stepTimes: number[] = []
       let count = 0

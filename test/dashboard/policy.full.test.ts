@@ -65,6 +65,38 @@ test('a policy is written, tried on what is recorded, put in force, and rolled b
   await looksFine(page, 'policy')
 })
 
+test('a test shows a first answer, and reads on meanwhile', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await manage.take([1, 2, 3].map((number) => seen(number, { seenAtMs: Date.now() })))
+  const times: number[] = []
+  const rest = Promise.withResolvers<void>()
+  // As if there were more requests than there is time for.
+  await page.route('**/v1/policy/preview', async (route) => {
+    const { time_ms } = route.request().postDataJSON() as { readonly time_ms: number }
+    times.push(time_ms)
+    const isFirst = times.length === 1
+    if (!isFirst) await rest.promise
+    const response = await route.fetch()
+    const answer = { ...(await response.json()), complete: false, counted: 9_000 }
+    await route.fulfill({ response, json: isFirst ? { ...answer, sightings: 2 } : answer })
+  })
+  await goTo('policy')
+  await policyText(page).fill(BLOCKS)
+  await page.getByRole('button', { name: 'Validate and test' }).click()
+  const note = page.getByText('of about 9,000 requests of this time were tested.')
+  await note.waitFor()
+  assert.equal(
+    await note.innerText(),
+    'Only the newest 2 of about 9,000 requests of this time were tested. Older requests are being tested…',
+  )
+  assert.ok(await page.getByRole('button', { name: 'Apply…' }).isEnabled(), 'nobody has to wait')
+  await looksFine(page, 'policy-reading')
+  rest.resolve()
+  await page.getByText('Only the newest 3 of about 9,000 requests of this time were tested.').waitFor()
+  assert.equal(await page.getByText('Older requests are being tested').count(), 0)
+  assert.deepEqual(times, [200, 1_000])
+})
+
 test('what crawlers read is shown, with what contradicts the robots.txt of the app', { skip }, async (t) => {
   const { page, goTo, manage } = await openDashboard(t, { knows: true })
   const rules = [{ name: 'training', when: { purpose: 'training' }, action: 'block' }]

@@ -32,7 +32,7 @@ test('a preview says what gatehouse check --replay says of the same requests', a
   await record(manage, seen)
   const { status, body } = await manage.ask('POST', '/v1/policy/preview', { policy: POLICY, window: '24h' })
   assert.equal(status, 200)
-  const { app, window, against, from, to, complete, left_out, warnings, ...report } = body
+  const { app, window, against, from, to, complete, left_out, warnings, counted: _n, ...report } = body
   assert.deepEqual([app, warnings], [null, []])
   assert.deepEqual([window, against, complete, left_out], ['24h', 'recorded', true, 0])
   assert.deepEqual([Date.parse(from), Date.parse(to)], [seen[0]!.seenAtMs, seen.at(-1)!.seenAtMs])
@@ -45,7 +45,7 @@ test('a preview says what gatehouse check --replay says of the same requests', a
   const old = join(manage.folder, 'old.json')
   writeFileSync(old, JSON.stringify(OLD))
   const { app: _p, window: _w, against: _a, from: _f, to: _t, complete: _c, ...rest } = current.body
-  const { left_out: _l, warnings: _w2, ...other } = rest
+  const { left_out: _l, warnings: _w2, counted: _n2, ...other } = rest
   assert.deepEqual(other, await replayed(manage, seen, ['--against', old]))
   assert.match(JSON.stringify(other), /"from":"block 451"/)
   assert.deepEqual(manage.failures, [])
@@ -67,6 +67,47 @@ test('only what was seen in the window counts', async (t) => {
   ] as const) {
     const { body } = await manage.ask('POST', '/v1/policy/preview', { policy: {}, window })
     assert.deepEqual([body.sightings, body.complete], [count, true], window)
+  }
+})
+
+test('however many requests are older than the window, it is complete', async (t) => {
+  const manage = await TestManagement.start(t)
+  const nowMs = Date.now()
+  await record(
+    manage,
+    Array.from({ length: 20_000 }, (_, index) => ({ ...sighting(index), seenAtMs: nowMs - 2 * 86_400_000 })),
+  )
+  await record(
+    manage,
+    [20_001, 20_002].map((index) => ({ ...sighting(index), seenAtMs: nowMs })),
+  )
+  const asked = { policy: {}, window: '1h', time_ms: 50 }
+  const { body } = await manage.ask('POST', '/v1/policy/preview', asked)
+  assert.deepEqual([body.sightings, body.complete], [2, true])
+})
+
+test('a short preview says how many of the requests it has examined', async (t) => {
+  const manage = await TestManagement.start(t)
+  await manage.ask('POST', '/v1/apps', { id: 'shop' })
+  const seen = sightings(20_000).map((each, index) => ({
+    ...each,
+    app: index % 2 === 0 ? 'shop' : 'default',
+  }))
+  for (let at = 0; at < seen.length; at += 2_000) await manage.take(seen.slice(at, at + 2_000))
+  const expression = `${'request.path.contains("zzzz") || '.repeat(50)}false`
+  const policy = { rules: [{ name: 'slow', when: { expression }, action: 'block' }] }
+  const short = (await manage.ask('POST', '/v1/policy/preview', { policy, time_ms: 50 })).body
+  assert.deepEqual([short.complete, short.counted], [false, 20_000])
+  assert.ok(short.sightings > 0 && short.sightings < 20_000)
+  assert.equal(Date.parse(short.to), seen.at(-1)!.seenAtMs, 'the newest requests')
+  const shop = await manage.ask('POST', '/v1/policy/preview', { policy, app: 'shop', time_ms: 50 })
+  assert.equal(shop.body.counted, 10_000)
+  const authorization = `Bearer ${await manage.key({ apps: ['shop'] })}`
+  const team = await manage.ask('POST', '/v1/policy/preview', { policy: {} }, { authorization })
+  assert.equal(team.body.counted, 10_000)
+  for (const time_ms of [49, 1_001, '100']) {
+    const wrong = await manage.ask('POST', '/v1/policy/preview', { policy, time_ms })
+    assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, '/time_ms'])
   }
 })
 

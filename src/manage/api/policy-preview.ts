@@ -1,17 +1,23 @@
 import * as z from 'zod'
-import { ALL_APPS, narrowed } from '../../apps/app-scope.ts'
+import { ALL_APPS, type AppScope, narrowed } from '../../apps/app-scope.ts'
 import type { ReplayReport } from '../../plane/replay.ts'
 import { POLICY_LAYERS, type PolicyLayer } from '../../policy/action.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { Refusal } from '../http/refusal.ts'
 import { time, timeOf } from '../http/schemas.ts'
-import { type PolicyPreview, tryPolicy } from '../publish/policy-preview.ts'
+import {
+  type PolicyPreview,
+  PREVIEW_MS_MAX,
+  type ReadSightings,
+  tryPolicy,
+} from '../publish/policy-preview.ts'
 import { checkApp, ofApp } from './app-access.ts'
 import type { ApiContext } from './context.ts'
 import { operation } from './operation.ts'
 import { checkPolicy, compiledInForce, policiesWith, type PolicyOwner, warningsOf } from './policy-layer.ts'
 import { appPolicyDocument, policyDocument, warnings } from './policy-schemas.ts'
-import { WINDOWS, window } from './stats-answer.ts'
+import { spanOf } from './stats.ts'
+import { BUCKETS, type StatsWindow, WINDOWS, window } from './stats-answer.ts'
 
 const counted = (fields: z.ZodRawShape) => z.array(z.strictObject({ ...fields, count: z.int() }))
 const change = { from: z.string(), to: z.string() }
@@ -31,6 +37,10 @@ const policyPreview = z
     to: time.nullable(),
     complete: z.boolean().meta({ description: '`false`: there was time only for the newest requests.' }),
     sightings: z.int().meta({ description: 'Requests that were examined.' }),
+    counted: z.int().meta({
+      description:
+        'About how many requests there were in the window, as in `/stats`: also those that are not recorded, or no more.',
+    }),
     unchanged: z.int(),
     changed: z.int(),
     unjudged: z.int().meta({
@@ -68,6 +78,10 @@ const policyPreview = z
 const options = {
   window: window.default('24h').meta({ override: { default: '24h' } }),
   against: z.enum(['recorded', 'current']).default('recorded'),
+  time_ms: z.int().min(50).max(PREVIEW_MS_MAX).default(PREVIEW_MS_MAX).meta({
+    description:
+      'How long to examine requests, from the newest on. A short time gives a first answer: `complete` and `from` say how far it got.',
+  }),
 }
 
 export const previewPolicy = operation({
@@ -120,6 +134,7 @@ interface Previewed {
   readonly policy: unknown
   readonly window: z.output<typeof options.window>
   readonly against: z.output<typeof options.against>
+  readonly time_ms: number
   /** The only app whose requests count; `null`: all of the principal. */
   readonly app: string | null
 }
@@ -127,7 +142,7 @@ interface Previewed {
 /** The effect of a policy, if it were the one of this owner. */
 async function previewOf(
   owner: PolicyOwner,
-  { policy, window, against, app }: Previewed,
+  { policy, window, against, time_ms: timeMs, app }: Previewed,
   principal: Principal,
   management: ApiContext,
 ) {
@@ -144,15 +159,30 @@ async function previewOf(
     })
   previews++
   try {
-    const read = (next: number | null, limit: number) => store.sightings.before(next, limit, apps)
     const sinceMs = nowMs - WINDOWS[window].lengthMs
-    const found = await tryPolicy(read, { after, before, app, sinceMs, nowMs })
+    const read: ReadSightings = async (before, limit) => {
+      const { found, next } = await store.sightings.search({ apps, sinceMs }, () => true, before, limit)
+      return { sightings: found, next }
+    }
+    const found = await tryPolicy(read, { after, before, app, sinceMs, nowMs }, { timeMs })
+    const counted = await countedIn(window, apps, nowMs, store)
     const shown = principal.apps === ALL_APPS ? found.report : reportForTeam(found.report, owner)
     const warnings = warningsOf(owner, proposed, management)
-    return { body: { app, window, against, ...previewed({ ...found, report: shown }), warnings } }
+    return { body: { app, window, against, ...previewed({ ...found, report: shown }), counted, warnings } }
   } finally {
     previews--
   }
+}
+
+async function countedIn(
+  window: StatsWindow,
+  apps: AppScope,
+  nowMs: number,
+  { appRollups }: ApiContext['store'],
+): Promise<number> {
+  const { usual } = WINDOWS[window]
+  const totals = await appRollups.totals(apps, spanOf(window, usual, nowMs), BUCKETS[usual])
+  return [...totals.values()].reduce((sum, { requests }) => sum + requests, 0)
 }
 
 /** Of the rules in force of the organisation, a team sees those that matter for its apps, without what they need. */
@@ -189,6 +219,6 @@ function previewed({ report, oldestMs, newestMs, isComplete, leftOut }: PolicyPr
   }
 }
 
-/** A preview works for a second, a hundredth of a second at a time. */
+/** A preview works for a second at most, a hundredth of a second at a time. */
 const PREVIEWS_MAX = 2
 let previews = 0

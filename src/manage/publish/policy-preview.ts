@@ -38,7 +38,7 @@ interface WhatIf {
 export async function tryPolicy(
   read: ReadSightings,
   { after, before, app = null, sinceMs, nowMs }: WhatIf,
-  { sightingsMax = SIGHTINGS_MAX, timeMs = TIME_MS } = {},
+  { sightingsMax = SIGHTINGS_MAX, timeMs = PREVIEW_MS_MAX } = {},
 ): Promise<PolicyPreview> {
   const replay = new Replay(after, before, nowMs, app)
   const seen = { oldestMs: null as number | null, newestMs: null as number | null, leftOut: 0 }
@@ -79,4 +79,4 @@ const SIGHTINGS_MAX = 200_000
  * Limits the wait of the caller, and policies whose expressions are as slow as allowed: a person who makes a rule waits
  * two seconds at most. `isComplete` says that there are more.
  */
-const TIME_MS = 1_000
+export const PREVIEW_MS_MAX = 1_000

@@ -17,6 +17,7 @@ import { policyOf, type PolicyPageOwner } from './owner.ts'
 import { Rules } from './rules/rules.tsx'
 import { PolicyText } from './text/policy-text.tsx'
 import { useCheck } from './text/use-check.ts'
+import { useTest } from './use-test.ts'
 import { Warnings } from './warnings.tsx'
 import { WhatIf } from './what-if.tsx'
 import { readWritten, writtenAs } from './written.ts'
@@ -39,7 +40,7 @@ export function Editor({ owner, inForce, tag, put }: Props) {
     [query['rule']],
   )
   const [text, setText] = useState(made === null ? current : writtenAs(made.policy))
-  const [tried, setTried] = useState<{ readonly text: string; readonly preview: PolicyPreview } | null>(null)
+  const { tried, test } = useTest(owner)
   const [window, setWindow] = useState<Window>('24h')
   const [asks, setAsks] = useState(false)
   const [comment, setComment] = useState('')
@@ -53,17 +54,7 @@ export function Editor({ owner, inForce, tag, put }: Props) {
   // The problems are of what was sent last: as a policy, or as its member.
   const problemAt = (pointer: string) => doing.errorAt(`/policy${pointer}`) ?? doing.errorAt(pointer)
   const tryIt = () =>
-    doing.run(async () => {
-      setTried(null)
-      setTried({
-        text,
-        preview: await operations.preview({
-          policy: made === null ? policy! : withoutTrial(policy!, made.name),
-          window,
-          against: 'current',
-        }),
-      })
-    })
+    doing.run(() => test(text, made === null ? policy! : withoutTrial(policy!, made.name), window))
   useEffect(() => {
     if (made !== null) void tryIt()
   }, [])
@@ -138,7 +129,7 @@ export function Editor({ owner, inForce, tag, put }: Props) {
             {tried.text !== text && <p class="note warn">The policy was edited after this test.</p>}
             <Tested preview={tried.preview} />
             <Warnings warnings={tried.preview.warnings} />
-            <WhatIf preview={tried.preview} />
+            <WhatIf preview={tried.preview} isReading={tried.isReading} />
           </section>
         )}
         {asks && (

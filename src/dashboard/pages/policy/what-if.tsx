@@ -8,8 +8,16 @@ import { verdictOf } from '../live/names.ts'
 import { isLayered, layerText } from './owner.ts'
 
 /** What a policy would have changed for recorded requests. */
-export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
-  const { sightings, changed, unchanged, unjudged, by_settings, left_out, from, to, complete } = preview
+export function WhatIf({
+  preview,
+  isReading,
+}: {
+  readonly preview: PolicyPreview
+  /** More requests are being examined. */
+  readonly isReading: boolean
+}) {
+  const { sightings, counted, changed, unchanged, unjudged, by_settings, left_out, from, to, complete } =
+    preview
   const hasLayers = isLayered(preview.rules)
   const layerHead = hasLayers ? ['Layer'] : []
   const layerOf = (layer: string, app: string | null) => (hasLayers ? [layerText(layer, app)] : [])
@@ -36,8 +44,15 @@ export function WhatIf({ preview }: { readonly preview: PolicyPreview }) {
           ` ${whole(unjudged)} cannot be judged: the outcome depends on data that is not recorded.`}
         {by_settings > 0 && ` ${whole(by_settings)} were decided by settings, not by rules.`}
         {left_out > 0 && ` ${whole(left_out)} records are damaged and were skipped.`}
-        {!complete && ' The time limit was reached: only the newest requests were tested.'}
       </p>
+      {!complete && (
+        <p class="note" role="status">
+          {counted > sightings
+            ? `Only the newest ${whole(sightings)} of about ${whole(counted)} requests of this time were tested.`
+            : 'Only the newest requests of this time were tested.'}
+          {isReading && ' Older requests are being tested…'}
+        </p>
+      )}
       <Rows
         title="Affected clients, people first"
         heads={['Verdict', 'Before', 'After', 'Requests']}

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { ask } from '../../../api/ask.ts'
+import { ask, askTagged, type OperationAnswer, type Tagged } from '../../../api/ask.ts'
 import { ApiProblem } from '../../../api/problem.ts'
-import { useAsked } from '../../../api/use-asked.ts'
+import { useLoaded } from '../../../api/use-asked.ts'
 import { sinceOf } from '../../../parts/chosen/window.ts'
 import type { PolicyPageOwner } from '../owner.ts'
 
@@ -17,9 +17,11 @@ export interface Hits {
 export function useHits(owner: PolicyPageOwner, names: readonly string[]): Hits {
   const since = useMemo(() => sinceOf('24h'), [])
   const app = owner === null ? {} : { app: owner }
-  const { answer } = useAsked('getRequestFacets', {
-    query: { ...app, since, facets: 'rule', limit: RULES_MAX },
-  })
+  const query = { ...app, since, facets: 'rule', limit: RULES_MAX }
+  const { answer } = useLoaded(JSON.stringify([query, names.length > 0]), async (signal) =>
+    // Counting takes the server half a second.
+    names.length === 0 ? NO_COUNTS : askTagged('getRequestFacets', { query }, { signal }),
+  )
   const [last, setLast] = useState<ReadonlyMap<string, string | null>>(NONE)
   const key = JSON.stringify([owner, names])
   useEffect(() => {
@@ -66,6 +68,7 @@ async function lastHits(
   }
 }
 
+const NO_COUNTS: Tagged<OperationAnswer<'getRequestFacets'> | null> = { value: null, tag: null }
 const NONE: ReadonlyMap<string, string | null> = new Map()
 const RULES_MAX = 100
 /** A search each. */
