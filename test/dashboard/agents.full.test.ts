@@ -94,7 +94,7 @@ test('the page of an agent that signs shows its card, or why it has no card', { 
   await page.getByRole('heading', { name: 'Card', exact: true }).waitFor()
   await page.getByText('identity.signatures is off').waitFor()
   await goTo('agents/gptbot')
-  await page.getByRole('heading', { name: 'Fingerprints' }).waitFor()
+  await page.getByRole('heading', { name: 'Known fingerprints' }).waitFor()
   assert.equal(await page.getByRole('heading', { name: 'Card', exact: true }).count(), 0)
 })
 
@@ -139,4 +139,52 @@ test('without a known robots.txt the page of a crawler says what to do', { skip 
   await section.getByText('It did not fetch /robots.txt in 1 recorded request').waitFor()
   await section.getByText('Its robots.txt is unknown').waitFor()
   await looksFine(page, 'agent-robots-unknown')
+})
+
+test('the page of an agent has its terms, threats, and the fingerprints that changed', {
+  skip,
+}, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true })
+  await manage.fillCatalogue()
+  const limit = { per: 'agent', requests: 10, window: '1m' }
+  const policy = {
+    rules: [
+      { name: 'drafts', when: { agent: 'gptbot', path: '/drafts/*' }, action: 'block' },
+      { name: 'slowly', when: { category: 'crawler' }, action: { rate_limit: limit } },
+    ],
+  }
+  assert.equal((await manage.ask('PUT', '/v1/policy', policy, { 'if-match': '*' })).status, 200)
+  const nowMs = Date.now()
+  const of = { verdict: 'agent', agent: 'gptbot', category: 'crawler', ja4h: null } as const
+  const spoofed = { evidence: ['spoofed', 'signed-from-foreign-address'], path: '/.env' }
+  await manage.take([
+    seen(1, { ...of, ja4: 't13d0001h2_aaaaaaaaaaaa_bbbbbbbbbbbb', seenAtMs: nowMs - 3 * 3_600_000 }),
+    seen(2, { ...of, ja4: 't13d0002h2_aaaaaaaaaaaa_bbbbbbbbbbbb', seenAtMs: nowMs, ...spoofed }),
+  ])
+  await goTo('agents/gptbot?window=1h')
+  const terms = page.getByRole('region', { name: 'Its terms' })
+  const slowly = terms.getByRole('row', { name: /^slowly/ })
+  await slowly.getByText('10 in 1 min for each agent').waitFor()
+  await slowly.getByText('always').waitFor()
+  await terms
+    .getByRole('row', { name: /^drafts/ })
+    .getByText('depends on path')
+    .waitFor()
+  await terms.getByText('The last rule decides about all requests that come to it.').waitFor()
+  const prints = page.getByRole('region', { name: 'Fingerprints seen here' })
+  await prints.getByText('1 fingerprint is new in the last hour.').waitFor()
+  const fresh = prints.getByRole('row', { name: /t13d0002h2/ })
+  await fresh.getByText('new', { exact: true }).waitFor()
+  assert.equal(
+    await prints
+      .getByRole('row', { name: /t13d0001h2/ })
+      .getByText('new', { exact: true })
+      .count(),
+    0,
+  )
+  await page.getByRole('region', { name: 'Threats' }).getByRole('link').first().waitFor()
+  await looksFine(page, 'agent-terms')
+  await slowly.getByRole('link', { name: 'slowly', exact: true }).click()
+  await page.waitForURL(/policy\?show=slowly$/)
+  await page.locator('li[aria-current=true] strong').getByText('slowly').waitFor()
 })

@@ -110,6 +110,8 @@ for (const kind of KINDS) {
     assert.deepEqual((await ask('/v1/stats/agents')).agents, [])
     assert.deepEqual((await ask('/v1/stats/agents?app=theirs')).agents, [])
     assert.equal((await ask('/v1/stats/agents', estate.authorization)).agents[0].requests, 3)
+    assert.equal((await ask('/v1/agents/gptbot/fingerprints')).requests, 0)
+    assert.equal((await ask('/v1/agents/gptbot/fingerprints', estate.authorization)).requests, 3)
     assert.equal((await ask('/v1/agents/gptbot/robots')).requests, 0)
     assert.equal((await ask('/v1/agents/gptbot/robots?app=theirs')).requests, 0)
     assert.equal((await ask('/v1/agents/gptbot/robots', estate.authorization)).requests, 3)

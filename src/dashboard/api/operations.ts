@@ -25,6 +25,8 @@ export const OPERATIONS = {
   getAgentCard: ['GET', '/agents/{agent_id}/card'],
   getAgentRobots: ['GET', '/agents/{agent_id}/robots'],
   getAgentStats: ['GET', '/stats/agents'],
+  getAgentFingerprints: ['GET', '/agents/{agent_id}/fingerprints'],
+  getAgentRules: ['GET', '/agents/{agent_id}/rules'],
   listPayments: ['GET', '/payments'],
   exportPayments: ['GET', '/payments/export'],
   sumPayments: ['GET', '/payments/sums'],
@@ -243,6 +245,18 @@ export interface Operations {
     query: { window?: "1h" | "24h" | "7d" | "30d"; category?: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom"; purpose?: "search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security"; q?: string; app?: string; team?: string; limit?: number }
     body: undefined
     answer: AgentStatistics
+  }
+  getAgentFingerprints: {
+    path: { agent_id: string }
+    query: { window?: "1h" | "24h" | "7d" | "30d"; app?: string; team?: string }
+    body: undefined
+    answer: AgentFingerprints
+  }
+  getAgentRules: {
+    path: { agent_id: string }
+    query: { app?: string }
+    body: undefined
+    answer: AgentRules
   }
   listPayments: {
     path: {  }
@@ -821,6 +835,10 @@ export type SignatureAgentCard = { readonly name: string | null; readonly homepa
 export type AgentRobots = { readonly agent_id: string; readonly window: "1h" | "24h" | "7d" | "30d"; readonly robots_token: string | null; readonly requests: number; readonly estimated: number; readonly robots_requests: number; readonly compared: number; readonly disallowed: number; readonly share: number | null; readonly paths: readonly ({ readonly app: string; readonly host: string | null; readonly path: string; readonly line: string; readonly requests: number })[]; readonly stopped_at: Time | null }
 
 export type AgentStatistics = { readonly window: "1h" | "24h" | "7d" | "30d"; readonly bucket: "1m" | "5m" | "15m" | "1h" | "6h" | "1d"; readonly since: Time; readonly total: number; readonly agents: readonly ({ readonly agent_id: string; readonly agent_name: string; readonly agent_category: "llm-sdk" | "browser-agent" | "orchestrator" | "crawler" | "mcp-client" | "custom" | null; readonly agent_purpose: readonly ("search" | "assistant" | "agent" | "training" | "archive" | "monitor" | "preview" | "seo" | "security")[]; readonly vendor: string | null; readonly requests: number; readonly blocked: number; readonly verified: number | null; readonly last_seen: Time | null; readonly series: readonly (number)[] })[] }
+
+export type AgentFingerprints = { readonly agent_id: string; readonly window: "1h" | "24h" | "7d" | "30d"; readonly requests: number; readonly fingerprints: readonly ({ readonly type: "ja4" | "ja4h" | "http2"; readonly value: string; readonly first_seen: Time; readonly last_seen: Time; readonly requests: number; readonly estimated: number; readonly new: boolean | null })[]; readonly others: number; readonly stopped_at: Time | null }
+
+export type AgentRules = { readonly agent_id: string; readonly app: string; readonly rules: readonly ({ readonly rule: string; readonly layer: "first" | "app" | "last"; readonly action: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route" | "charge"; readonly dry_run: boolean; readonly expires_at: Time | null; readonly limit: { readonly requests: number; readonly window_ms: number; readonly per: "agent" | "fingerprint" | "address" } | null; readonly price: { readonly amount: string; readonly currency: string; readonly schemes: readonly ("x402" | "crawler-price" | "license")[]; readonly pass_ms: number | null } | null; readonly depends_on: readonly (string)[] })[]; readonly otherwise: "pass" | "tag" | "block" | "rate_limit" | "tarpit" | "redirect" | "route" | "charge" | null }
 
 export type Payment = { readonly id: string; readonly state: "open" | "paid" | "owed" | "refused" | "refunded"; readonly scheme: "x402" | "crawler-price" | "license"; readonly app: string; readonly rule: string; readonly agent_id: string | null; readonly key: string | null; readonly payer: string | null; readonly host: string; readonly path: string; readonly price: string; readonly currency: string; readonly network: string | null; readonly asset: string | null; readonly transaction: string | null; readonly why: string | null; readonly purpose: readonly (string)[]; readonly license: string | null; readonly decision_id: string; readonly created_at: Time; readonly settled_at: Time | null; readonly served_at: Time | null; readonly pass_until: Time | null; readonly refunded_at: Time | null; readonly refund_note: string | null }
 

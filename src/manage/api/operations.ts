@@ -2,7 +2,9 @@ import { ANALYZE_CAPTURE } from './capture-task.ts'
 import { taskTypesOf } from '../jobs/task-types.ts'
 import { toolsOf } from './tool-list.ts'
 import { AGENT_CARD_OPERATIONS } from './agent-card.ts'
+import { AGENT_FINGERPRINT_OPERATIONS } from './agent-fingerprints.ts'
 import { AGENT_ROBOTS_OPERATIONS } from './agent-robots.ts'
+import { AGENT_RULE_OPERATIONS } from './agent-rules.ts'
 import { AGENT_STATS_OPERATIONS } from './agent-stats.ts'
 import { AGENT_OPERATIONS } from './agents.ts'
 import { APP_OPERATIONS } from './apps.ts'
@@ -65,6 +67,8 @@ const ALL: readonly ApiOffered[] = [
   ...AGENT_CARD_OPERATIONS,
   ...AGENT_ROBOTS_OPERATIONS,
   ...AGENT_STATS_OPERATIONS,
+  ...AGENT_FINGERPRINT_OPERATIONS,
+  ...AGENT_RULE_OPERATIONS,
   ...PAYMENT_OPERATIONS,
   ...CAMPAIGN_OPERATIONS,
   ...EVENT_OPERATIONS,

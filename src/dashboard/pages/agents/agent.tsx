@@ -2,7 +2,7 @@ import { useRoute } from 'preact-iso'
 import type { AgentDetail } from '../../api/operations.ts'
 import { useAsked } from '../../api/use-asked.ts'
 import { Badge } from '../../parts/badge.tsx'
-import { useChosenApp, withApp } from '../../parts/chosen/app.ts'
+import { useChosenApp, withApp, withQuery } from '../../parts/chosen/app.ts'
 import { useWindow } from '../../parts/chosen/window.ts'
 import { WindowChoice } from '../../parts/chosen/window-choice.tsx'
 import { Facts, Outside } from '../../parts/facts.tsx'
@@ -12,11 +12,13 @@ import { Plot } from '../../parts/plots/plot.tsx'
 import { RuleLink } from '../../parts/rule-link.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { FullTime, Time } from '../../parts/time.tsx'
-import { subjectOf, TITLES } from '../events/event-words.ts'
+import { subjectOf, textAt, TITLES } from '../events/event-words.ts'
 import { categoryOf, purposeOf } from '../live/names.ts'
 import { Table } from '../../parts/table.tsx'
 import { AgentCardSection } from './agent-card.tsx'
+import { AgentFingerprintsSection } from './agent-fingerprints.tsx'
 import { AgentRobotsSection } from './agent-robots.tsx'
+import { AgentRulesSection } from './agent-rules.tsx'
 
 export function AgentPage() {
   const { params } = useRoute()
@@ -43,6 +45,9 @@ export function AgentPage() {
             <About agent={agent} />
             {isSigning(agent) && <AgentCardSection id={agent.id} />}
             <Traffic id={agent.id} />
+            <AgentRulesSection id={agent.id} />
+            <Threats id={agent.id} />
+            <AgentFingerprintsSection id={agent.id} />
             {agent.robots_token !== null && <AgentRobotsSection id={agent.id} />}
             <Signatures agent={agent} />
             <Recently id={agent.id} />
@@ -143,7 +148,7 @@ function Traffic({ id }: { readonly id: string }) {
 function Signatures({ agent: { signatures, id } }: { readonly agent: AgentDetail }) {
   return (
     <section class="card" aria-labelledby="signatures">
-      <h2 id="signatures">Fingerprints</h2>
+      <h2 id="signatures">Known fingerprints</h2>
       {signatures.length === 0 ? (
         <Empty title="No known fingerprints">
           <p>
@@ -186,6 +191,39 @@ function Signatures({ agent: { signatures, id } }: { readonly agent: AgentDetail
       <p>
         <a href={`/dashboard/signatures?agent_id=${encodeURIComponent(id)}`}>All signatures of this agent</a>
       </p>
+    </section>
+  )
+}
+
+function Threats({ id }: { readonly id: string }) {
+  const used = useAsked('listEvents', { query: { agent: id, types: 'threat_detected', limit: 5 } })
+  return (
+    <section class="card" aria-labelledby="threats">
+      <h2 id="threats">Threats</h2>
+      <Answered used={used}>
+        {({ events, total }) =>
+          total === 0 ? (
+            <Empty title="No threats about this agent" />
+          ) : (
+            <>
+              <ul>
+                {events.map((event) => (
+                  <li key={event.id}>
+                    <Badge of={textAt(event.data, 'severity') ?? 'plain'} />{' '}
+                    <a href={`/dashboard/events/${event.id}`}>{subjectOf(event)}</a>,{' '}
+                    <Time at={event.timestamp} />
+                  </li>
+                ))}
+              </ul>
+              <p>
+                <a
+                  href={withQuery('/dashboard/events', { agent: id, types: 'threat_detected' })}
+                >{`All threats (${whole(total)})`}</a>
+              </p>
+            </>
+          )
+        }
+      </Answered>
     </section>
   )
 }

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks'
 import { Badge } from '../../../parts/badge.tsx'
 import { counted } from '../../../parts/format.ts'
 import { Time } from '../../../parts/time.tsx'
@@ -14,6 +15,8 @@ interface Props {
   readonly hits: Hits
   readonly href: string
   readonly isOpen: boolean
+  /** The address names it: it is scrolled to. */
+  readonly isShown: boolean
   readonly may: { readonly up: boolean; readonly down: boolean }
   readonly drag: {
     /** Another rule is dragged, and may be dropped here. */
@@ -32,13 +35,19 @@ interface Props {
 
 /** A rule in words, with its form if it is open. */
 export function RuleItem(props: Props) {
-  const { placed, number, layer, isOpen, drag, may, errorAt, toggle, set, remove, step } = props
+  const { placed, number, layer, isOpen, isShown, drag, may, errorAt, toggle, set, remove, step } = props
   const { rule } = placed
   const name = nameOf(rule)
   const title = name === '' ? `rule ${number}` : name
   const error = errorAt('')
+  const item = useRef<HTMLLIElement>(null)
+  useEffect(() => {
+    if (isShown) item.current?.scrollIntoView({ block: 'center' })
+  }, [isShown])
   return (
     <li
+      ref={item}
+      aria-current={isShown ? 'true' : undefined}
       class={drag.isOver ? 'rule target' : 'rule'}
       onDragOver={(event) => drag.isOver && event.preventDefault()}
       onDrop={(event) => {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
 import type { Policy } from '../../../api/operations.ts'
 import { withApp } from '../../../parts/chosen/app.ts'
 import { freeName } from '../../../parts/made-rule.ts'
@@ -30,6 +31,8 @@ export function Rules({ owner, policy, inForce, errorAt, set }: Props) {
   const [dragged, setDragged] = useState<number | null>(null)
   const [said, setSaid] = useState('')
   const { list, focusLater } = useFocus()
+  const { query } = useLocation()
+  const shown = query['show'] ?? null
   const moved = (next: Policy, from: number, to: number) => {
     set(next)
     if (typeof open === 'number') setOpen(afterMove(open, from, to))
@@ -58,6 +61,7 @@ export function Rules({ owner, policy, inForce, errorAt, set }: Props) {
             layer={isLayered ? placed.layer : null}
             hits={hits}
             href={hrefOf(owner, nameOf(placed.rule))}
+            isShown={nameOf(placed.rule) === shown}
             isOpen={open === at}
             errorAt={(place) => errorAt(`${pointerTo(placed)}${place}`)}
             may={{ up: stepped(policy, at, -1) !== null, down: stepped(policy, at, 1) !== null }}
