@@ -12,6 +12,7 @@ import { Ingest } from '../../src/manage/intake/ingest.ts'
 import { IngestMetrics } from '../../src/manage/intake/ingest-metrics.ts'
 import { REASONS } from '../../src/manage/events/threats/threat.ts'
 import { Store } from '../../src/store/store.ts'
+import { ClickHouse } from '../../src/store/traffic/clickhouse/clickhouse.ts'
 import { type RequestCounts, requestCounts } from '../../src/plane/counts/request-counts.ts'
 import { RollupTally } from '../../src/plane/counts/rollup-tally.ts'
 import type { Sighting, SightingId } from '../../src/plane/sighting.ts'
@@ -22,10 +23,11 @@ import { SightingSource } from './sightings.ts'
  * How many Sightings a second the management plane stores, from a batch as it comes to a commit that outlives the
  * machine: read, told apart from those that came before, counted in rollups, fingerprints and agents. Eight proxies
  * send batches of 512, each the next one when it hears of the last. `npm run bench:ingest -- [--no-events]
- * [--blocks N] [--apps N] [--rounds N] [--counted] [--share S] [POSTGRES-URL]`, of a database that is empty; every Nth
- * request is blocked (0: none), threats are told, and the requests are for so many apps. With `--counted`, the senders
- * have counted them, and send Sightings of this share (1: all). Says at the end how much of the disk a row takes, and
- * how much of the write-ahead log: that of the whole server, so nothing else may write to it.
+ * [--blocks N] [--apps N] [--rounds N] [--counted] [--share S] [POSTGRES-URL | CLICKHOUSE-URL]`, of a database that is empty;
+ * every Nth request is blocked (0: none), threats are told, and the requests are for so many apps. With `--counted`, the
+ * senders have counted them, and send Sightings of this share (1: all). With ClickHouse, the rest is in SQLite, and
+ * each round is sent in one insert, which is measured by itself. Says at the end how much of the disk a row takes, and how much of the write-ahead log: that
+ * of the whole server, so nothing else may write to it.
  */
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -40,8 +42,10 @@ async function main(): Promise<void> {
     allowPositionals: true,
   })
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-ingest-'))
-  const url = positionals[0] ?? `sqlite:${join(folder, 'gatehouse.db')}`
-  const store = await Store.open(url)
+  const beside = `sqlite:${join(folder, 'gatehouse.db')}`
+  const url = positionals[0] ?? beside
+  const isClickHouse = url.startsWith('clickhouse')
+  const store = isClickHouse ? await Store.open(beside, null, { url, login: null }) : await Store.open(url)
   const rounds = Number(values.rounds)
   const before = await spaceOf(url)
   try {
@@ -54,7 +58,9 @@ async function main(): Promise<void> {
     const rest = { counters: [], events, waitsForDisk: true, stored, versionOf: () => null, nowMs: Date.now }
     const options = { retention: RETENTION, ...rest }
     const ingest = new Ingest(store, options, metrics, log)
-    say(`${store.kind}: requests a second, and those of a second of processor time of this process`)
+    say(
+      `${isClickHouse ? 'clickhouse' : store.kind}: requests a second, and those of a second of processor time of this process`,
+    )
     for (let round = 1; round <= rounds; round++) {
       // Making them is not measured.
       const share = values.counted ? Number(values.share) : null
@@ -66,8 +72,11 @@ async function main(): Promise<void> {
       const { user, system } = process.cpuUsage(cpu)
       const stored = metrics.counts.stored - before
       const rate = (ROUND / (performance.now() - startedMs)) * 1000
+      const sentMs = performance.now()
+      while (await store.sightings.send());
+      const inserts = Math.round((stored / (performance.now() - sentMs)) * 1000)
       say(
-        `round ${round}: ${Math.round(rate)} ${Math.round((ROUND / (user + system)) * 1e6)} (${stored} of ${ROUND} stored)`,
+        `round ${round}: ${Math.round(rate)} ${Math.round((ROUND / (user + system)) * 1e6)} (${stored} of ${ROUND} stored)${isClickHouse ? `, sent ${inserts} a second` : ''}`,
       )
     }
     const after = await spaceOf(url)
@@ -79,12 +88,19 @@ async function main(): Promise<void> {
   }
 }
 
-/** SQLite: the whole file, and no log. */
+/** SQLite: the whole file, and no log. ClickHouse: what it has, merged or not. */
 async function spaceOf(url: string): Promise<{ readonly disk: number; readonly log: number }> {
   if (url.startsWith('sqlite:')) {
     const file = new SqliteConnection(url.slice('sqlite:'.length))
     const disk = Number(file.pragma('page_count', { simple: true })) * 4096
     file.close()
+    return { disk, log: 0 }
+  }
+  if (url.startsWith('clickhouse')) {
+    const clickHouse = new ClickHouse(url, null)
+    const text = `SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND table = 'requests'`
+    const [[disk] = [0]] = await clickHouse.rows<[number]>({ text })
+    await clickHouse.close()
     return { disk, log: 0 }
   }
   const client = new pg.Client(url)

@@ -103,6 +103,23 @@ test('a table of an earlier version gets the columns and indexes of this one', {
   assert.match(table, /`mcp_tool` LowCardinality\(Nullable\(String\)\)/)
 })
 
+test('requests that come one after the other share an insert', { skip }, async (t) => {
+  const { store, sightings } = await open(t)
+  const add = (number: number) =>
+    store.transaction((queries) => sightings.add([seen(number)], NOW_MS, queries, []))
+  await add(1)
+  await add(2)
+  assert.equal(await sightings.send(), false, 'what comes now waits for the next second')
+  assert.equal(await sightings.rows(), 2)
+  await add(3)
+  assert.notEqual(await sightings.outbox.next(), null)
+  await add(4)
+  assert.equal(await sightings.send(), true, 'behind a group that a manager left behind, there may be more')
+  assert.equal(await sightings.rows(), 3)
+  assert.equal(await sightings.send(), false)
+  assert.equal(await sightings.rows(), 4)
+})
+
 for (const kind of KINDS)
   test(`${kind}: an outage of ClickHouse delays requests, and none is lost or kept twice`, {
     skip,

@@ -123,7 +123,7 @@ export class SightingStore {
     if (this.#kind === 'postgres') await sql`set local synchronous_commit to off`.execute(queries)
   }
 
-  /** Sends some requests to where they are kept, if that is not the database. `false`: there are no more. */
+  /** Sends some requests to where they are kept, if that is not the database. `true`: call it again at once. */
   async send(): Promise<boolean> {
     return false
   }

@@ -68,14 +68,14 @@ export class ClickHouseSightings extends SightingStore {
     await this.outbox.add(sightings, nowMs, queries)
   }
 
-  /** Sends some waiting requests to ClickHouse. `false`: there are no more. */
+  /** Sends waiting requests to ClickHouse. `false`: the rest is too little for an insert of its own now. */
   override async send(): Promise<boolean> {
     const group = await this.outbox.next()
     if (group === null) return false
     await this.#make()
     await this.#clickHouse.insert(INTO, group.lines, String(group.until))
     await this.outbox.sent(group)
-    return true
+    return group.isMore
   }
 
   override waiting(): Promise<number> {
@@ -323,9 +323,11 @@ export class ClickHouseSightings extends SightingStore {
         yield { rows, next: to, isLate }
         if (isLate) return
       }
-      const tookMs = performance.now() - startedMs
-      if (tookMs < lookMs / 5) width *= 4
-      else if (tookMs < lookMs / 2) width *= 2
+      const nowMs = performance.now()
+      // Not longer than the rest of the time: nothing ends a page early.
+      const times = (deadlineMs - nowMs) / (nowMs - startedMs)
+      if (times > 4) width *= 4
+      else if (times > 2) width *= 2
     }
   }
 

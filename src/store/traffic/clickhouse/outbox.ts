@@ -46,9 +46,9 @@ export class Outbox {
 
   /** What is sent next, and under which name; `null`: nothing waits. */
   async next(): Promise<OutboxGroup | null> {
-    const until = await this.#db.transaction().execute(async (queries) => {
+    const { until, isMore } = await this.#db.transaction().execute(async (queries) => {
       const { sending_until: sending } = await this.#state(queries)
-      if (sending !== null) return sending
+      if (sending !== null) return { until: sending, isMore: true }
       const waiting = await queries
         .selectFrom('traffic_outbox')
         .select(['last_number', 'requests'])
@@ -57,14 +57,18 @@ export class Outbox {
         .execute()
       let requests = 0
       let last: number | null = null
+      let isFull = waiting.length === GROUP_ROWS_MAX
       for (const each of waiting) {
-        if (last !== null && requests + each.requests > GROUP_MAX) break
+        if (last !== null && requests + each.requests > GROUP_MAX) {
+          isFull = true
+          break
+        }
         requests += each.requests
         last = each.last_number
       }
       if (last !== null)
         await queries.updateTable('traffic_outbox_state').set({ sending_until: last }).execute()
-      return last
+      return { until: last, isMore: isFull }
     })
     if (until === null) return null
     const rows = await this.#db
@@ -77,6 +81,7 @@ export class Outbox {
       until,
       requests: rows.reduce((sum, { requests }) => sum + requests, 0),
       lines: rows.map(({ lines }) => lines),
+      isMore,
     }
   }
 
@@ -174,6 +179,8 @@ interface OutboxGroup {
   readonly requests: number
   /** See `written`. */
   readonly lines: readonly Buffer[]
+  /** There may be another group. `false`: at most some requests that have come since, which wait for more. */
+  readonly isMore: boolean
 }
 
 const NOTHING_SENT = { last_number: 0, sending_until: null, sent_number: 0 } as const
