@@ -1,5 +1,7 @@
 // ClickHouse's engine in this process, behind its HTTP interface as far as the client uses it. Usage: node front.js FOLDER [PORT]
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { Session } from 'chdb'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 
@@ -14,8 +16,15 @@ const server = createServer(async (request, response) => {
     const parts = /multipart\/form-data; boundary=(.+)$/.exec(request.headers['content-type'] ?? '')
     if (parts !== null) for (const [name, value] of partsIn(body.toString(), parts[1])) asked.set(name, value)
     const query = asked.get('query')
-    const text = query === null || parts !== null ? (query ?? body.toString()) : `${query}\n${body}`
     response.setHeader('X-ClickHouse-Format', 'JSONCompactEachRow')
+    if (query !== null && parts === null && INSERT.test(query)) {
+      // As a part of the text, rows take the engine twice as long.
+      const rows = join(folder, 'inserted')
+      writeFileSync(rows, body)
+      response.end(run(query.replace(INSERT, `$1 FROM INFILE '${rows}' $2`), asked))
+      return
+    }
+    const text = query === null || parts !== null ? (query ?? body.toString()) : `${query}\n${body}`
     response.end(run(text, asked))
   } catch (error) {
     const code = /Code: (\d+)/.exec(error.message)?.[1] ?? '1002'
@@ -63,4 +72,5 @@ function* partsIn(body, boundary) {
   }
 }
 
+const INSERT = /^(INSERT INTO .+) (FORMAT \w+)$/
 const SETTINGS = new Set(['insert_deduplication_token', 'output_format_json_quote_64bit_integers'])
