@@ -20,6 +20,7 @@ test('a blocked person is found by the number on the error page, and the page sa
   const blocked = seen(1, {
     ...{ verdict: 'human', confidence: 0.8, done: 'block', rule: 'no-night', layer: 'last' },
     ...{ host: 'shop.example', path: '/checkout', seenAtMs: Date.now() },
+    evidence: ['names-browser', 'browser-headers', 'asks-fast'],
   })
   const before = { ...blocked, id: seen(3).id, path: '/cart', done: 'pass', seenAtMs: Date.now() - 1_000 }
   const other = seen(2, {
@@ -42,6 +43,14 @@ test('a blocked person is found by the number on the error page, and the page sa
   const timeline = page.getByRole('region', { name: `Earlier requests from ${blocked.address}` })
   await timeline.getByRole('link', { name: 'GET shop.example/cart' }).waitFor()
   assert.equal(await timeline.getByRole('link').count(), 1)
+  const evidence = page.getByRole('region', { name: 'Evidence', exact: true })
+  await evidence.getByRole('columnheader', { name: /^person .* (agent|automation)$/ }).waitFor()
+  await evidence
+    .getByRole('row', { name: /\d\.\d\d person$/ })
+    .first()
+    .waitFor()
+  await evidence.getByRole('row', { name: /^Sum / }).waitFor()
+  await evidence.getByText(/^The odds are .* to 1 for /).waitFor()
   await looksFine(page, 'traffic-request')
   // Each link to similar requests finds at least the one that it started from.
   const links = page.getByRole('region', { name: 'Similar requests' }).getByRole('link')

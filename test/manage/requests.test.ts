@@ -283,3 +283,27 @@ test('requests have the names of the catalogue, in lists, alone and in streams',
     expected,
   )
 })
+
+for (const kind of KINDS)
+  test(`${kind}: the evidence of a request is weighed between a person and a program`, async (t) => {
+    const manage = await TestManagement.start(t, { knows: true, storeUrl: await freshUrl(kind, t) })
+    for (const id of ['shop', 'blog']) await manage.ask('POST', '/v1/apps', { id })
+    const evidence = ['names-agent', 'signature-proven', 'browser-headers']
+    const [one, none] = [seen(1, { ...AGENT, app: 'shop', evidence }), seen(2, { app: 'shop', evidence: [] })]
+    await manage.take([one, none])
+    const path = `/v1/requests/${one.id}/evidence`
+    const { status, body } = await manage.ask('GET', path)
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.deepEqual([body.request_id, body.verdict, body.program], [one.id, 'agent', 'agent'])
+    const weights = new Map<string, number>(
+      body.evidence.map(({ kind, weight }: { kind: string; weight: number }) => [kind, weight]),
+    )
+    assert.ok(weights.get('names-agent')! > 0, 'a name of an agent speaks for an agent')
+    assert.equal(weights.get('signature-proven'), 0)
+    const shown = [...weights.values()].reduce((sum, weight) => sum + weight, body.start)
+    assert.ok(Math.abs(shown - body.sum) < 1e-9)
+    const empty = (await manage.ask('GET', `/v1/requests/${none.id}/evidence`)).body
+    assert.deepEqual([empty.evidence, empty.sum], [[], empty.start])
+    const team = { authorization: `Bearer ${await manage.key({ apps: ['blog'], scopes: ['read'] })}` }
+    assert.equal((await manage.ask('GET', path, undefined, team)).status, 404)
+  })

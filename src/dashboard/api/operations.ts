@@ -22,6 +22,7 @@ export const OPERATIONS = {
   getRequestFacets: ['GET', '/requests/facets'],
   exportRequests: ['GET', '/requests/export'],
   getRequest: ['GET', '/requests/{id}'],
+  getRequestEvidence: ['GET', '/requests/{id}/evidence'],
   getAgentCard: ['GET', '/agents/{agent_id}/card'],
   getAgentRobots: ['GET', '/agents/{agent_id}/robots'],
   getAgentStats: ['GET', '/stats/agents'],
@@ -227,6 +228,12 @@ export interface Operations {
     query: {  }
     body: undefined
     answer: Request
+  }
+  getRequestEvidence: {
+    path: { id: string }
+    query: {  }
+    body: undefined
+    answer: RequestEvidence
   }
   getAgentCard: {
     path: { agent_id: string }
@@ -827,6 +834,8 @@ export type ExecuteResult = { readonly tool: string; readonly result: Readonly<R
 export type Request = { readonly id: string; readonly seen_at: Time; readonly proxy: string; readonly app: string; readonly method: string; readonly host: string | null; readonly path: string; readonly address: string; readonly user_agent: string | null; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly confidence: number; readonly name_confidence: number; readonly agent_id: string | null; readonly agent_name: string | null; readonly agent_category: string | null; readonly agent_purpose: readonly (string)[]; readonly software_id: string | null; readonly software_name: string | null; readonly verified: string | null; readonly identity: string | null; readonly conflicts: readonly (string)[]; readonly fingerprints: { readonly ja4: string; readonly ja4s: string; readonly ja4h: string; readonly ja4x: string }; readonly evidence: readonly (string)[]; readonly campaign_id: string | null; readonly mcp_method: string | null; readonly mcp_tool: string | null; readonly rule: string; readonly layer: "first" | "app" | "last" | null; readonly action: string; readonly dry_run: string | null; readonly sampled: number }
 
 export type RequestFacet = { readonly facet: "app" | "host" | "path" | "address" | "agent_id" | "category" | "purpose" | "verdict" | "action" | "rule" | "verified" | "conflict" | "ja4" | "http_version" | "proxy" | "ja4h"; readonly values: readonly ({ readonly value: string | null; readonly name: string | null; readonly requests: number; readonly estimated: number })[]; readonly others: number }
+
+export type RequestEvidence = { readonly request_id: string; readonly verdict: "agent" | "automation" | "human" | "unknown"; readonly program: "agent" | "automation"; readonly start: number; readonly evidence: readonly ({ readonly kind: string; readonly detail: string; readonly weight: number })[]; readonly sum: number }
 
 export type FoundAgentCard = { readonly agent_id: string; readonly url: string | null; readonly card: SignatureAgentCard | null; readonly why: string | null }
 

@@ -16,6 +16,7 @@ import { invalid } from '../http/refusal.ts'
 import { time, timeOf } from '../http/schemas.ts'
 import { type ApiOperation, operation } from './operation.ts'
 import { exportRequests } from './request-export.ts'
+import { getRequestEvidence } from './request-evidence.ts'
 import { getRequestFacets } from './request-facets.ts'
 import { REQUEST_FILTERS, wantedRequests } from './request-filters.ts'
 import { request, shownAll } from './request-views.ts'
@@ -98,6 +99,7 @@ export const REQUEST_OPERATIONS: readonly ApiOperation[] = [
   getRequestFacets,
   exportRequests,
   getRequest,
+  getRequestEvidence,
 ]
 
 /** Throws a Refusal if the position does not come from a cursor of this list. */

@@ -3,11 +3,11 @@ import { ask } from '../../api/ask.ts'
 import type { DetectionRequest, DetectionResult } from '../../api/operations.ts'
 import { ApiProblem } from '../../api/problem.ts'
 import { Badge } from '../../parts/badge.tsx'
+import { EvidenceTable } from '../../parts/plots/evidence.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { percent } from '../../parts/format.ts'
 import { ProblemNote, Waiting } from '../../parts/states.tsx'
 import { categoryOf, purposesText } from '../live/names.ts'
-import { Table } from '../../parts/table.tsx'
 
 /** The gate's verdict on a request, and the reasons. */
 export function Detection({ asked }: { readonly asked: DetectionRequest }) {
@@ -56,15 +56,10 @@ function Verdict({ result }: { readonly result: DetectionResult }) {
       {evidence.length === 0 ? (
         <p>No evidence found.</p>
       ) : (
-        <Table
-          label="Evidence"
-          rows={evidence}
-          keyOf={({ kind, detail }) => kind + detail}
-          columns={[
-            { title: 'Evidence', cell: ({ detail }) => detail },
-            { title: 'Weight', isNumber: true, cell: ({ weight }) => weight.toFixed(2) },
-          ]}
-        />
+        <>
+          <EvidenceTable evidence={evidence} sides={['against it', 'for it']} />
+          <p class="hint">For or against the verdict, as natural logarithms of odds.</p>
+        </>
       )}
     </section>
   )

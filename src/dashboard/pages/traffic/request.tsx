@@ -13,6 +13,7 @@ import { Answered } from '../../parts/states.tsx'
 import { FullTime } from '../../parts/time.tsx'
 import { categoryOf, purposesText } from '../live/names.ts'
 import { ClientTimeline } from './client-timeline.tsx'
+import { RequestEvidenceSection } from './request-evidence.tsx'
 import { actionText, layerText, whoOf } from './request-words.ts'
 
 /** What is known of one request. */
@@ -31,6 +32,7 @@ export function RequestPage() {
               <Similar request={request} />
               <Rules request={request} />
             </div>
+            <RequestEvidenceSection key={`evidence ${request.id}`} id={request.id} />
             <ClientTimeline key={request.id} request={request} />
             <details>
               <summary>JSON</summary>
@@ -76,7 +78,7 @@ function Decision({ request }: Props) {
 
 function Client({ request }: Props) {
   const { verdict, confidence, agent_id, software_id, verified, identity, campaign_id } = request
-  const { agent_category, agent_purpose, address, user_agent, conflicts, evidence } = request
+  const { agent_category, agent_purpose, address, user_agent, conflicts } = request
   const { mcp_method, mcp_tool } = request
   const known = agent_id ?? software_id
   return (
@@ -109,16 +111,6 @@ function Client({ request }: Props) {
           ],
         ]}
       />
-      <h3>Evidence, strongest first</h3>
-      {evidence.length === 0 ? (
-        <p>None.</p>
-      ) : (
-        <ol>
-          {evidence.map((kind) => (
-            <li key={kind}>{kind.replaceAll('-', ' ')}</li>
-          ))}
-        </ol>
-      )}
     </section>
   )
 }
