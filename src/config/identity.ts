@@ -50,7 +50,7 @@ export const IDENTITY = section(
     asn_file: setting(
       optional(path),
       null,
-      'A MaxMind DB file of network numbers (GeoLite2-ASN, or the one of DB-IP or IPinfo), to verify agents by their network. Reloaded when it changes. `null`: none.',
+      'A MaxMind DB file of network numbers (GeoLite2-ASN, or the one of DB-IP or IPinfo), to verify agents by their network, and to show the network of requests, with its country if the file has it (IPinfo). A manager needs it for the latter. Reloaded when it changes. `null`: none.',
     ),
   },
 )

@@ -192,6 +192,7 @@ export async function composed(store: Store, ground: Groundwork, site: Site): Pr
     requests: new RequestFeed(store.sightings),
     streams: new OpenStreams(),
     workers: () => links.workers(),
+    networks: () => links.networks?.() ?? null,
     snapshot: () => ground.snapshot,
     nowMs,
   }

@@ -1,4 +1,5 @@
 import type { Effective } from '../config/reader.ts'
+import type { AsnFile } from '../identity/address/asn-file.ts'
 import type { DocumentMetrics } from '../identity/fetch/document-metrics.ts'
 import type { Sighting } from '../plane/sighting.ts'
 import type { WorkerStatus } from '../plane/worker-status.ts'
@@ -105,6 +106,8 @@ export interface ManagementLinks {
   restored(): void
   /** Polls for changes whose notification was lost. Omit it to disable polling. */
   catchUp?(): Promise<void>
+  /** The list of networks in use. Omit it if none is set. */
+  networks?(): AsnFile | null
   /** Called with Sightings that were stored. */
   stored(batch: readonly Sighting[]): void
   /** Replaces the people in the database for sign-in; `null`: sign-in is disabled. */

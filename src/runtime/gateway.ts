@@ -143,6 +143,7 @@ export class Gateway {
             catchUp: () => this.#maker.catchUp(),
             stored: (batch) => this.#sightingFile?.append(batch),
             workers: () => this.#dataPlane.workers(),
+            networks: () => this.#proofs.networks,
             documentMetrics: this.#proofs.documentMetrics,
             signing: { ...signing, keys: () => this.#signingKeys },
           })

@@ -24,7 +24,7 @@ import { addProcessMetrics } from '../proxy/worker/worker-metrics.ts'
 import { LeaderLock } from '../store/engine/leader-lock.ts'
 import { type EncryptionKeyPart, encryptionKeyPart, loadCredentials } from './credential-parts.ts'
 import { FileWatch } from './file-watch.ts'
-import { type OwnSources, SigningKeyPart } from './live-parts.ts'
+import { AsnPart, type OwnSources, SigningKeyPart } from './live-parts.ts'
 import { ManagePort } from './manage-port.ts'
 import { addBuildInfo, type ManagementCode, managementCode } from './management-code.ts'
 import {
@@ -51,6 +51,8 @@ export interface ManagerSettings {
   readonly feeds: readonly FeedSettings[]
   readonly rangesRefreshMs: number | null
   readonly allowPrivate: boolean
+  /** The list of networks; `null`: none. */
+  readonly asnFile: string | null
   readonly signing: SigningConfig
   /** `null`: sightings are not written to a file. */
   readonly sightings: SightingFileSettings | null
@@ -82,6 +84,8 @@ export class Manager {
   readonly #signingKey: SigningKeyPart | null
   readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #sightingFile: SightingFile | null
+  /** `null`: there is no list of networks. */
+  readonly #asnFile: AsnPart | null
   #signingKeys: SigningKeys | null = null
   /** The hash of the last Snapshot that this process announced since it leads; `null`: none. */
   #announced: string | null = null
@@ -130,6 +134,7 @@ export class Manager {
       this.#management.useEncryptionKeys(keys),
     )
     this.#sightingFile = settings.sightings === null ? null : new SightingFile(settings.sightings, log)
+    this.#asnFile = settings.asnFile === null ? null : new AsnPart(settings.asnFile)
     const documentMetrics = new DocumentMetrics()
     documentMetrics.addTo(this.#metrics)
     this.#management = new code.ManagementPlane(management, log, {
@@ -143,6 +148,7 @@ export class Manager {
       catchUp: () => this.#maker.catchUp(),
       stored: (batch) => this.#sightingFile?.append(batch),
       workers: () => [],
+      networks: () => this.#asnFile?.inUse ?? null,
       documentMetrics,
       signing: { ...signing, keys: () => this.#signingKeys },
     })
@@ -196,6 +202,8 @@ export class Manager {
     const encryptionKeys =
       this.#encryptionKeys === null ? null : await Reloader.load(this.#encryptionKeys, this.#log)
     if (encryptionKeys !== null) this.#management.useEncryptionKeys(encryptionKeys.value)
+    const asnFile = this.#asnFile === null ? null : await Reloader.load(this.#asnFile, this.#log)
+    if (asnFile !== null) this.#asnFile?.use(asnFile.value)
     await this.#bus.restore()
     this.#bus.onSnapshot((document) => {
       this.#fleet.published(document.number)
@@ -210,7 +218,9 @@ export class Manager {
     this.#leadership.start()
     const bus = { settings: this.settings.bus, connection: this.#bus.connection }
     const ofCredentials = await loadCredentials(bus, this.settings.management, this.#log)
-    const own = [signingKey, encryptionKeys].flatMap((each) => (each === null ? [] : [each.reloader]))
+    const own = [signingKey, encryptionKeys, asnFile].flatMap((each) =>
+      each === null ? [] : [each.reloader],
+    )
     this.#reloaders = [...ofPort, ...own, ...ofCredentials, ...this.#maker.reloaders]
     const files = await Promise.all(this.#reloaders.map((reloader) => reloader.files()))
     this.#watch = new FileWatch(files.flat(), () => {

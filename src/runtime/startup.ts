@@ -76,6 +76,7 @@ export async function managerSettings(
     feeds: feedSettings(config),
     rangesRefreshMs: config.identity.rangesRefreshMs,
     allowPrivate: config.fetch.allowPrivateAddresses,
+    asnFile: config.identity.asnFile,
     signing: config.signing,
     sightings: sightingFileSettings(config),
     dataFolder: config.data.dir,

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { parse } from 'yaml'
+import { AsnFile } from '../../src/identity/address/asn-file.ts'
 import { seen } from '../contract/seen.ts'
 import { skipped } from '../e2e/programs.ts'
+import { mmdbOf } from '../identity/mmdb-writer.ts'
 import { until } from '../until.ts'
 import { looksFine, openDashboard } from './browser.ts'
 import { policyText } from './policy-text.ts'
@@ -65,6 +67,48 @@ test('counts stand beside the list, and a click filters by a value and no more b
   const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n')
   assert.deepEqual([...new Set(lines.map((line) => JSON.parse(line).host))], ['blog.example'])
   assert.equal(lines.length, 40)
+})
+
+test('networks and countries are counted, shown and filtered by if a list has them', { skip }, async (t) => {
+  const networks = new AsnFile(
+    mmdbOf([
+      ['192.0.2.0/24', { asn: 'AS64500', as_name: 'Example Hosting', country_code: 'DE' }],
+      ['198.51.100.0/24', { asn: 'AS64501', as_name: 'Other Net', country_code: 'FR' }],
+    ]),
+  )
+  const browser = { viewport: WIDE }
+  const { manage, page, goTo } = await openDashboard(t, { knows: true, networks, browser })
+  const nowMs = Date.now()
+  const addresses = ['192.0.2.1', '192.0.2.2', '198.51.100.7', '203.0.113.9']
+  await manage.take(addresses.map((address, at) => seen(at, { address, seenAtMs: nowMs - at })))
+  await goTo('traffic')
+  const facet = (title: string) => page.getByRole('region', { name: `Requests by ${title}`, exact: true })
+  await facet('Country').getByRole('button', { name: 'DE 2' }).waitFor()
+  await facet('Network').getByText('unknown').waitFor()
+  await looksFine(page, 'traffic-networks')
+  await page.setViewportSize(WIDE)
+  await facet('Network').getByRole('button', { name: 'Example Hosting (AS64500) 2' }).click()
+  await page.waitForURL(/asn=64500/)
+  await page.getByText('Of 2 recorded requests.').waitFor()
+  await page.getByLabel('Network (ASN)').waitFor()
+  const table = page.getByRole('table', { name: 'Requests' })
+  await table.getByText('DE Example Hosting').first().waitFor()
+  await table.getByRole('link').first().click()
+  await page.getByRole('link', { name: 'Example Hosting (AS64500)' }).waitFor()
+  await looksFine(page, 'request-network')
+})
+
+test('without a list of networks, no page speaks of one', { skip }, async (t) => {
+  const { manage, page, goTo } = await openDashboard(t, { knows: true, browser: { viewport: WIDE } })
+  await manage.take([seen(1, { address: '192.0.2.1', seenAtMs: Date.now() })])
+  await goTo('traffic')
+  await page.getByRole('region', { name: 'Requests by Address' }).waitFor()
+  assert.equal(await page.getByRole('region', { name: 'Requests by Network' }).count(), 0)
+  assert.equal(await page.getByRole('region', { name: 'Requests by Country' }).count(), 0)
+  assert.equal(await page.getByLabel('Network (ASN)').count(), 0)
+  await page.getByRole('table', { name: 'Requests' }).getByRole('link').first().click()
+  await page.getByText('Who it was').waitFor()
+  assert.equal(await page.getByText('Network', { exact: true }).count(), 0)
 })
 
 test('filters are saved under a name, and the keys walk through the list', { skip }, async (t) => {

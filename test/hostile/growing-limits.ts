@@ -59,6 +59,8 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['classify/known/user-agent.ts', 'CLAIMS_MAX', 'UserAgentIndex.#claims', 'UserAgentIndex.#olderClaims'],
   ['fingerprint/ja4plus/ja4h.ts', 'HASHES_MAX', 'NameHashes.#hashes'],
   ['shared/helper-process.ts', 'turns', 'ALIVE'],
+  ['identity/address/asn-file.ts', 'KNOWN_MAX', 'AsnFile.#known'],
+  ['identity/address/asn-file.ts', 'RANGES_KEPT', 'AsnFile.#ranges'],
   ['identity/fetch/document-fetch.ts', 'ENTRIES_MAX', 'Documents.#known'],
   [
     'identity/fetch/document-fetch.ts',
@@ -138,7 +140,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['manage/intake/sighting-keeper.ts', 'SETTLED_MAX', 'SightingKeeper.#settled'],
   ['manage/events/storms.ts', 'batch', 'Storms.#open', 'Storms.over'],
   ['manage/judging/submissions/names.ts', 'batch', 'KnownNames.#byName', 'KnownNames.#byLooks'],
-  ['manage/api/request-facets.ts', 'VALUES_MAX', 'Tally.#counts'],
+  ['manage/api/request-facets.ts', 'VALUES_MAX', 'Tally.#counts', 'NetworkCounts.#names'],
   ['manage/api/agent-fingerprints.ts', 'CLIENTS_MAX', 'ClientsSeen.#spans'],
   ['manage/api/agent-robots.ts', 'PATHS_MAX', 'RobotsCounts.#found'],
   ['manage/api/agent-robots.ts', 'SITES_MAX', 'RobotsCounts.#sites'],

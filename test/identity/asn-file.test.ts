@@ -32,6 +32,53 @@ test('networks are read as those who make such files write them', async () => {
   assert.equal(file.builtAtS, 1_795_000_000)
 })
 
+test('a network is known if the file has one entry for all of it, with the country of the file', async () => {
+  const file = new AsnFile(
+    mmdbOf([
+      ['192.0.2.0/25', { asn: 'AS64500', as_name: 'Example', country: 'Germany', country_code: 'DE' }],
+      ['192.0.2.128/25', { asn: 'AS64501', country: 'FR' }],
+      ['198.51.100.0/22', { autonomous_system_number: 64502, country: { iso_code: 'IT' } }],
+      ['203.0.113.0/24', { asn: 64503, country: 'Spain' }],
+      ['2001:db8::/32', { asn: 64500 }],
+    ]),
+  )
+  const example = { asn: 64500, name: 'Example', country: 'DE' }
+  assert.deepEqual(file.ofRange('192.0.2.1'), example)
+  assert.deepEqual(file.ofRange('::ffff:192.0.2.1'), example)
+  assert.deepEqual(file.ofRange('192.0.2.200'), { asn: 64501, name: null, country: 'FR' })
+  assert.deepEqual(file.ofRange('198.51.100.0/24'), { asn: 64502, name: null, country: 'IT' })
+  assert.equal(file.ofRange('203.0.113.9')!.country, null)
+  assert.equal(file.ofRange('2001:db8:1::/48')!.asn, 64500)
+  for (const text of ['192.0.2.0/24', '10.0.0.1', '2001:db9::1', 'hash:AAAAAAAAAAAAAAAA', '', '2001::/16'])
+    assert.equal(file.ofRange(text), null, text)
+  const ipv4 = new AsnFile(mmdbOf([['192.0.2.0/24', { asn: 1 }]], { ipVersion: 4 }))
+  assert.deepEqual([ipv4.ofRange('192.0.2.1')?.asn, ipv4.ofRange('2001:db8::1')], [1, null])
+})
+
+test('the addresses of a network are ranges of keys, and those that touch are one', async () => {
+  const file = new AsnFile(
+    mmdbOf([
+      ['192.0.2.0/25', { asn: 'AS64500' }],
+      ['192.0.2.128/25', { asn: 'AS64500', name: 'other record' }],
+      ['192.0.3.0/24', { asn: 'AS64501' }],
+      ['198.51.100.7/32', { asn: 'AS64500' }],
+      ['2001:db8::/33', { asn: 'AS64500' }],
+      ['2001:db8:8000::/33', { asn: 'AS64500' }],
+    ]),
+  )
+  assert.deepEqual(await file.rangesOf(64500), [
+    ['4c0000200', '4c00002ff'],
+    ['4c6336407', '4c6336407'],
+    [`620010db8${'0'.repeat(24)}`, `620010db8${'f'.repeat(24)}`],
+  ])
+  assert.deepEqual(await file.rangesOf(64999), [])
+  const scattered = Array.from({ length: 201 }, (_, at) => [`10.0.${at}.0/25`, { asn: 1 }] as const)
+  const many = new AsnFile(mmdbOf([...scattered, ['10.1.0.0/24', { asn: 2 }]]))
+  assert.equal(await many.rangesOf(1), null)
+  assert.equal((await new AsnFile(mmdbOf(scattered.slice(1))).rangesOf(1))!.length, 200)
+  assert.equal((await many.rangesOf(2))!.length, 1)
+})
+
 test('a file of something else, and one that cannot be read, are said with what is wrong', async (t) => {
   const folder = temporaryFolder(t)
   const places = join(folder, 'city.mmdb')

@@ -9,6 +9,7 @@ import { catalogueRows } from '../../src/runtime/signatures/catalogue-rows.ts'
 import { loadContent } from '../../src/runtime/signatures/signature-content.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import type { Effective } from '../../src/config/reader.ts'
+import type { AsnFile } from '../../src/identity/address/asn-file.ts'
 import { createLogTo } from '../../src/shared/log.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
@@ -55,6 +56,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
+  /** The list of networks of `identity.asn_file`. */
+  readonly networks?: AsnFile
   /** What answers MCP. */
   readonly mcpServer?: MakeServer
   /** What it calls itself, with its port, where nothing else is said. */
@@ -104,6 +107,7 @@ export class TestManagement {
       people,
       clientDocuments,
       mcpServer,
+      networks,
       apps: configuredApps = [],
       host = '127.0.0.1',
       ...given
@@ -146,6 +150,7 @@ export class TestManagement {
         ...(people === undefined ? {} : { people }),
         ...(clientDocuments === undefined ? {} : { clientDocuments }),
         ...(mcpServer === undefined ? {} : { mcpServer }),
+        ...(networks === undefined ? {} : { networks: () => networks }),
       },
     )
     const failures: Error[] = []

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Fault } from '../../shared/fault.ts'
+import type { AddressRange } from '../../wire/address-ranges.ts'
 import { Reader } from '../../wire/reader.ts'
 
 /** The value types that callers need; values of other types are `null`. */
@@ -64,6 +65,44 @@ export class Mmdb {
     return this.#valueOf(this.#walk(from, bits, bits.length * 8))
   }
 
+  /** The place of the record that all addresses of a range have. `null`: they have none, or not all the same. */
+  placeOf({ isIpv4, first, length }: AddressRange): number | null {
+    if (!isIpv4 && this.#ipv4Node === null) return null
+    const [from, words] = isIpv4 ? [this.#ipv4Node ?? 0, first.subarray(3)] : [0, first]
+    let node = from
+    for (let at = 0; at < length && node < this.#nodeCount; at++)
+      node = this.#next(node, (words[at >> 5]! >>> (31 - (at & 31))) & 1)
+    return node > this.#nodeCount ? node : null
+  }
+
+  /** The record in a place. */
+  at(place: number): MmdbValue {
+    return this.#valueOf(place)
+  }
+
+  /** All ranges that have a record, in order, as keys of addresses (see `addressKey`). */
+  *ranges(): Generator<MmdbRange, void, undefined> {
+    yield* this.#rangesIn(this.#ipv4Node ?? 0, true)
+    // The IPv4 addresses stand in the tree of IPv6, also under other names.
+    if (this.#ipv4Node !== null) yield* this.#rangesIn(0, false)
+  }
+
+  *#rangesIn(root: number, isIpv4: boolean): Generator<MmdbRange, void, undefined> {
+    const bits = isIpv4 ? 32 : 128
+    const words = new Uint32Array(isIpv4 ? 1 : 4)
+    const stack: [node: number, depth: number, bit: 0 | 1][] = [[root, 0, 0]]
+    for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+      const [node, depth, bit] = next
+      if (depth > 0) setBit(words, depth - 1, bit)
+      if (node < this.#nodeCount && depth < bits && (isIpv4 || node !== this.#ipv4Node)) {
+        // The left child last: the stack visits it first.
+        stack.push([this.#next(node, 1), depth + 1, 1], [this.#next(node, 0), depth + 1, 0])
+        yield NO_RECORD
+      } else if (node > this.#nodeCount)
+        yield { place: node, first: keyAt(words, depth, 0), last: keyAt(words, depth, 0xffff_ffff) }
+    }
+  }
+
   /** Records of the first networks in the tree. They show what kind of file it is. */
   sample(countMax: number): readonly MmdbValue[] {
     const values: MmdbValue[] = []
@@ -106,6 +145,31 @@ export class Mmdb {
     const at = node - this.#nodeCount - GAP_BYTES
     return at < 0 ? null : new Decoder(this.#bytes.subarray(this.#dataAt)).decode(at)
   }
+}
+
+/** `place` 0: a step without a record, so that a walk can pause. */
+export interface MmdbRange {
+  readonly place: number
+  readonly first: string
+  readonly last: string
+}
+
+/** Sets a bit, and clears those behind it in its word. */
+function setBit(words: Uint32Array, at: number, bit: 0 | 1): void {
+  const mask = (0xffff_ffff << (31 - (at & 31))) >>> 0
+  const own = (1 << (31 - (at & 31))) >>> 0
+  words[at >> 5] = ((words[at >> 5]! & mask & ~own) | (bit === 1 ? own : 0)) >>> 0
+}
+
+/** The key of the first or the last address of a network of this length. */
+function keyAt(words: Uint32Array, length: number, fill: number): string {
+  let key = words.length === 1 ? '4' : '6'
+  for (let at = 0; at < words.length; at++) {
+    const kept = Math.min(Math.max(length - at * 32, 0), 32)
+    const mask = kept === 0 ? 0 : -1 << (32 - kept)
+    key += (((words[at]! & mask) | (fill & ~mask)) >>> 0).toString(16).padStart(8, '0')
+  }
+  return key
 }
 
 /** Reads one value of a section. If any part is malformed, the whole value is `null`. */
@@ -234,4 +298,5 @@ const VALUES_MAX = 2_000
  */
 const TEXT_BYTES_MAX = 131_072
 const DEPTH_MAX = 16
+const NO_RECORD: MmdbRange = { place: 0, first: '', last: '' }
 const SAMPLED_NODES_MAX = 10_000

@@ -1,3 +1,4 @@
+import type { AsnFile } from '../../identity/address/asn-file.ts'
 import type { AddressHasher } from '../../plane/privacy/address-form.ts'
 import type { PaymentTerms } from '../../payment/payment-terms.ts'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
@@ -58,6 +59,8 @@ export interface ApiContext extends AuthContext, JobsContext, JudgingContext, Ev
   readonly robots: () => KnownRobots
   /** Runs queued tasks. Wake it after queueing one. */
   readonly tasks: { wake(): void }
+  /** The list of networks of `identity.asn_file`; `null`: none is set. */
+  networks(): AsnFile | null
   /** The workers of this gateway. */
   workers(): readonly WorkerStatus[]
 }

@@ -67,7 +67,7 @@ export const exportRequests = operation({
   tag: 'Statistics',
   summary: 'Export requests as a file',
   description:
-    'The recorded requests that fit the filters, newest first, as a file that is sent while it is read. The columns of CSV and Parquet are the members of a request. In CSV, lists are separated by spaces, and cells that a spreadsheet would run as a formula begin with an apostrophe. In Parquet, `seen_at` is a timestamp, lists are lists, and `weight` says how many requests each stands for. An export shows what the list shows, and is noted in the audit log. It takes at most ten minutes. If it ends early, the connection is closed before the end of the file.',
+    'The recorded requests that fit the filters, newest first, as a file that is sent while it is read. The columns of CSV and Parquet are the members of a request, without `network`. In CSV, lists are separated by spaces, and cells that a spreadsheet would run as a formula begin with an apostrophe. In Parquet, `seen_at` is a timestamp, lists are lists, and `weight` says how many requests each stands for. An export shows what the list shows, and is noted in the audit log. It takes at most ten minutes. If it ends early, the connection is closed before the end of the file.',
   scopes: ['read'],
   reach: 'filtered',
   query: z.strictObject({
@@ -119,7 +119,7 @@ export const exportRequests = operation({
         before = page.next
         const isLast = before === null || left === 0
         if (waiting.length >= rows || (isLast && waiting.length > 0)) {
-          const shown = await shownAll(waiting, sightOf(principal), store)
+          const shown = await shownAll(waiting, sightOf(principal), management)
           waiting = []
           yield file.rows(shown)
         }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as z from 'zod'
 import { CONFLICTS } from '../../classify/verdict/proof-evidence.ts'
+import type { AsnFile, PlacedNetwork } from '../../identity/address/asn-file.ts'
 import { shownAddress } from '../../plane/privacy/address-form.ts'
 import type { ScannedRow } from '../../store/traffic/request-search.ts'
 import type { ProfileFacts } from '../../store/traffic/sighting-profiles.ts'
@@ -33,7 +34,13 @@ const PROFILE_FACETS = {
   proxy: ({ proxy }) => proxy,
 } satisfies Record<string, (facts: ProfileFacts) => string | readonly string[] | null>
 
-const FACETS = [...keysOf(ROW_FACETS), ...keysOf(PROFILE_FACETS), 'ja4h'] as const
+/** Values that a list of networks gives for the address. */
+const NETWORK_FACETS = {
+  asn: ({ asn }) => String(asn),
+  country: ({ country }) => country,
+} satisfies Record<string, (network: PlacedNetwork) => string | null>
+
+const FACETS = [...keysOf(ROW_FACETS), ...keysOf(NETWORK_FACETS), ...keysOf(PROFILE_FACETS), 'ja4h'] as const
 type Facet = (typeof FACETS)[number]
 
 const count = z.int().min(0)
@@ -52,7 +59,8 @@ const facet = z
             example: 'shop.example',
           }),
           name: z.string().nullable().meta({
-            description: 'Of `agent_id`: the name in the catalogue of today. `null`: it has none.',
+            description:
+              'Of `agent_id`: the name in the catalogue of today. Of `asn`: that of the list of networks. `null`: it has none.',
           }),
           requests: count,
           estimated,
@@ -72,7 +80,7 @@ export const getRequestFacets = operation({
   tag: 'Statistics',
   summary: 'Count requests by their values',
   description:
-    'The most frequent values of the recorded requests that fit the filters, with the number of requests of each. It begins with the newest requests and stops after about half a second: then `stopped_at` says how far back the counts go. For a shorter period, use `since` and `until`.',
+    'The most frequent values of the recorded requests that fit the filters, with the number of requests of each. It begins with the newest requests and stops after about half a second: then `stopped_at` says how far back the counts go. For a shorter period, use `since` and `until`. `asn` and `country` are left out if no list of networks is set (`identity.asn_file`).',
   scopes: ['read'],
   reach: 'filtered',
   query: z.strictObject({
@@ -93,14 +101,24 @@ export const getRequestFacets = operation({
     const { facets = FACETS, limit, ...filters } = query
     const { store } = management
     const { filter, rest } = await wantedRequests(filters, principal, management)
-    const counts = new RequestCounts(facets)
-    const stoppedAtMs = await store.sightings.scan(filter, (row) => rest(row) && counts.add(row))
-    const profiles = await store.sightings.profileFacts(counts.profiles)
     const sight = sightOf(principal)
+    const networks = new NetworkCounts(facets, management.networks(), sight)
+    const counts = new RequestCounts(facets)
+    const stoppedAtMs = await store.sightings.scan(filter, (row) => {
+      if (rest(row)) networks.add(row, counts.add(row))
+    })
+    const profiles = await store.sightings.profileFacts(counts.profiles)
     const found: (Most & { readonly name: Facet })[] = []
-    for (const name of facets) found.push({ name, ...most(await counts.of(name, profiles, sight), limit) })
+    for (const name of facets) {
+      const tally = isOfNetwork(name) ? networks.of(name) : await counts.of(name, profiles, sight)
+      if (tally !== null) found.push({ name, ...most(tally, limit) })
+    }
     const agents = found.filter(({ name }) => name === 'agent_id').flatMap(({ values }) => values)
     const names = await store.agentsSeen.names(agents.flatMap(([id]) => id ?? []))
+    const nameIn: Partial<Record<Facet, (value: string) => string | null | undefined>> = {
+      agent_id: (id) => names.get(id)?.name,
+      asn: (asn) => networks.nameOf(asn),
+    }
     return {
       body: {
         requests: counts.requests,
@@ -110,7 +128,7 @@ export const getRequestFacets = operation({
           facet: name,
           values: values.map(([value, { requests, estimated }]) => ({
             value,
-            name: (name === 'agent_id' && value !== null ? names.get(value)?.name : null) ?? null,
+            name: value === null ? null : (nameIn[name]?.(value) ?? null),
             requests,
             estimated: Math.round(estimated),
           })),
@@ -164,7 +182,8 @@ class RequestCounts {
     this.#hasJa4h = facets.includes('ja4h')
   }
 
-  add(row: ScannedRow): void {
+  /** Returns the weight of the request. */
+  add(row: ScannedRow): Readonly<WeighedCount> {
     const { profile, ja4h_cookies: cookies, sampled } = row
     const one = sampled === null || sampled <= 0 ? ONE : { requests: 1, estimated: 1 / sampled }
     this.requests++
@@ -172,13 +191,18 @@ class RequestCounts {
     for (const [read, tally] of this.#rows) tally.add(read(row), one)
     this.#byProfile.add(String(profile), one)
     if (this.#hasJa4h) this.#byJa4h.add(cookies === null ? String(profile) : `${profile}_${cookies}`, one)
+    return one
   }
 
   get profiles(): readonly number[] {
     return [...this.#byProfile.counts].map(([id]) => Number(id))
   }
 
-  async of(facet: Facet, profiles: ReadonlyMap<number, ProfileFacts>, sight: Sight): Promise<Tally> {
+  async of(
+    facet: Exclude<Facet, NetworkFacet>,
+    profiles: ReadonlyMap<number, ProfileFacts>,
+    sight: Sight,
+  ): Promise<Tally> {
     const tally = this.#byFacet.get(facet)
     await nextTurn()
     return tally === undefined ? this.#ofProfiles(facet, profiles) : shown(facet, tally, sight)
@@ -197,6 +221,45 @@ class RequestCounts {
     }
     return tally
   }
+}
+
+/** The same by network and country. */
+class NetworkCounts {
+  readonly #file: AsnFile | null
+  readonly #sight: Sight
+  readonly #tallies: ReadonlyMap<NetworkFacet, Tally>
+  readonly #names = new Map<string, string | null>()
+
+  /** `file`: `null` if there is no list of networks. */
+  constructor(facets: readonly Facet[], file: AsnFile | null, sight: Sight) {
+    const wanted = file === null ? [] : keysOf(NETWORK_FACETS).filter((name) => facets.includes(name))
+    this.#tallies = new Map(wanted.map((name) => [name, new Tally()]))
+    this.#file = wanted.length === 0 ? null : file
+    this.#sight = sight
+  }
+
+  add({ address }: ScannedRow, one: Readonly<WeighedCount>): void {
+    if (this.#file === null) return
+    const network = this.#file.ofRange(this.#sight === 'full' ? address : shownAddress(address))
+    for (const [name, tally] of this.#tallies)
+      tally.add(network === null ? null : NETWORK_FACETS[name](network), one)
+    if (network !== null && this.#names.size < VALUES_MAX) this.#names.set(String(network.asn), network.name)
+  }
+
+  /** `null`: the facet is not known here. */
+  of(name: NetworkFacet): Tally | null {
+    return this.#tallies.get(name) ?? null
+  }
+
+  nameOf(asn: string): string | null {
+    return this.#names.get(asn) ?? null
+  }
+}
+
+type NetworkFacet = keyof typeof NETWORK_FACETS
+
+function isOfNetwork(facet: Facet): facet is NetworkFacet {
+  return facet in NETWORK_FACETS
 }
 
 function valuesOf(

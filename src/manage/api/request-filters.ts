@@ -6,12 +6,17 @@ import { CONFLICTS } from '../../classify/verdict/proof-evidence.ts'
 import type { Sighting } from '../../plane/sighting.ts'
 import { ACTIONS } from '../../plane/counts/buckets.ts'
 import type { RequestFilter } from '../../store/traffic/request-filter.ts'
-import { isHash, type WantedAddresses, wantedAddresses } from '../../plane/privacy/address-form.ts'
+import {
+  isHash,
+  shownAddress,
+  type WantedAddresses,
+  wantedAddresses,
+} from '../../plane/privacy/address-form.ts'
 import { type AddressRange, parseAddressRange } from '../../wire/address-ranges.ts'
 import { insufficientScope } from '../http/access/needed-scopes.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { invalid } from '../http/refusal.ts'
-import { textInQuery, timeInQuery } from '../http/schemas.ts'
+import { optionalIntegerInQuery, textInQuery, timeInQuery } from '../http/schemas.ts'
 import { belongsTo, type CampaignRecord, isMember, parseCampaign } from '../intake/campaign-record.ts'
 import { sightOf } from '../intake/personal-data.ts'
 import { shownPath } from '../../plane/privacy/shown-path.ts'
@@ -53,6 +58,16 @@ export const REQUEST_FILTERS = {
     'Only requests from this address or network, also if it is stored as a network or a hash (`privacy.addresses`), or with this `hash:…`. Without the scope `admin`, it must be a network of at least IPv4 /24 or IPv6 /48 (otherwise 403).',
     100,
   ).optional(),
+  asn: optionalIntegerInQuery(
+    1,
+    4_294_967_295,
+    'Only requests from this network, by the number of its autonomous system, as the list of `identity.asn_file` has it today. Requests whose addresses are stored as hashes are in none. 400 if no list is set.',
+  ),
+  country: z.string().length(2).optional().meta({
+    description:
+      'Only requests from networks of this country (ISO 3166-1), if the list of `identity.asn_file` has countries. Reads one request after another.',
+    example: 'DE',
+  }),
   ja4: textInQuery('Only requests with this JA4.', 100).optional(),
   ja4h: textInQuery('Only requests with this JA4H.', 100).optional(),
   http_version: z
@@ -96,11 +111,13 @@ export async function wantedRequests(
   const agent = agent_id === undefined ? undefined : await softwareIdOf(agent_id, management)
   const campaign = campaign_id === undefined ? null : await campaignOf(campaign_id, management.store)
   const apps = await filteredApps(filters, principal, management)
-  const wanted = { ...filters, agent, addresses, campaign, apps }
+  const placed = await placedIn(filters, principal, management)
+  const wanted = { ...filters, agent, addresses, placed, campaign, apps }
   const isOfPath = isFull(principal) || path === undefined ? null : path
   const rest: WantedRequests['rest'] = (request) =>
     (campaign === null || request.campaign === campaign.id || campaign.isMember(request)) &&
     (addresses === null || addresses.has(request.address)) &&
+    (placed === null || placed.has(request.address)) &&
     (isOfPath === null || shownPath(request.path).startsWith(isOfPath))
   return { filter: searchOf(wanted, principal), rest, apps, isWanted: filterOf(wanted, principal) }
 }
@@ -109,6 +126,7 @@ interface Wanted extends Filters {
   /** The id of the agent: Sightings have no names. */
   readonly agent: string | undefined
   readonly addresses: WantedAddresses | null
+  readonly placed: PlacedAddresses | null
   readonly campaign: WantedCampaign | null
   readonly apps: AppScope
 }
@@ -125,7 +143,7 @@ function searchOf(wanted: Wanted, principal: Principal): RequestFilter {
     sinceMs: since === undefined ? undefined : Date.parse(since),
     untilMs: until === undefined ? undefined : Date.parse(until) - 1,
     pathPrefix: path === undefined || isFull(principal) ? path : unchangedPart(path),
-    addresses: addresses?.keys,
+    addresses: addresses?.keys ?? wanted.placed?.keys,
     campaign: campaign === null ? undefined : { id: campaign.id, pages: campaign.pages },
   }
 }
@@ -140,7 +158,7 @@ function unchangedPart(shown: string): string {
 function filterOf(wanted: Wanted, principal: Principal): WantedRequests['isWanted'] {
   const { id, verdict, category, purpose, agent, verified, action, rule, apps, host, path } = wanted
   const { ja4, ja4h, http_version, proxy, since, until, addresses, campaign, conflict } = wanted
-  const { mcp_method, mcp_tool } = wanted
+  const { mcp_method, mcp_tool, placed } = wanted
   const sinceMs = since === undefined ? 0 : Date.parse(since)
   const untilMs = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until)
   const isShownInFull = isFull(principal)
@@ -163,6 +181,7 @@ function filterOf(wanted: Wanted, principal: Principal): WantedRequests['isWante
     (http_version === undefined || httpVersionOf(sighting.ja4h) === http_version) &&
     (proxy === undefined || sighting.proxy === proxy) &&
     (addresses === null || addresses.has(sighting.address)) &&
+    (placed === null || placed.has(sighting.address)) &&
     (campaign === null || campaign.has(sighting)) &&
     (mcp_method === undefined || sighting.mcpMethod === mcp_method) &&
     (mcp_tool === undefined || sighting.mcpTool === mcp_tool) &&
@@ -212,6 +231,35 @@ function addressesIn(
   return wanted
 }
 
+/** Addresses of a network or a country. */
+interface PlacedAddresses {
+  /** See WantedAddresses. `undefined`: they are in too many ranges, or in ranges of too many networks. */
+  readonly keys: WantedAddresses['keys'] | undefined
+  has(stored: string): boolean
+}
+
+/** The filters `asn` and `country`, of addresses as the principal sees them. Throws a Refusal. */
+async function placedIn(
+  { asn, country }: Filters,
+  principal: Principal,
+  { networks }: ApiContext,
+): Promise<PlacedAddresses | null> {
+  if (asn === undefined && country === undefined) return null
+  const file = networks()
+  if (file === null) throw invalid([{ pointer: asn === undefined ? '/country' : '/asn', detail: NEEDS_FILE }])
+  return {
+    keys: asn === undefined ? undefined : ((await file.rangesOf(asn)) ?? undefined),
+    has: (stored) => {
+      const found = file.ofRange(isFull(principal) ? stored : shownAddress(stored))
+      return (
+        found !== null &&
+        (asn === undefined || found.asn === asn) &&
+        (country === undefined || found.country === country)
+      )
+    },
+  }
+}
+
 /** Whether the range is at least as large as the networks that are shown. */
 function isShown({ isIpv4, length }: AddressRange): boolean {
   return length <= (isIpv4 ? 24 : 48)
@@ -223,6 +271,7 @@ function isFull(principal: Principal): boolean {
 
 const TAKES =
   'must be an address, a network or a hash of one, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/48'
+const NEEDS_FILE = 'needs a list of networks: set identity.asn_file'
 const NEEDED = {
   what: 'a filter narrower than IPv4 /24 or IPv6 /48',
   needs: [['admin']],

@@ -32,6 +32,13 @@ export const request = z
       description: 'The address of the client. Without the scope `admin`, its network (IPv4 /24, IPv6 /48).',
       example: '203.0.113.0/24',
     }),
+    network: z
+      .strictObject({ asn: z.int(), name: z.string().nullable(), country: z.string().nullable() })
+      .nullable()
+      .meta({
+        description:
+          'The autonomous system of the address, and its country, as the list of `identity.asn_file` has them today. `null`: unknown, no list is set, or the address is stored as a hash.',
+      }),
     user_agent: z.string().nullable().meta({
       description: 'Without the scope `admin`, parts that look like secrets are `[redacted]`.',
     }),
@@ -85,13 +92,15 @@ export type ShownRequest = z.output<typeof request>
 export async function shownAll(
   sightings: readonly Sighting[],
   sight: Sight,
-  { agentsSeen }: ApiContext['store'],
+  { store: { agentsSeen }, networks }: Pick<ApiContext, 'store' | 'networks'>,
 ): Promise<ShownRequest[]> {
   const ids = new Set(sightings.flatMap(({ agent, software }) => [agent, software]))
   const names = await agentsSeen.names([...ids].filter((id) => id !== null))
   const nameOf = (id: string | null) => (id === null ? null : (names.get(id)?.name ?? null))
+  const file = networks()
   return sightings.map((sighting) => {
     const row = requestRow(sighting, nameOf)
-    return shownTo(sight, { ...row, verdict: row.verdict as ShownRequest['verdict'] })
+    const shown = shownTo(sight, { ...row, verdict: row.verdict as ShownRequest['verdict'] })
+    return { ...shown, network: file?.ofRange(shown.address) ?? null }
   })
 }

@@ -51,7 +51,7 @@ const listRequests = operation({
     const next_cursor = next === null ? null : cursorFor(mark, [next])
     return {
       body: {
-        requests: await shownAll(found, sightOf(principal), store),
+        requests: await shownAll(found, sightOf(principal), management),
         stopped_at: timeOf(stoppedAtMs),
         ...{ limit, next_cursor },
       },
@@ -88,8 +88,8 @@ const getRequest = operation({
   }),
   answer: request,
   find: ({ params, principal }, { store }) => store.sightings.byId(params.id, principal.apps),
-  run: async ({ subject, principal }, { store }) => {
-    const [body] = await shownAll([subject], sightOf(principal), store)
+  run: async ({ subject, principal }, management) => {
+    const [body] = await shownAll([subject], sightOf(principal), management)
     return { body: body! }
   },
 })
@@ -112,16 +112,16 @@ function checkedNumber(value: unknown): number | null {
 async function* texts(
   isWanted: (sighting: Sighting) => boolean,
   principal: Principal,
-  { requests, store }: ApiContext,
+  management: ApiContext,
   over: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   const sight = sightOf(principal)
   yield 'retry: 2000\n\n'
-  for await (const fresh of requests.follow(principal.apps, over)) {
+  for await (const fresh of management.requests.follow(principal.apps, over)) {
     const of = fresh.requests.filter(isWanted)
     const told = of.slice(-TOLD_AT_ONCE)
     const skipped = fresh.skipped + of.length - told.length
-    const data = await shownAll(told, sight, store)
+    const data = await shownAll(told, sight, management)
     const events = data.map((each) => `event: request\ndata: ${JSON.stringify(each)}\n\n`)
     if (skipped > 0) events.push(`event: skipped\ndata: ${JSON.stringify({ requests: skipped })}\n\n`)
     if (events.length > 0) yield events.join('')

@@ -18,24 +18,35 @@ export function timeOf(ms: number | null): string | null {
 
 /** An integer in a query. */
 export function integerInQuery(min: number, max: number, fallback: number, description: string) {
+  return wholeNumber(min, max)
+    .default(fallback)
+    .meta(integerMeta(description, { minimum: min, maximum: max, default: fallback }))
+}
+
+/** The same without a default. */
+export function optionalIntegerInQuery(min: number, max: number, description: string) {
+  return wholeNumber(min, max)
+    .optional()
+    .meta(integerMeta(description, { minimum: min, maximum: max }))
+}
+
+function wholeNumber(min: number, max: number) {
+  const detail = `must be a whole number from ${min} to ${max}`
   return z
     .string()
     .regex(/^\d{1,15}$/, 'must be a whole number')
     .transform(Number)
-    .pipe(
-      z
-        .int()
-        .min(min, `must be a whole number from ${min} to ${max}`)
-        .max(max, `must be a whole number from ${min} to ${max}`),
-    )
-    .default(fallback)
-    .meta({
-      description,
-      override: ({ jsonSchema }) => {
-        delete jsonSchema.pattern
-        Object.assign(jsonSchema, { type: 'integer', minimum: min, maximum: max, default: fallback })
-      },
-    })
+    .pipe(z.int().min(min, detail).max(max, detail))
+}
+
+function integerMeta(description: string, schema: Readonly<Record<string, number>>) {
+  return {
+    description,
+    override: ({ jsonSchema }: { jsonSchema: Record<string, unknown> }) => {
+      delete jsonSchema['pattern']
+      Object.assign(jsonSchema, { type: 'integer', ...schema })
+    },
+  }
 }
 
 /** A search text in a query. PostgreSQL text cannot contain NUL, so NUL is refused. */

@@ -36,7 +36,7 @@ export class AgentProofs {
       reverseDns || asnFile !== null
         ? new PlaceLookups({
             dns: reverseDns ? new ReverseDns({ resolvers }) : null,
-            networks: () => this.#asnFile?.inUse ?? null,
+            networks: () => this.networks,
             nowMs,
           })
         : null
@@ -54,6 +54,11 @@ export class AgentProofs {
       },
       nowMs,
     })
+  }
+
+  /** The list of networks in use; `null`: not configured. */
+  get networks(): AsnFile | null {
+    return this.#asnFile?.inUse ?? null
   }
 
   /** Loads the list of networks. `null`: not configured. */

@@ -8,6 +8,7 @@ import { FullTime } from '../../parts/time.tsx'
 import { categoryOf, purposeOf } from '../live/names.ts'
 import type { RequestQuery } from './request-list.ts'
 import type { TrafficValues } from './filters.ts'
+import { networkText } from './request-words.ts'
 
 type Facet = OperationAnswer<'getRequestFacets'>['facets'][number]
 type FacetValue = Facet['values'][number]
@@ -134,6 +135,7 @@ function textOf(facet: FacetName, { value, name }: FacetValue): string {
   if (value === null) return NONE[facet] ?? 'none'
   if (facet === 'conflict') return value.replaceAll('-', ' ')
   if (facet === 'category') return categoryOf(value)
+  if (facet === 'asn') return networkText({ asn: Number(value), name })
   return facet === 'purpose' ? purposeOf(value) : (name ?? value)
 }
 
@@ -151,12 +153,17 @@ const TITLES: Readonly<Partial<Record<Facet['facet'], string>>> = {
   host: 'Host',
   path: 'Path',
   address: 'Address',
+  asn: 'Network',
+  country: 'Country',
   ja4: 'JA4',
   ja4h: 'JA4H',
   http_version: 'HTTP version',
 }
 /** Requests without a value. */
-const NONE: Readonly<Record<string, string>> = { verified: 'not verified', conflict: 'nothing' }
+const NONE: Readonly<Record<string, string>> = {
+  ...{ verified: 'not verified', conflict: 'nothing' },
+  ...{ asn: 'unknown', country: 'unknown' },
+}
 const SHOWN = 6
 /** The same width as in the style sheet. */
 const BESIDE = '(min-width: 88rem)'

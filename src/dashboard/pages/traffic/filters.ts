@@ -22,6 +22,8 @@ export const FIELDS = [
   { name: 'since', label: 'Since', isTime: true },
   { name: 'until', label: 'Until', isTime: true },
   { name: 'rule', label: 'Rule', isRare: true },
+  { name: 'asn', label: 'Network (ASN)', isRare: true },
+  { name: 'country', label: 'Country', isRare: true },
   { name: 'verified', label: 'Verified', isRare: true },
   { name: 'conflict', label: 'Contradicted by', choices: CONFLICTS, isRare: true },
   { name: 'ja4h', label: 'JA4H', isRare: true },

@@ -14,3 +14,8 @@ export function layerText({ layer, app }: Request): string | null {
   if (layer === null) return null
   return layer === 'app' ? `in the policy of the app ${app}` : `among the ${layer} rules of the organisation`
 }
+
+/** An autonomous system: its name, and its number. */
+export function networkText({ asn, name }: { readonly asn: number; readonly name: string | null }): string {
+  return name === null ? `AS${asn}` : `${name} (AS${asn})`
+}

@@ -14,7 +14,7 @@ import { FullTime } from '../../parts/time.tsx'
 import { categoryOf, purposesText } from '../live/names.ts'
 import { ClientTimeline } from './client-timeline.tsx'
 import { RequestEvidenceSection } from './request-evidence.tsx'
-import { actionText, layerText, whoOf } from './request-words.ts'
+import { actionText, layerText, networkText, whoOf } from './request-words.ts'
 
 /** What is known of one request. */
 export function RequestPage() {
@@ -79,7 +79,7 @@ function Decision({ request }: Props) {
 function Client({ request }: Props) {
   const { verdict, confidence, agent_id, software_id, verified, identity, campaign_id } = request
   const { agent_category, agent_purpose, address, user_agent, conflicts } = request
-  const { mcp_method, mcp_tool } = request
+  const { mcp_method, mcp_tool, network } = request
   const known = agent_id ?? software_id
   return (
     <section class="card" aria-labelledby="who">
@@ -100,6 +100,15 @@ function Client({ request }: Props) {
           ['Signed by', identity],
           ['Contradicted by', conflicts.join(', ').replaceAll('-', ' ')],
           ['Address', <span class="mono">{address}</span>],
+          [
+            'Network',
+            network === null ? null : (
+              <a href={withApp('/dashboard/traffic', null, { asn: String(network.asn) })}>
+                {networkText(network)}
+              </a>
+            ),
+          ],
+          ['Country', network?.country ?? null],
           ['User-Agent', user_agent === null ? 'none' : <span class="mono break">{user_agent}</span>],
           ['MCP method', mcp_method],
           ['MCP tool', mcp_tool],

@@ -16,7 +16,7 @@ import { Facets } from './facets.tsx'
 import { FIELDS, TRAFFIC_NAMES } from './filters.ts'
 import { requestAt, requestIdIn } from './request-id.ts'
 import { RequestList, type RequestQuery } from './request-list.ts'
-import { actionText, whoOf } from './request-words.ts'
+import { actionText, networkText, whoOf } from './request-words.ts'
 import { SavedViews } from './views.tsx'
 
 /** Recorded requests, searched by what is known of them. */
@@ -38,7 +38,12 @@ export function Traffic() {
   const fresh = useFresh('listRequests', query, listKey, freshIn)
   // `listKey` stands for the query.
   const list = useMemo(() => new RequestList(query), [listKey])
-  const load = (page: number, signal: AbortSignal) => list.load(page, signal)
+  const [hasNetworks, setNetworks] = useState(false)
+  const load = async (page: number, signal: AbortSignal) => {
+    const part = await list.load(page, signal)
+    if (part.rows.some(({ network }) => network !== null)) setNetworks(true)
+    return part
+  }
   return (
     <Page
       title="Traffic"
@@ -60,7 +65,7 @@ export function Traffic() {
         <Facets query={query} values={values} app={app} set={set} />
         <LongTable
           label="Requests"
-          columns={COLUMNS}
+          columns={hasNetworks ? WITH_NETWORKS : COLUMNS}
           listKey={listKey}
           keyOf={({ id }) => id}
           load={load}
@@ -147,3 +152,21 @@ const COLUMNS: readonly LongColumn<Request>[] = [
   { title: 'App', width: 'minmax(4rem, 1fr)', isExtra: true, cell: ({ app }) => app },
   { title: 'When', width: 'minmax(6rem, 1fr)', isExtra: true, cell: ({ seen_at }) => <Time at={seen_at} /> },
 ]
+/** If a list says to which networks addresses belong. */
+const WITH_NETWORKS: readonly LongColumn<Request>[] = COLUMNS.flatMap((column) => {
+  if (column.title !== 'From') return [column]
+  return [
+    column,
+    {
+      title: 'Network',
+      width: 'minmax(5rem, 1.5fr)',
+      isExtra: true,
+      cell: ({ network }) =>
+        network !== null && (
+          <span title={networkText(network)}>
+            {network.country} {network.name ?? `AS${network.asn}`}
+          </span>
+        ),
+    },
+  ]
+})
