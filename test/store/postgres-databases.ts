@@ -30,8 +30,14 @@ export async function ownDatabase(t: Owner): Promise<string> {
   const name = `gatehouse_own_${randomBytes(8).toString('hex')}`
   // From a template without connections: tests run side by side.
   await inServer(`create database ${name} template template0`)
+  await inServer(withoutWaiting(name))
   t.teardown(() => inServer(`drop database ${name} with (force)`))
   return urlOf(name)
+}
+
+/** No test kills this server, so nothing waits for its disk. */
+function withoutWaiting(database: string): string {
+  return `alter database ${database} set synchronous_commit = off`
 }
 
 /** In the database that is always there. */
@@ -69,8 +75,7 @@ async function isThere(holder: pg.Client, name: string): Promise<boolean> {
 
 async function make(holder: pg.Client, name: string): Promise<void> {
   await holder.query(`create database ${name} template template0`)
-  // No test kills this server, so nothing waits for its disk.
-  await holder.query(`alter database ${name} set synchronous_commit = off`)
+  await holder.query(withoutWaiting(name))
   await (await Store.open(urlOf(name))).close()
   const client = await connected(urlOf(name))
   await holder.query(`comment on database ${name} is '${await shapeOf(client)}'`)

@@ -6,6 +6,7 @@ import { eventOf } from '../../src/manage/events/event-draft.ts'
 import type { SightingEvents } from '../../src/manage/intake/ingest.ts'
 import { ingestInto, NOW_MS, seen } from '../contract/seen.ts'
 import { openAt, urlWithoutTables } from './databases.ts'
+import { inServer } from './postgres-databases.ts'
 import { entry, newKey } from './samples.ts'
 
 test('without synchronous_commit, only Sightings that cause no event do not wait for the disk', async (t) => {
@@ -37,6 +38,8 @@ test('with synchronous_commit, Sightings wait for the disk', async (t) => {
 /** A store whose commits note the tables that they change, and whether they wait. */
 async function noted(t: Test) {
   const url = await urlWithoutTables('postgres', t)
+  // As a database of users has it.
+  await inServer(`alter database ${new URL(url).pathname.slice(1)} reset synchronous_commit`)
   const store = await openAt(t, url)
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => undefined)
