@@ -34,6 +34,7 @@ test('a fleet shows its proxies, however many, and says what to do', { skip }, a
     snapshot: { number: 7, hash: 'h'.repeat(64), made_at: at, age_s: 90 },
     refused_snapshot: number === 2 ? { number: 8, reason: 'of a later version' } : null,
     ...{ current: number !== 2, workers: [], sightings: { waiting: 0, dropped: 0 } },
+    history: number === 4 ? [] : past(number),
   })
   const proxies = {
     ...{ total: 10_000, serving: 9_999, unready: 0, starting: 0, stale: 1, current: 9_999 },
@@ -55,6 +56,28 @@ test('a fleet shows its proxies, however many, and says what to do', { skip }, a
   assert.equal(await table.getAttribute('aria-rowcount'), '10001')
   await table.getByText('refuses Snapshot 8: of a later version').waitFor()
   await page.getByText(/Missed three heartbeats: 1 proxy/).waitFor()
+  const strips = table.getByRole('img')
+  assert.equal(await strips.nth(0).getAttribute('aria-label'), '6 h known: no trouble')
+  const troubled = '6 h known: away for 10 min, stale for 5 min, older Snapshot for 5 min'
+  await table.getByRole('img', { name: `${troubled}, lost sightings for 5 min` }).waitFor()
+  assert.equal(
+    await table
+      .getByRole('row', { name: /^proxy-4 / })
+      .getByRole('img')
+      .count(),
+    0,
+  )
+  const parts = strips.nth(3).locator('span')
+  assert.deepEqual(await parts.evaluateAll((spans) => spans.map((span) => span.className)), [
+    'past-good',
+    'past-away',
+    'past-bad',
+    'past-warn',
+    'past-bad',
+    'past-good',
+  ])
+  const [strip, first] = [await strips.nth(3).boundingBox(), await parts.first().boundingBox()]
+  assert.ok(Math.abs(first!.x - (strip!.x + 0.75 * strip!.width)) < 2, 'it begins where it is known')
   await looksFine(page, 'fleet')
   // By the keyboard, to the very end.
   await table.focus()
@@ -67,3 +90,29 @@ test('a fleet shows its proxies, however many, and says what to do', { skip }, a
   await table.getByRole('row', { name: /^proxy-0 / }).waitFor()
   assert.ok(asked.at(-1)!.includes('state=stale'))
 })
+
+/** Six hours; with some trouble of the third proxy. */
+function past(number: number) {
+  const calm = { state: 'serving', behind: false, refusing: false, losing: false }
+  const lengths: readonly (readonly [minutes: number, run: object])[] =
+    number === 3
+      ? [
+          ...([
+            [60, {}],
+            [10, { state: 'away' }],
+            [5, { state: 'stale' }],
+          ] as const),
+          ...([
+            [5, { behind: true }],
+            [5, { losing: true }],
+            [275, {}],
+          ] as const),
+        ]
+      : [[360, {}]]
+  let atMs = Date.now() - 6 * 3_600_000
+  return lengths.map(([minutes, run]) => {
+    const from = new Date(atMs).toISOString()
+    atMs += minutes * 60_000
+    return { ...calm, ...run, from, to: new Date(atMs).toISOString() }
+  })
+}

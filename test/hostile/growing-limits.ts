@@ -125,6 +125,7 @@ export const BOUNDS: readonly (readonly [file: string, bound: string, ...names: 
   ['manage/publish/feed-store.ts', 'ours', 'FeedStore.#said', 'FeedStore.#inUse'],
   ['runtime/live-parts.ts', 'ours', 'SignaturesPart.#loadedFeeds'],
   ['manage/publish/fleet-view.ts', 'PROXIES_MAX', 'FleetView.#proxies'],
+  ['manage/publish/fleet-view.ts', 'HISTORIES_MAX', 'FleetView.#histories'],
   ['manage/http/front/representation.ts', 'max', 'KEPT'],
   ['apps/counts-by-app.ts', 'NAMED_MAX', 'CountsByApp.#counts'],
   ['manage/intake/ingest-metrics.ts', 'kinds', 'IngestMetrics.rows'],

@@ -11,6 +11,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import type { Effective } from '../../src/config/reader.ts'
 import type { AsnFile } from '../../src/identity/address/asn-file.ts'
 import { createLogTo } from '../../src/shared/log.ts'
+import type { Fleet } from '../../src/manage/api/context.ts'
 import { createManageServer, FRONT_DEFAULTS, type FrontSettings } from '../../src/manage/app.ts'
 import { COMMAND_LINE } from '../../src/manage/http/audit.ts'
 import { makeKey, type WantedKey } from '../../src/manage/auth/make-key.ts'
@@ -56,6 +57,8 @@ export interface TestOptions extends Partial<ManagementSettings> {
   /** Who can sign in. */
   readonly people?: People | null
   readonly clientDocuments?: ClientDocuments
+  /** Its proxies. */
+  readonly fleet?: Fleet
   /** The list of networks of `identity.asn_file`. */
   readonly networks?: AsnFile
   /** What answers MCP. */
@@ -108,6 +111,7 @@ export class TestManagement {
       clientDocuments,
       mcpServer,
       networks,
+      fleet,
       apps: configuredApps = [],
       host = '127.0.0.1',
       ...given
@@ -150,6 +154,7 @@ export class TestManagement {
         ...(people === undefined ? {} : { people }),
         ...(clientDocuments === undefined ? {} : { clientDocuments }),
         ...(mcpServer === undefined ? {} : { mcpServer }),
+        ...(fleet === undefined ? {} : { fleet }),
         ...(networks === undefined ? {} : { networks: () => networks }),
       },
     )

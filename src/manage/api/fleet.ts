@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { WorkerStatus } from '../../plane/worker-status.ts'
 import { noPart } from '../../store/engine/page.ts'
+import { PAST_STATES, type PastRun } from '../publish/fleet-history.ts'
 import { type FleetSummary, PROXY_STATES, type SeenProxy } from '../publish/fleet-view.ts'
 import type { ApiContext } from './context.ts'
 import { type ApiOffered, listing, operation } from './operation.ts'
@@ -112,6 +113,24 @@ const fleetProxy = z
       waiting: z.int().min(0).meta({ description: 'Records waiting on its disk.' }),
       dropped: z.int().min(0),
     }),
+    history: z
+      .array(
+        z.strictObject({
+          from: time,
+          to: time,
+          state: z.enum(PAST_STATES).meta({
+            description:
+              'The worst of the time. `stale`: it missed three heartbeats. `away`: none came for five minutes.',
+          }),
+          behind: z.boolean().meta({ description: 'It did not use the newest Snapshot.' }),
+          refusing: z.boolean().meta({ description: 'It could not use a newer Snapshot.' }),
+          losing: z.boolean().meta({ description: 'It lost Sightings.' }),
+        }),
+      )
+      .meta({
+        description:
+          'The last 24 hours in steps of five minutes, oldest first; equal steps are one. It begins when this manager first heard of the proxy: a manager that is started again knows nothing of the time before.',
+      }),
   })
   .meta({ id: 'FleetProxy' })
 
@@ -142,8 +161,11 @@ const listFleetProxies = listing({
         ),
   items: {
     schema: fleetProxy,
-    show: (proxies: readonly SeenProxy[], { nowMs }: ApiContext) =>
-      proxies.map((proxy) => shownProxy(proxy, nowMs())),
+    show: (proxies: readonly SeenProxy[], { nowMs, fleet }: ApiContext) =>
+      proxies.map((proxy) => ({
+        ...shownProxy(proxy, nowMs()),
+        history: (fleet?.view.historyOf(proxy.heartbeat.id) ?? []).map(shownRun),
+      })),
   },
 })
 
@@ -184,6 +206,15 @@ function shownProxy({ heartbeat, heardAtMs, state, isCurrent }: SeenProxy, nowMs
     current: isCurrent,
     workers: workers.map((worker) => shown(worker, snapshot?.number ?? null)),
     sightings: { ...sightings },
+  }
+}
+
+function shownRun({ fromMs, toMs, state, isBehind, isRefusing, isLosing }: PastRun) {
+  return {
+    from: timeOf(fromMs),
+    to: timeOf(toMs),
+    state,
+    ...{ behind: isBehind, refusing: isRefusing, losing: isLosing },
   }
 }
 

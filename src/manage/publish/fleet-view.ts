@@ -1,6 +1,7 @@
 import { Fault } from '../../shared/fault.ts'
 import type { Metrics } from '../../shared/metrics.ts'
 import type { Heartbeat } from '../../plane/heartbeat.ts'
+import { type PastRun, ProxyHistory } from './fleet-history.ts'
 import { NO_POSITION, type Part, type PartOf } from '../../store/engine/page.ts'
 
 /** The state of a proxy, according to its last heartbeat. */
@@ -34,6 +35,7 @@ export interface FleetSummary {
 export class FleetView {
   readonly #nowMs: () => number
   readonly #proxies = new Map<string, Heard>()
+  readonly #histories = new Map<string, ProxyHistory>()
   /** The number of the newest Snapshot. */
   #newest = 0
 
@@ -43,6 +45,7 @@ export class FleetView {
 
   hear(heartbeat: Heartbeat): void {
     const { id } = heartbeat
+    this.#note(heartbeat)
     if (heartbeat.isLast) this.#proxies.delete(id)
     else if (this.#proxies.size < PROXIES_MAX || this.#proxies.has(id))
       this.#proxies.set(id, { heartbeat, heardAtMs: this.#nowMs() })
@@ -50,6 +53,11 @@ export class FleetView {
 
   published(number: number): void {
     this.#newest = Math.max(this.#newest, number)
+  }
+
+  /** How a proxy was in the last 24 hours, as far as this process has heard it, oldest first. */
+  historyOf(id: string): readonly PastRun[] {
+    return this.#histories.get(id)?.runs(this.#nowMs()) ?? []
   }
 
   /** Sorted by host, then by id. */
@@ -114,6 +122,30 @@ export class FleetView {
     )
   }
 
+  /** A proxy that is started again goes on with its history. */
+  #note(heartbeat: Heartbeat): void {
+    const { id, isLast } = heartbeat
+    const nowMs = this.#nowMs()
+    let history = this.#histories.get(id)
+    if (isLast) return history?.stop()
+    if (history === undefined) {
+      if (this.#histories.size === HISTORIES_MAX)
+        for (const [old, each] of this.#histories) if (each.isOver(nowMs)) this.#histories.delete(old)
+      if (this.#histories.size === HISTORIES_MAX) return
+      history = new ProxyHistory(nowMs)
+      this.#histories.set(id, history)
+    }
+    history.hear(
+      {
+        heartbeat,
+        state: reportedState(heartbeat),
+        isCurrent: isCurrent(heartbeat, this.#newest),
+        silentMsMax: silentMsMax(heartbeat),
+      },
+      nowMs,
+    )
+  }
+
   #all(): SeenProxy[] {
     const nowMs = this.#nowMs()
     const all: SeenProxy[] = []
@@ -136,8 +168,15 @@ interface Heard {
   readonly heardAtMs: number
 }
 
-function stateOf({ everyMs, workers }: Heartbeat, silentMs: number): ProxyState {
-  if (silentMs > Math.max(everyMs * BEATS_MISSED, STALE_MS_MIN)) return 'stale'
+function stateOf(heartbeat: Heartbeat, silentMs: number): ProxyState {
+  return silentMs > silentMsMax(heartbeat) ? 'stale' : reportedState(heartbeat)
+}
+
+function silentMsMax({ everyMs }: Heartbeat): number {
+  return Math.max(everyMs * BEATS_MISSED, STALE_MS_MIN)
+}
+
+function reportedState({ workers }: Heartbeat): Exclude<ProxyState, 'stale'> {
   if (!workers.some(({ state }) => state === 'serving')) return 'starting'
   return workers.every(({ state, unready }) => state === 'serving' && unready.length === 0)
     ? 'serving'
@@ -173,6 +212,8 @@ function placeOf({ heartbeat }: SeenProxy): string {
 
 /** Ten times the largest fleet that was tested. */
 const PROXIES_MAX = 100_000
+/** Less than a kilobyte each. */
+const HISTORIES_MAX = 20_000
 const VERSIONS_MAX = 20
 const BEATS_MISSED = 3
 const STALE_MS_MIN = 3_000

@@ -10,6 +10,7 @@ import { Page } from '../../parts/page.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
 import { Time } from '../../parts/time.tsx'
 import { Table } from '../../parts/table.tsx'
+import { Past } from './past.tsx'
 
 export function Fleet() {
   const used = useAsked('getFleet', {}, { everyMs: EVERY_MS })
@@ -167,6 +168,12 @@ function Proxies({ proxies, madeAt }: ProxiesProps) {
           </Empty>
         }
       />
+      {proxies.total > 0 && (
+        <p class="hint">
+          Last 24 h, the worse the higher: serving; starting, or an older Snapshot; unready, stale, or
+          sightings lost. A dashed box: no report. Blank: before this manager knew the proxy.
+        </p>
+      )}
       <Advice proxies={proxies} />
     </section>
   )
@@ -225,6 +232,12 @@ const COLUMNS: readonly LongColumn<FleetProxy>[] = [
     title: 'State',
     width: '6.5rem',
     cell: ({ state }) => <Badge of={COLOURS[state] ?? 'plain'} text={state} />,
+  },
+  {
+    title: 'Last 24 h',
+    width: 'minmax(5rem, 1.5fr)',
+    isExtra: true,
+    cell: ({ history }) => <Past history={history} />,
   },
   { title: 'Version', width: '6rem', isExtra: true, cell: ({ version }) => version },
   {
