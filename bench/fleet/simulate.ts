@@ -14,13 +14,14 @@ import { readAnnouncement } from '../../src/plane/announcement.ts'
 import { writeHeartbeat } from '../../src/plane/heartbeat.ts'
 import { JetStreamProxyBus } from '../../src/plane/jetstream/jetstream-bus.ts'
 import { SightingSource } from '../manage/sightings.ts'
+import { simulateHour } from './hour.ts'
 
 /**
  * A fleet on this machine: `gatehouse manage` as it is, the NATS and PostgreSQL there are, and proxies that are
  * simulated. Some are whole: they follow Snapshots as a proxy does, each with its folder. The others have a connection,
  * hear announcements, and say how they are. Tells how long an accepted signature takes to all of them, and how many
  * Sightings a second come from the proxies' end of the bus into the database.
- * `npm run simulate -- fleet [--proxies 10000] [--whole 200] [--rounds 20] [--seconds 20] [--managers 1]`
+ * `npm run simulate -- fleet [--proxies 10000] [--whole 200] [--rounds 20] [--seconds 20] [--managers 1]`; `-- hour`: see hour.ts.
  */
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -33,7 +34,7 @@ async function main(): Promise<void> {
     },
     allowPositionals: true,
   })
-  if (positionals[0] !== 'fleet') throw new Error('there is one thing to simulate: fleet')
+  if (positionals[0] !== 'fleet') throw new Error('simulate fleet or hour')
   const proxies = Number(values.proxies)
   const whole = Math.min(proxies, Number(values.whole))
   await withPlace(async (place) => {
@@ -320,4 +321,5 @@ const LOOK_MS = 300
 const BEAT_MS = 10_000
 const TICKS_PER_SECOND = 100
 
-await main()
+if (process.argv[2] === 'hour') await simulateHour(process.argv.slice(3))
+else await main()
