@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { ALL_APPS, reaches } from '../../src/apps/app-scope.ts'
 import { REQUEST_KIND } from '../../src/classify/campaign/seen-request.ts'
 import type { Sighting } from '../../src/plane/sighting.ts'
+import type { RequestOrder } from '../../src/store/traffic/sighting-parts.ts'
 import type { RequestFilter } from '../../src/store/traffic/request-filter.ts'
 import type { SightingStore } from '../../src/store/traffic/sightings.ts'
 import { addressKey, parseAddressRange, rangeKeys } from '../../src/wire/address-ranges.ts'
@@ -223,14 +224,16 @@ export async function everything(
   store: Pick<SightingStore, 'search'>,
   filter: RequestFilter,
   limit: number,
+  order: RequestOrder = 'newest',
 ): Promise<readonly Sighting[]> {
   const all: Sighting[] = []
   for (let from: number | null = null; ; ) {
-    const { found, next } = await store.search(filter, () => true, from, limit)
+    const { found, next } = await store.search(filter, () => true, from, limit, order)
     assert.ok(found.length <= limit)
     all.push(...found)
     if (next === null) return all
-    assert.ok(from === null || next < from, 'the search does not go on')
+    const isOnward = from === null || (order === 'newest' ? next < from : next > from)
+    assert.ok(isOnward, 'the search does not go on')
     from = next
   }
 }

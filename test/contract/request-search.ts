@@ -57,9 +57,11 @@ export function requestSearchContract(kind: DatabaseKind): void {
     }
     const hasty = new RequestSearch(db, kind, -1)
     const property = fc.asyncProperty(filters, fc.integer({ min: 1, max: 200 }), async (filter, limit) => {
-      const expected = all.filter(fits(filter)).toReversed()
-      for (const search of [store, { search: hasty.find.bind(hasty) }])
-        assert.deepEqual(idsOf(await everything(search, filter, limit)), idsOf(expected))
+      const expected = idsOf(all.filter(fits(filter)))
+      for (const search of [store, { search: hasty.find.bind(hasty) }]) {
+        assert.deepEqual(idsOf(await everything(search, filter, limit)), expected.toReversed())
+        assert.deepEqual(idsOf(await everything(search, filter, limit, 'oldest')), expected)
+      }
     })
     await fc.assert(property, { numRuns: 60, interruptAfterTimeLimit: 15_000 })
   })
@@ -120,7 +122,8 @@ export function requestSearchContract(kind: DatabaseKind): void {
     const expected = all.filter(fits(filter)).toReversed()
     const profiles = await store.profileFacts([...new Set(seenRows.map(({ profile }) => profile))])
     assert.deepEqual(
-      seenRows.map(({ app, host, path, address, campaign, profile, ja4h_cookies: cookies }) => {
+      seenRows.map(({ profile, ja4h_cookies: cookies, seen_at_ms, ...row }) => {
+        const { app, host, path, address, campaign } = row
         const { ja4h, ...facts } = profiles.get(profile)!
         return {
           app,
@@ -129,13 +132,15 @@ export function requestSearchContract(kind: DatabaseKind): void {
           address,
           campaign,
           ...facts,
+          seen_at_ms,
           ja4h: cookies === null ? ja4h : `${ja4h}_${cookies}`,
         }
       }),
       expected.map(({ app, host, path, address, campaign, ...rest }) => {
-        const { verdict, agent, category, purposes, done, rule, verified, ja4, proxy, ja4h, evidence } = rest
-        const facts = { verdict, agent, category, purposes, done, rule, verified, ja4, proxy, ja4h, evidence }
-        return { app, host, path, address, campaign, ...facts }
+        const { verdict, agent, category, purposes, done, rule, verified, ja4, http2, proxy } = rest
+        const { ja4h, evidence, seenAtMs } = rest
+        const own = { verdict, agent, category, purposes, done, rule, verified, ja4, http2, proxy, ja4h }
+        return { app, host, path, address, campaign, ...own, evidence, seen_at_ms: seenAtMs }
       }),
     )
     let rows = 0

@@ -307,3 +307,34 @@ for (const kind of KINDS)
     const team = { authorization: `Bearer ${await manage.key({ apps: ['blog'], scopes: ['read'] })}` }
     assert.equal((await manage.ask('GET', path, undefined, team)).status, 404)
   })
+
+for (const kind of KINDS)
+  test(`${kind}: requests are listed oldest first, and a cursor is for one order`, async (t) => {
+    const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
+    await manage.take(Array.from({ length: 7 }, (_, at) => seen(at, { path: `/${at}` })))
+    const page = async (query: string) => {
+      const { status, body } = await manage.ask('GET', `/v1/requests?limit=3&${query}`)
+      assert.equal(status, 200, JSON.stringify(body))
+      const paths = body.requests.map(({ path }: { path: string }) => path)
+      return { paths, cursor: body.next_cursor }
+    }
+    const first = await page('order=oldest')
+    assert.deepEqual(first.paths, ['/0', '/1', '/2'])
+    const second = await page(`order=oldest&cursor=${first.cursor}`)
+    assert.deepEqual(second.paths, ['/3', '/4', '/5'])
+    const third = await page(`order=oldest&cursor=${second.cursor}`)
+    assert.deepEqual([third.paths, third.cursor], [['/6'], null])
+    const newest = await page('order=newest')
+    assert.deepEqual(
+      [newest.paths, (await page('')).paths],
+      [
+        ['/6', '/5', '/4'],
+        ['/6', '/5', '/4'],
+      ],
+    )
+    assert.deepEqual((await page(`cursor=${newest.cursor}`)).paths, ['/3', '/2', '/1'])
+    for (const query of [`cursor=${first.cursor}`, `order=oldest&cursor=${newest.cursor}`, 'order=path'])
+      assert.equal((await manage.ask('GET', `/v1/requests?${query}`)).status, 400, query)
+    const stream = { accept: 'text/event-stream' }
+    assert.equal((await manage.ask('GET', '/v1/requests?order=oldest', undefined, stream)).status, 400)
+  })

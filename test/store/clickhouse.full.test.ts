@@ -54,6 +54,8 @@ test('a search finds what its filter says, page by page, and a scan sees the sam
   const property = fc.asyncProperty(filters, fc.integer({ min: 1, max: 200 }), async (filter, limit) => {
     const expected = all.filter(fits(filter)).toReversed()
     assert.deepEqual(idsOf(await everything(sightings, filter, limit)), idsOf(expected))
+    const oldest = await everything(sightings, filter, limit, 'oldest')
+    assert.deepEqual(idsOf(oldest), idsOf(expected.toReversed()))
     const rows: ScannedRow[] = []
     assert.equal(await sightings.scan(filter, (row) => rows.push(row)), null)
     const facts = await sightings.profileFacts([...new Set(rows.map(({ profile }) => profile))])

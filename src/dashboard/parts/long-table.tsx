@@ -11,6 +11,8 @@ export interface LongColumn<Row> {
   /** Hidden on narrow screens. */
   readonly isExtra?: boolean
   readonly isNumber?: boolean
+  /** The list is sorted by this column, and its head turns the order round. */
+  readonly sort?: { readonly direction: 'ascending' | 'descending'; turn(): void }
   cell(row: Row): ComponentChildren
 }
 
@@ -81,8 +83,13 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
         <div class="long-head" role="rowgroup">
           <div class="long-row" role="row" aria-rowindex={1} style={style}>
             {columns.map((column) => (
-              <div key={column.title} role="columnheader" class={classOf(column)}>
-                {column.title}
+              <div
+                key={column.title}
+                role="columnheader"
+                class={classOf(column)}
+                aria-sort={column.sort?.direction}
+              >
+                <Head column={column} />
               </div>
             ))}
           </div>
@@ -117,6 +124,15 @@ function Rows<Row>({ label, columns, keyOf, load, empty, hrefOf }: Props<Row>) {
         </div>
       </div>
     </>
+  )
+}
+
+function Head<Row>({ column: { title, sort } }: { readonly column: LongColumn<Row> }) {
+  if (sort === undefined) return <>{title}</>
+  return (
+    <button type="button" class="sort" onClick={() => sort.turn()}>
+      {title} <span aria-hidden="true">{sort.direction === 'ascending' ? '▲' : '▼'}</span>
+    </button>
   )
 }
 

@@ -28,10 +28,17 @@ const listRequests = operation({
   tag: 'Statistics',
   summary: 'List or stream requests',
   description:
-    'Recorded requests, newest first, as far back as `sightings.retention` keeps them. A rare value of `id`, `app`, `host`, `address`, `agent_id`, `verdict`, `category`, `purpose`, `action`, `rule`, `ja4`, `ja4h`, `proxy` or `campaign_id` is found at once, however many requests there are. Other searches read the requests one after another and stop after about 100 ms: then `stopped_at` says where, and the page may hold few items or none although more follow. The list ends when `next_cursor` is null. With `Accept: text/event-stream`, requests are streamed as they come in.',
+    'Recorded requests, the newest first or with `order=oldest` the oldest first, as far back as `sightings.retention` keeps them. A rare value of `id`, `app`, `host`, `address`, `agent_id`, `verdict`, `category`, `purpose`, `action`, `rule`, `ja4`, `ja4h`, `proxy` or `campaign_id` is found at once, however many requests there are. Other searches read the requests one after another and stop after about 100 ms: then `stopped_at` says where, and the page may hold few items or none although more follow. The list ends when `next_cursor` is null. With `Accept: text/event-stream`, requests are streamed as they come in.',
   scopes: ['read'],
   reach: 'filtered',
-  query: z.strictObject({ ...REQUEST_FILTERS, ...CURSOR_FIELDS }),
+  query: z.strictObject({
+    ...REQUEST_FILTERS,
+    order: z
+      .enum(['newest', 'oldest'])
+      .optional()
+      .meta({ description: 'Which requests come first. Default: `newest`. Not allowed with a stream.' }),
+    ...CURSOR_FIELDS,
+  }),
   answer: z.strictObject({
     requests: z.array(request),
     stopped_at: time.nullable().meta({
@@ -42,12 +49,13 @@ const listRequests = operation({
   }),
   run: async ({ query, target, principal }, management) => {
     const { store, publicUrl } = management
-    const { cursor, limit, ...wanted } = query
-    const mark = markOf('listRequests', wanted)
+    const { cursor, limit, order, ...wanted } = query
+    // A cursor is for one order.
+    const mark = markOf('listRequests', order === 'oldest' ? { ...wanted, order } : wanted)
     const [number = null] = positionIn(cursor, mark) ?? []
     const { filter, isWanted } = await wantedRequests(wanted, principal, management)
-    const before = checkedNumber(number)
-    const { found, next, stoppedAtMs } = await store.sightings.search(filter, isWanted, before, limit)
+    const from = checkedNumber(number)
+    const { found, next, stoppedAtMs } = await store.sightings.search(filter, isWanted, from, limit, order)
     const next_cursor = next === null ? null : cursorFor(mark, [next])
     return {
       body: {
@@ -65,11 +73,13 @@ const listRequests = operation({
     example:
       'retry: 2000\n\nevent: request\ndata: {"id":"01a209b9-5d03-7000-8002-190b89a95204","verdict":"agent","path":"/"}\n\nevent: skipped\ndata: {"requests":1200}\n\n',
     begin: async (call, management) => {
-      if (call.query.cursor !== undefined)
-        throw invalid([
-          { pointer: '/cursor', detail: 'is only allowed with lists: send Accept: application/json' },
-        ])
-      const { isWanted, apps } = await wantedRequests(call.query, call.principal, management)
+      const { cursor, order, ...wanted } = call.query
+      for (const [name, value] of Object.entries({ cursor, order }))
+        if (value !== undefined)
+          throw invalid([
+            { pointer: `/${name}`, detail: 'is only allowed with lists: send Accept: application/json' },
+          ])
+      const { isWanted, apps } = await wantedRequests(wanted, call.principal, management)
       return (over) => texts(isWanted, { ...call.principal, apps }, management, over)
     },
   },

@@ -5,20 +5,20 @@ import type { Sighting } from '../../plane/sighting.ts'
 import { idPlace } from '../catalogue/place-ranges.ts'
 import type { DatabaseKind, Queries } from '../engine/database.ts'
 import { conditionsOf, profileConditionsOf, type RequestFilter } from './request-filter.ts'
-import { PART_SIZE, type SightingPart, SightingParts } from './sighting-parts.ts'
+import { PART_SIZE, type RequestOrder, type SightingPart, SightingParts } from './sighting-parts.ts'
 import { READ_COLUMNS, sightingOf } from './sighting-rows.ts'
 
 interface FoundRequests {
-  /** Newest first. */
+  /** In the order that was asked for. */
   readonly found: readonly Sighting[]
-  /** The search goes on before this number. `null`: it is complete. */
+  /** The search goes on before this number, or behind it with the oldest first. `null`: it is complete. */
   readonly next: number | null
   /** The search took too long and has stopped at a request of this time. `null`: it has not. */
   readonly stoppedAtMs: number | null
 }
 
 /**
- * Searches Sightings, newest first, one part after another. A value that is rare in a part is looked up in an index.
+ * Searches Sightings in the order of their numbers, one part after another. A value that is rare in a part is looked up in an index.
  * Otherwise the part is read, which takes some ten milliseconds if it holds nothing. A search that takes too long stops
  * and says where it goes on.
  */
@@ -35,14 +35,15 @@ export class RequestSearch {
     this.#lookMs = lookMs
   }
 
-  /** Up to `limit` requests before this number that fit the filter and are wanted. */
+  /** Up to `limit` requests beyond this number that fit the filter and are wanted. `null`: from the first one. */
   find(
     filter: RequestFilter,
     isWanted: (sighting: Sighting) => boolean,
-    before: number | null,
+    number: number | null,
     limit: number,
+    order: RequestOrder = 'newest',
   ): Promise<FoundRequests> {
-    return this.#indexed((search) => search.#find(filter, isWanted, before, limit))
+    return this.#indexed((search) => search.#find(filter, isWanted, number, limit, order))
   }
 
   /**
@@ -56,11 +57,11 @@ export class RequestSearch {
       for await (const { rows, next, isLate } of search.#pages(
         filter,
         null,
-        { lookMs, rowsMax: SCANNED_ROWS },
+        { lookMs, rowsMax: SCANNED_ROWS, order: 'newest' },
         read,
       )) {
         for (const row of rows) see(row)
-        if (isLate) return (await search.#stopped([], next)).stoppedAtMs
+        if (isLate) return (await search.#stopped([], next, 'newest')).stoppedAtMs
         // Other work of this process goes on meanwhile.
         await nextTurn()
       }
@@ -79,44 +80,47 @@ export class RequestSearch {
   }
 
   async #find(
-    ...[filter, isWanted, before, limit]: Parameters<RequestSearch['find']>
+    ...[filter, isWanted, number, limit, order = 'newest']: Parameters<RequestSearch['find']>
   ): Promise<FoundRequests> {
     const found: Sighting[] = []
     // Most searches end with the first rows.
-    const look = { lookMs: this.#lookMs, rowsFirst: limit, rowsMax: ROWS }
+    const look = { lookMs: this.#lookMs, rowsFirst: limit, rowsMax: ROWS, order }
     const read = (rows: MatchingRows) => rows.select(READ_COLUMNS).execute()
-    for await (const { rows, next, isLate } of this.#pages(filter, before, look, read)) {
+    for await (const { rows, next, isLate } of this.#pages(filter, number, look, read)) {
       for (const row of rows) {
         const sighting = sightingOf(row)
         if (isWanted(sighting)) found.push(sighting)
         if (found.length === limit) return { found, next: row.number, stoppedAtMs: null }
       }
-      if (isLate) return this.#stopped(found, next)
+      if (isLate) return this.#stopped(found, next, order)
     }
     return { found, next: null, stoppedAtMs: null }
   }
 
-  /** Rows that fit the filter, newest first, in pages. The last page is late, or there are no more rows. */
+  /** Rows that fit the filter, in order, in pages. The last page is late, or there are no more rows. */
   async *#pages<Row extends { readonly number: number }>(
     filter: RequestFilter,
-    before: number | null,
-    { lookMs, rowsMax, rowsFirst = rowsMax }: Look,
+    number: number | null,
+    { lookMs, rowsMax, rowsFirst = rowsMax, order }: Look,
     read: (rows: MatchingRows) => Promise<readonly Row[]>,
   ): AsyncGenerator<RowPage<Row>> {
     const deadlineMs = performance.now() + lookMs
     const conditions = conditionsOf(filter)
     let limit = rowsFirst
-    for await (const { numbers, from, to } of this.#stretches(filter, before ?? Number.MAX_SAFE_INTEGER)) {
-      let next = to
+    const isOldest = order === 'oldest'
+    const start = number ?? (isOldest ? -1 : Number.MAX_SAFE_INTEGER)
+    for await (const { numbers, from, to } of this.#stretches(filter, start, order)) {
+      let range = { from, to }
       let isMore = true
       do {
         const rows =
           numbers?.length === 0
             ? []
-            : await read(this.#matching(conditions, numbers, { from, to: next }).limit(limit))
+            : await read(this.#matching(conditions, numbers, range, order).limit(limit))
         isMore = rows.length === limit
         limit = rowsMax
-        next = isMore ? rows.at(-1)!.number : from
+        const next = isMore ? rows.at(-1)!.number : isOldest ? to - 1 : from
+        range = isOldest ? { from: next + 1, to } : { from, to: next }
         const isLate = performance.now() > deadlineMs
         yield { rows, next, isLate }
         if (isLate) return
@@ -124,17 +128,18 @@ export class RequestSearch {
     }
   }
 
-  /** The ranges of numbers that have to be looked at, newest first. */
-  async *#stretches(filter: RequestFilter, before: number): AsyncGenerator<Stretch> {
+  /** The ranges of numbers that have to be looked at, in order. */
+  async *#stretches(filter: RequestFilter, number: number, order: RequestOrder): AsyncGenerator<Stretch> {
     const { sinceMs = 0, untilMs = Number.MAX_SAFE_INTEGER } = filter
-    const parts = await this.#parts.between(sinceMs, untilMs, before)
+    const parts = await this.#parts.between(sinceMs, untilMs, number, order)
+    const [first, end] = order === 'oldest' ? [number + 1, Number.MAX_SAFE_INTEGER] : [0, number]
     const ways = await this.#ways(filter)
     const rare = await this.#rare(ways, parts)
-    if (rare !== null) return yield { numbers: rare, from: 0, to: before }
+    if (rare !== null) return yield { numbers: rare, from: first, to: end }
     for (const part of parts) {
       const from = part.number * PART_SIZE
       const numbers = parts.length === 1 ? null : await this.#rare(ways, [part])
-      yield { numbers, from, to: Math.min(before, from + PART_SIZE) }
+      yield { numbers, from: Math.max(first, from), to: Math.min(end, from + PART_SIZE) }
     }
   }
 
@@ -210,11 +215,13 @@ export class RequestSearch {
   #matching(
     conditions: readonly RawBuilder<boolean>[],
     numbers: readonly number[] | null,
-    { from, to }: Omit<Stretch, 'numbers'>,
+    range: Omit<Stretch, 'numbers'>,
+    order: RequestOrder,
   ): MatchingRows {
-    const range = matchingRows(this.#db, conditions, from, to)
-    const list = numbers?.filter((number) => number < to)
-    return list === undefined ? range : range.where(sql<boolean>`sightings.number ${this.#isIn(list)}`)
+    const { from, to } = range
+    const rows = matchingRows(this.#db, conditions, range, order)
+    const list = numbers?.filter((number) => number >= from && number < to)
+    return list === undefined ? rows : rows.where(sql<boolean>`sightings.number ${this.#isIn(list)}`)
   }
 
   #isIn(numbers: readonly number[]): RawBuilder<unknown> {
@@ -223,12 +230,13 @@ export class RequestSearch {
     return sql`in (select value from json_each(${JSON.stringify(numbers)}))`
   }
 
-  async #stopped(found: readonly Sighting[], next: number): Promise<FoundRequests> {
+  async #stopped(found: readonly Sighting[], next: number, order: RequestOrder): Promise<FoundRequests> {
+    const isOldest = order === 'oldest'
     const rest = await this.#db
       .selectFrom('sightings')
       .select('seen_at_ms')
-      .where('number', '<', next)
-      .orderBy('number', 'desc')
+      .where('number', isOldest ? '>' : '<', next)
+      .orderBy('number', isOldest ? 'asc' : 'desc')
       .limit(1)
       .executeTakeFirst()
     return rest === undefined
@@ -257,13 +265,14 @@ type MatchingRows = ReturnType<typeof matchingRows>
 
 interface RowPage<Row> {
   readonly rows: readonly Row[]
-  /** The next page begins before this number. */
+  /** The next page begins beyond this number. */
   readonly next: number
   /** The time is over. */
   readonly isLate: boolean
 }
 
 interface Look {
+  readonly order: RequestOrder
   readonly lookMs: number
   /** Of a page. */
   readonly rowsMax: number
@@ -284,8 +293,12 @@ interface Way {
   readonly ranges?: RequestFilter['addresses']
 }
 
-/** Newest first. */
-function matchingRows(db: Queries, conditions: readonly RawBuilder<boolean>[], from: number, to: number) {
+function matchingRows(
+  db: Queries,
+  conditions: readonly RawBuilder<boolean>[],
+  { from, to }: Omit<Stretch, 'numbers'>,
+  order: RequestOrder,
+) {
   // With `is true`, no index answers a condition: an index of its own has the rows of all parts.
   const fits = sql<boolean>`(${sql.join([sql`1 = 1`, ...conditions], AND)}) is true`
   return db
@@ -294,7 +307,7 @@ function matchingRows(db: Queries, conditions: readonly RawBuilder<boolean>[], f
     .where('sightings.number', '>=', from)
     .where('sightings.number', '<', to)
     .where(fits)
-    .orderBy('sightings.number', 'desc')
+    .orderBy('sightings.number', order === 'oldest' ? 'asc' : 'desc')
 }
 
 const AND = sql` and `

@@ -1,6 +1,9 @@
 import type { Sighting } from '../../plane/sighting.ts'
 import type { Queries } from '../engine/database.ts'
 
+/** Which requests come first: as they were stored, or the other way round. */
+export type RequestOrder = 'newest' | 'oldest'
+
 /** A part of the Sightings, by their numbers. */
 export interface SightingPart {
   readonly number: number
@@ -48,15 +51,21 @@ export class SightingParts {
     return first
   }
 
-  /** Those with Sightings of this time and below this number, newest first. */
-  async between(sinceMs: number, untilMs: number, number: number): Promise<readonly SightingPart[]> {
+  /** Those with Sightings of this time, and of numbers beyond this one in this order. */
+  async between(
+    sinceMs: number,
+    untilMs: number,
+    number: number,
+    order: RequestOrder = 'newest',
+  ): Promise<readonly SightingPart[]> {
+    const isOldest = order === 'oldest'
     const rows = await this.#db
       .selectFrom('sighting_parts')
       .select(['number', 'first_seen_ms', 'last_seen_ms'])
       .where('last_seen_ms', '>=', sinceMs)
       .where('first_seen_ms', '<=', untilMs)
-      .where('number', '<=', partOf(number - 1))
-      .orderBy('number', 'desc')
+      .where('number', isOldest ? '>=' : '<=', partOf(isOldest ? number + 1 : number - 1))
+      .orderBy('number', isOldest ? 'asc' : 'desc')
       .execute()
     return rows.map((row) => ({
       number: row.number,

@@ -25,7 +25,8 @@ export function Traffic() {
   const chosen = useChosen()
   const app = chosen.app ?? null
   const range = useSince()
-  const { route } = useLocation()
+  const { route, path, query: address } = useLocation()
+  const isOldest = address['order'] === 'oldest'
   // A time of the filters wins over the time range.
   const isTimed = values.since !== '' || values.until !== ''
   const query: RequestQuery = {
@@ -34,29 +35,36 @@ export function Traffic() {
     ...chosen,
   }
   const [turn, setTurn] = useState(0)
-  const listKey = JSON.stringify([query, turn])
+  const listKey = JSON.stringify([query, turn, isOldest])
   const fresh = useFresh('listRequests', query, listKey, freshIn)
   // `listKey` stands for the query.
-  const list = useMemo(() => new RequestList(query), [listKey])
+  const list = useMemo(() => new RequestList(isOldest ? { ...query, order: 'oldest' } : query), [listKey])
   const [hasNetworks, setNetworks] = useState(false)
   const load = async (page: number, signal: AbortSignal) => {
     const part = await list.load(page, signal)
     if (part.rows.some(({ network }) => network !== null)) setNetworks(true)
     return part
   }
+  const sort = {
+    direction: isOldest ? ('ascending' as const) : ('descending' as const),
+    turn: () => route(withQuery(path, { ...address, order: isOldest ? undefined : 'oldest' }), true),
+  }
   return (
     <Page
       title="Traffic"
       help="dashboard#traffic"
-      about="Recorded requests, newest first: the client, the action and the reason of each."
+      about={`Recorded requests, ${isOldest ? 'oldest' : 'newest'} first: the client, the action and the reason of each.`}
       actions={<ExportButtons query={query} />}
     >
       <Find />
       <FilterFields fields={FIELDS} values={values} set={set}>
-        <Fresh count={fresh} of="request" show={() => setTurn(turn + 1)} />
+        <Fresh count={isOldest ? 0 : fresh} of="request" show={() => setTurn(turn + 1)} />
       </FilterFields>
       <div class="below-filters">
         <SavedViews />
+        <button type="button" class="narrow-only" onClick={() => sort.turn()}>
+          {isOldest ? 'Newest first' : 'Oldest first'}
+        </button>
         <RuleLink app={app} filters={query as Readonly<Record<string, string>>}>
           Make a rule for these requests
         </RuleLink>
@@ -65,7 +73,7 @@ export function Traffic() {
         <Facets query={query} values={values} app={app} set={set} />
         <LongTable
           label="Requests"
-          columns={hasNetworks ? WITH_NETWORKS : COLUMNS}
+          columns={[...(hasNetworks ? WITH_NETWORKS : COLUMNS), { ...WHEN, sort }]}
           listKey={listKey}
           keyOf={({ id }) => id}
           load={load}
@@ -150,7 +158,6 @@ const COLUMNS: readonly LongColumn<Request>[] = [
     cell: (request) => <Badge of={request.action} text={actionText(request)} />,
   },
   { title: 'App', width: 'minmax(4rem, 1fr)', isExtra: true, cell: ({ app }) => app },
-  { title: 'When', width: 'minmax(6rem, 1fr)', isExtra: true, cell: ({ seen_at }) => <Time at={seen_at} /> },
 ]
 /** If a list says to which networks addresses belong. */
 const WITH_NETWORKS: readonly LongColumn<Request>[] = COLUMNS.flatMap((column) => {
@@ -170,3 +177,10 @@ const WITH_NETWORKS: readonly LongColumn<Request>[] = COLUMNS.flatMap((column) =
     },
   ]
 })
+/** The only column that the list can be sorted by: requests are stored in this order. */
+const WHEN: LongColumn<Request> = {
+  title: 'When',
+  width: 'minmax(7rem, 1fr)',
+  isExtra: true,
+  cell: ({ seen_at }) => <Time at={seen_at} />,
+}

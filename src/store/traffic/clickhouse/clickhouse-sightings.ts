@@ -9,6 +9,7 @@ import type { DatabaseKind, Queries } from '../../engine/database.ts'
 import type { StoreLogin } from '../../engine/store-login.ts'
 import type { Tables } from '../../engine/tables.ts'
 import type { RequestFilter } from '../request-filter.ts'
+import type { RequestOrder } from '../sighting-parts.ts'
 import type { ScannedRow } from '../request-search.ts'
 import { ja4hParts } from '../sighting-rows.ts'
 import { type ErasedRows, forgetJa4h } from '../sighting-erasure.ts'
@@ -17,6 +18,7 @@ import { type NumberedSighting, type SightingPlace, SightingStore } from '../sig
 import { ClickHouse, type ClickHouseValue } from './clickhouse.ts'
 import { type TableConditions, conditionsIn } from './request-conditions.ts'
 import { Outbox } from './outbox.ts'
+import { newestFirst, RequestPages } from './request-pages.ts'
 import { RequestsInOrder } from './requests-in-order.ts'
 import {
   expiry,
@@ -92,7 +94,7 @@ export class ClickHouseSightings extends SightingStore {
   override async newest(number: number | null, limit: number): Promise<readonly NumberedSighting[]> {
     const found: NumberedSighting[] = []
     const all = conditionsIn({ apps: ALL_APPS })
-    for await (const { rows } of this.#pages(all, number, Number.POSITIVE_INFINITY, limit)) {
+    for await (const { rows } of this.#pages.newest(all, number, Number.POSITIVE_INFINITY, limit)) {
       for (const row of rows) found.push({ number: row[0], document: sightingIn(row) })
       if (found.length >= limit) break
     }
@@ -145,12 +147,17 @@ export class ClickHouseSightings extends SightingStore {
   override async search(
     filter: RequestFilter,
     isWanted: (sighting: Sighting) => boolean,
-    before: number | null,
+    number: number | null,
     limit: number,
+    order: RequestOrder = 'newest',
   ): ReturnType<SightingStore['search']> {
     const found: Sighting[] = []
     const conditions = conditionsIn(filter)
-    for await (const { rows, next, isLate } of this.#pages(conditions, before, this.#lookMs, limit)) {
+    const pages =
+      order === 'oldest'
+        ? this.#pages.oldest(conditions, number, this.#lookMs, limit)
+        : this.#pages.newest(conditions, number, this.#lookMs, limit)
+    for await (const { rows, next, isLate } of pages) {
       for (const row of rows) {
         const sighting = sightingIn(row)
         if (isWanted(sighting)) found.push(sighting)
@@ -163,7 +170,8 @@ export class ClickHouseSightings extends SightingStore {
 
   override async scan(filter: RequestFilter, see: (row: ScannedRow) => void): Promise<number | null> {
     const conditions = conditionsIn(filter)
-    for await (const { rows, next, isLate } of this.#pages(conditions, null, this.#lookMs, SCANNED_ROWS)) {
+    const pages = this.#pages.newest(conditions, null, this.#lookMs, SCANNED_ROWS)
+    for await (const { rows, next, isLate } of pages) {
       for (const row of rows) see(this.#scanned(sightingIn(row)))
       if (isLate) return storedAtMs(next)
     }
@@ -298,37 +306,20 @@ export class ClickHouseSightings extends SightingStore {
     this.#isMade = true
   }
 
-  /**
-   * Requests that fit, newest first, in pages. It looks at the newest minutes first, because most searches end there, and
-   * at a longer time each time the one before it was quick to read. After `lookMs`, the last page is late.
-   */
-  async *#pages(
-    conditions: TableConditions,
-    before: number | null,
-    lookMs: number,
-    limit: number,
-  ): AsyncGenerator<Page> {
-    const deadlineMs = performance.now() + lookMs
-    let to = Math.min(before ?? Number.MAX_SAFE_INTEGER, (await this.lastNumber()) + 1)
-    for (let width = FIRST_WIDTH; to > conditions.from; ) {
-      const from = Math.max(conditions.from, to - width)
-      const startedMs = performance.now()
-      for (let isMore = true; isMore && to > conditions.from; ) {
-        const { texts, values } = conditions
-        const range = { texts: [...texts, 'number < {to:UInt64}'], values: { ...values, to }, from }
-        const rows = await this.#read(range, newestFirst(limit))
-        isMore = rows.length === limit
-        to = isMore ? rows.at(-1)![0] : from
-        const isLate = performance.now() > deadlineMs && to > conditions.from
-        yield { rows, next: to, isLate }
-        if (isLate) return
-      }
-      const nowMs = performance.now()
-      // Not longer than the rest of the time: nothing ends a page early.
-      const times = (deadlineMs - nowMs) / (nowMs - startedMs)
-      if (times > 4) width *= 4
-      else if (times > 2) width *= 2
-    }
+  /** See RequestPages. */
+  get #pages(): RequestPages {
+    return new RequestPages({
+      read: (conditions, end) => this.#read(conditions, end),
+      last: () => this.lastNumber(),
+      first: () => this.#firstNumber(),
+    })
+  }
+
+  async #firstNumber(): Promise<number> {
+    await this.#make()
+    const text = 'SELECT number FROM requests ORDER BY number LIMIT 1'
+    const [[first] = [0]] = await this.#clickHouse.rows<[number]>({ text })
+    return first
   }
 
   async #read(conditions: TableConditions, end: string): Promise<readonly HeldRow[]> {
@@ -361,30 +352,16 @@ export interface TrafficPlace {
   readonly lookMs?: number
 }
 
-interface Page {
-  readonly rows: readonly HeldRow[]
-  /** The next page begins before this number. */
-  readonly next: number
-  /** The time is over. */
-  readonly isLate: boolean
-}
-
 function statement(columns: string, { texts, values, from }: TableConditions, end: string) {
   const where = ['number >= {from:UInt64}', ...texts].join(' AND ')
   const all: Record<string, ClickHouseValue> = { ...values, from }
   return { text: `SELECT ${columns} FROM requests WHERE ${where} ${end}`, values: all }
 }
 
-function newestFirst(limit: number): string {
-  return `ORDER BY number DESC LIMIT ${limit}`
-}
-
 function storedAtMs(number: number): number {
   return Math.floor(number / NUMBERS_PER_MS)
 }
 
-/** 15 minutes. */
-const FIRST_WIDTH = 900_000 * NUMBERS_PER_MS
 const LOOK_MS = 500
 const SCANNED_ROWS = 20_000
 const FACTS_MAX = 50_000
