@@ -169,7 +169,7 @@ function Proxies({ proxies, madeAt }: ProxiesProps) {
         }
       />
       {proxies.total > 0 && (
-        <p class="hint">
+        <p class="hint extra">
           Last 24 h, the worse the higher: serving; starting, or an older Snapshot; unready, stale, or
           sightings lost. A dashed box: no report. Blank: before this manager knew the proxy.
         </p>
