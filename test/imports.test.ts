@@ -47,7 +47,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'identity/address': ['identity/keys', 'identity/fetch', 'identity/verify'],
   plane: ['shared', 'wire', 'fingerprint', 'apps', 'classify', 'payment', 'policy', 'node:*'],
   'plane/privacy': ['plane'],
-  'plane/jetstream': ['plane', 'npm:@nats-io/*'],
+  'plane/app': ['plane'],
+  'plane/jetstream': ['plane', 'plane/app', 'npm:@nats-io/*'],
   proxy: [
     ...[
       'shared',

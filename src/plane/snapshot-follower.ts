@@ -153,11 +153,16 @@ export class SnapshotFollower {
     await this.#running
   }
 
-  /** Stops following; resolves when nothing is in progress. */
-  async close(): Promise<void> {
-    this.#stop.abort()
+  /** Resolves when nothing is in progress. */
+  async settled(): Promise<void> {
     await this.#running
     await this.#keeping
+  }
+
+  /** Stops following; resolves when nothing is in progress. */
+  close(): Promise<void> {
+    this.#stop.abort()
+    return this.settled()
   }
 
   #run(): void {
@@ -302,7 +307,7 @@ function packageOf(bytes: Buffer, digest: string): Package {
 }
 
 /** Receiving the same Snapshot again would not help. */
-function isRefusal(error: unknown): boolean {
+export function isRefusal(error: unknown): boolean {
   return error instanceof Fault && (error.code === 'SNAPSHOT_INVALID' || error.code === 'POLICY_INVALID')
 }
 

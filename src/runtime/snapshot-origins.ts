@@ -14,10 +14,14 @@ import { FeedStore, feedFolder } from '../manage/publish/feed-store.ts'
 import { DEFAULT_POLICY } from '../manage/publish/policy-keeper.ts'
 import { FLEET_FOLDER, withoutUser } from '../plane/fleet-proxy.ts'
 import { JetStreamProxyBus } from '../plane/jetstream/jetstream-bus.ts'
+import { PART_FILE } from '../plane/app/app-follower.ts'
+import { composed } from '../plane/app/app-part.ts'
+import { readPartFile } from '../plane/app/part-file.ts'
+import { PARTS_FOLDER } from '../plane/jetstream/app-line.ts'
 import { makeSnapshot, type SnapshotDocument } from '../plane/snapshot.ts'
 import { type AppPolicyText, checkPolicies } from '../plane/snapshot-policies.ts'
 import { NEWEST_FILE } from '../plane/snapshot-follower.ts'
-import { documentIn, packSnapshot } from '../plane/snapshot-package.ts'
+import { documentIn, packSnapshot, unpackSnapshot } from '../plane/snapshot-package.ts'
 import { sqliteFile } from '../store/engine/open-database.ts'
 import { Store } from '../store/store.ts'
 import { feedSettings } from './signatures/feed-settings.ts'
@@ -34,10 +38,12 @@ export async function publishedSnapshot(config: StartupConfig): Promise<Buffer> 
   const place = settings.urls.map(withoutUser).join(', ')
   let why: string | null = null
   // A configuration with PostgreSQL belongs to a manager, so its NATS login does too.
-  const role = config.store.url?.startsWith('postgres') ? 'manage' : 'proxy'
+  const isOfManager = config.store.url?.startsWith('postgres') === true
+  const { app } = config.proxy
+  const as = isOfManager ? { role: 'manage' as const } : { app }
   const log = createLogTo('warn', { write: (line) => (why = reasonIn(line) ?? why) })
   return inTemporaryFolder(async (folder) => {
-    const bus = new JetStreamProxyBus(settings, 'snapshot-export', { folder, spreadMs: 0, role }, log)
+    const bus = new JetStreamProxyBus(settings, 'snapshot-export', { folder, spreadMs: 0, ...as }, log)
     try {
       const { promise: first, resolve } = Promise.withResolvers<SnapshotDocument>()
       bus.onSnapshot(resolve)
@@ -53,15 +59,25 @@ export async function publishedSnapshot(config: StartupConfig): Promise<Buffer> 
   })
 }
 
-/** The copy in the data folder of a manager or a proxy. Throws a Fault if it does not exist. */
-export async function keptSnapshot({ data }: Pick<StartupConfig, 'data'>): Promise<Buffer> {
-  const path = join(data.dir, FLEET_FOLDER, NEWEST_FILE)
+/**
+ * The copy in the data folder of a manager or a proxy, of a proxy of one app with what it keeps of this app. Throws a
+ * Fault if it does not exist.
+ */
+export async function keptSnapshot({ data, proxy }: Pick<StartupConfig, 'data' | 'proxy'>): Promise<Buffer> {
+  const folder = join(data.dir, FLEET_FOLDER)
+  const { app } = proxy
+  const ofApp = app === null ? null : await readPartFile(join(folder, PARTS_FOLDER, PART_FILE), app)
+  const path = join(folder, ...(ofApp === null ? [] : [PARTS_FOLDER]), NEWEST_FILE)
   const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     const fix = 'name the data folder of a manager or proxy that has had one with --data'
     throw new Fault('SNAPSHOT_MISSING', `${path} cannot be read (${error.code}): ${fix}`, { cause: error })
   })
   await documentIn(bytes)
-  return bytes
+  if (ofApp === null) return bytes
+  const { head, part } = ofApp
+  return inTemporaryFolder(async (temporary) =>
+    packSnapshot(composed(await unpackSnapshot(bytes, temporary, true), head, part)),
+  )
 }
 
 /** Makes a new Snapshot and calls `use` while its index file exists. Throws a Fault with all problems. */

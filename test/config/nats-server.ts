@@ -8,7 +8,11 @@ import { folderFor } from '../e2e/engines.ts'
 import { freePort } from '../e2e/ports.ts'
 
 /** Of the users that config/nats.conf has. */
-export const PASSWORDS = { manage: 'what managers say', proxy: 'what proxies say' }
+export const PASSWORDS = {
+  manage: 'what managers say',
+  proxy: 'what proxies say',
+  'proxy-shop': 'what proxies of one app say',
+}
 
 /** A NATS server with config/nats.conf as `change` leaves it. Resolves with its port. */
 export async function startGuardedNats(t: Test, change: (text: string) => string): Promise<number> {
@@ -22,6 +26,7 @@ export async function startGuardedNats(t: Test, change: (text: string) => string
     PATH: process.env['PATH'],
     GATEHOUSE_NATS_MANAGE_PASSWORD: JSON.stringify(PASSWORDS.manage),
     GATEHOUSE_NATS_PROXY_PASSWORD: JSON.stringify(PASSWORDS.proxy),
+    GATEHOUSE_NATS_SHOP_PASSWORD: JSON.stringify(PASSWORDS['proxy-shop']),
   }
   const child = spawn('nats-server', ['-c', join(folder, 'nats.conf')], {
     env,

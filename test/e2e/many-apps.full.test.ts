@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { Agent, get } from 'node:https'
-import { test } from 'tap'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Test, test } from 'tap'
 import { echoApp, asked, eventually, sharedPlace, startFleetProxy, startManager } from './fleet.ts'
 import { folderFor } from './engines.ts'
 import type { RunningGatehouse } from './gatehouse.ts'
 import { skipped } from './programs.ts'
+import { until } from '../until.ts'
 
 const APPS = 200
 const RULES = 200
@@ -19,7 +24,11 @@ test('200 apps of 40 teams in a fleet: each has its own rules, at its own proxie
   const start = (variables: NodeJS.ProcessEnv = {}) =>
     startFleetProxy(t, place, app.url, folderFor(t, 'proxy'), variables)
   const shared = [await start(), await start(), await start()]
-  const sidecar = await start({ GATEHOUSE_PROXY_APP: 'app-7' })
+  const line = await recorded(t, place.nats)
+  const data = folderFor(t, 'sidecar')
+  const sidecar = await startFleetProxy(t, { ...place, nats: line.url }, app.url, data, {
+    GATEHOUSE_PROXY_APP: 'app-7',
+  })
   const proxies = [...shared, sidecar]
   const before = proxies.map(memoryOf)
 
@@ -51,6 +60,28 @@ test('200 apps of 40 teams in a fleet: each has its own rules, at its own proxie
     assert.ok(!(await isBlocked(proxy, id, `/${other}/${each}`)), `${id} with a path of ${other}`)
   }
 
+  // It receives and keeps nothing of other apps, and of their changes only that there was one.
+  const others = /app-(?!7\b)\d/
+  await until(() => existsSync(join(data, 'fleet', 'app', 'app.part')))
+  const files = readdirSync(data, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+  assert.ok(files.some((file) => file.endsWith('newest.snapshot')))
+  for (const file of files) assert.doesNotMatch(readFileSync(file, 'latin1'), others, file)
+  const before10 = line.received.length
+  for (let each = 8; each < 18; each++)
+    await asked(managers[0]!, 'PUT', `/v1/apps/app-${each}/policy`, policyOf('new'), {
+      'if-match': '*',
+    })
+  for (const proxy of shared) await eventually(() => isBlocked(proxy, 'app-17', '/new/0'))
+  await wait(500)
+  const heard = line.received.slice(before10).join('')
+  t.comment(
+    `of 10 changes of other apps it received ${heard.length} bytes, of all before ${before10} messages`,
+  )
+  assert.ok(heard.length < 10 * 1_024, `${heard.length} bytes`)
+  assert.doesNotMatch(line.received.join(''), others)
+
   // A change of one app is in force at all of its proxies, and no other app's policy has changed.
   const changed = { rules: [{ name: 'closed', when: { path: '/**' }, action: 'block' }] }
   const startedMs = performance.now()
@@ -65,7 +96,7 @@ test('200 apps of 40 teams in a fleet: each has its own rules, at its own proxie
   for (let each = 0; each < APPS; each++) {
     const id = `app-${each}`
     const { version } = await asked(managers[0]!, 'GET', `/v1/apps/${id}/policy`)
-    assert.equal(version, id === 'app-7' ? 2 : 1, id)
+    assert.equal(version, each >= 7 && each < 18 ? 2 : 1, id)
     if (id !== 'app-7') assert.ok(!(await isBlocked(shared[0]!, id, '/')), id)
   }
 
@@ -87,6 +118,25 @@ test('200 apps of 40 teams in a fleet: each has its own rules, at its own proxie
   for (const proxy of shared) await eventually(() => isBlocked(proxy, 'app-47', '/'))
   assert.ok(!(await isBlocked(shared[0]!, 'app-48', '/')))
 })
+
+/** A way to NATS that keeps what NATS sends. */
+async function recorded(t: Test, nats: string) {
+  const { hostname, port } = new URL(nats)
+  const received: string[] = []
+  const server = createServer((socket) => {
+    const upstream = connect(Number(port), hostname)
+    upstream.on('data', (bytes: Buffer) => void received.push(bytes.toString('latin1')))
+    socket.pipe(upstream).pipe(socket)
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const)
+      one.on('error', () => undefined).on('close', () => other.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return { url: `nats://127.0.0.1:${(server.address() as AddressInfo).port}`, received }
+}
 
 function policyOf(id: string): object {
   const rules = Array.from({ length: RULES }, (_, each) => ({

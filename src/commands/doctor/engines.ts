@@ -5,7 +5,7 @@ import type { StartupConfig } from '../../config/config.ts'
 import { Fault } from '../../shared/fault.ts'
 import { createLogTo } from '../../shared/log.ts'
 import { withoutUser } from '../../plane/fleet-proxy.ts'
-import { type BusRole, JetStreamConnection } from '../../plane/jetstream/jetstream-connection.ts'
+import { type BusRole, JetStreamConnection, roleOf } from '../../plane/jetstream/jetstream-connection.ts'
 import { missingStreams, streamNames } from '../../plane/jetstream/jetstream-streams.ts'
 import type { DatabaseKind, Queries } from '../../store/engine/database.ts'
 import { lookAtMigrations, type UpgradeObstacle } from '../../store/engine/migrations.ts'
@@ -84,7 +84,7 @@ export async function lookAtBus(config: StartupConfig, role: BusRole): Promise<r
   const log = createLogTo('warn', { write: (line) => (why = reasonIn(line) ?? why) })
   let connection: JetStreamConnection | null = null
   try {
-    connection = new JetStreamConnection(settings, role, log)
+    connection = new JetStreamConnection(settings, role === 'proxy' ? roleOf(config.proxy.app) : role, log)
     const up = new Promise<boolean>((resolve) => connection!.onUp(() => resolve(true)))
     if (!(await Promise.race([up, wait(CONNECT_MS, false)])))
       return [

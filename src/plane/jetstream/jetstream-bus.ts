@@ -15,7 +15,14 @@ import {
 import { readPaymentAnswer, readPaymentMessage, writePaymentMessage } from '../payment-messages.ts'
 import { Backlog } from './backlog.ts'
 import { type Heartbeat, readHeartbeat, writeHeartbeat } from '../heartbeat.ts'
-import { type BusRole, type BusSettings, busClosed, JetStreamConnection } from './jetstream-connection.ts'
+import { AppLine } from './app-line.ts'
+import {
+  type BusRole,
+  type BusSettings,
+  busClosed,
+  JetStreamConnection,
+  roleOf,
+} from './jetstream-connection.ts'
 import { SnapshotLine, type SnapshotLineOptions, SnapshotPress } from './jetstream-snapshots.ts'
 import {
   ANSWER_MS,
@@ -25,6 +32,7 @@ import {
   type StreamNames,
   streamNames,
 } from './jetstream-streams.ts'
+import { PartsPress } from './parts-press.ts'
 import { partedBatch, type Reported, type RequestCounts } from '../counts/request-counts.ts'
 import type { Sighting } from '../sighting.ts'
 import { packSightings, unpackSightings } from '../sighting-batch.ts'
@@ -38,7 +46,7 @@ export class JetStreamProxyBus implements ProxyBus {
   readonly batchMax = 512
   readonly connection: JetStreamConnection
   readonly #names: StreamNames
-  readonly #snapshots: SnapshotLine
+  readonly #snapshots: SnapshotLine | AppLine
   readonly #shard: number
   #sending: Promise<unknown> = Promise.resolve()
   #isClosed = false
@@ -47,8 +55,12 @@ export class JetStreamProxyBus implements ProxyBus {
   constructor(settings: BusSettings, id: string, options: ProxyBusOptions, log: Log) {
     this.#names = streamNames(settings.name)
     this.#shard = Number.parseInt(digestOf(Buffer.from(id)).slice(0, 8), 16) % SHARDS
-    this.connection = new JetStreamConnection(settings, options.role ?? 'proxy', log)
-    this.#snapshots = new SnapshotLine(this.connection, this.#names, options, log)
+    const { app = null } = options
+    this.connection = new JetStreamConnection(settings, options.role ?? roleOf(app), log)
+    this.#snapshots =
+      app === null
+        ? new SnapshotLine(this.connection, this.#names, options, log)
+        : new AppLine(this.connection, this.#names, { ...options, app }, log)
   }
 
   get followed(): FollowerStatus {
@@ -147,6 +159,7 @@ export class JetStreamManageBus implements ManageBus {
   readonly #log: Log
   readonly #snapshots: SnapshotLine
   readonly #press: SnapshotPress
+  readonly #parts: PartsPress
   readonly #underWay = new Set<Promise<void>>()
   readonly #backlog = new Backlog()
   /** Sightings of the batches under way. */
@@ -167,6 +180,8 @@ export class JetStreamManageBus implements ManageBus {
     this.connection = new JetStreamConnection(settings, 'manage', log)
     this.#snapshots = new SnapshotLine(this.connection, this.#names, options, log)
     this.#press = new SnapshotPress(this.connection, this.#names, this.#snapshots, mayPublish, log)
+    this.#parts = new PartsPress(this.connection, this.#names, { ...options, mayPublish }, log)
+    this.onSnapshot(() => undefined)
     this.connection.onUp(() => this.#up())
   }
 
@@ -184,7 +199,10 @@ export class JetStreamManageBus implements ManageBus {
 
   /** Receives each Snapshot that proxies get, from any publisher. One listener. */
   onSnapshot(listener: (document: SnapshotDocument) => void): void {
-    this.#snapshots.listen(listener)
+    this.#snapshots.listen((document) => {
+      this.#parts.take(document)
+      listener(document)
+    })
   }
 
   /** Publishes as soon as NATS accepts it, unless a newer Snapshot replaces it first. */
@@ -226,7 +244,7 @@ export class JetStreamManageBus implements ManageBus {
     this.#isClosed = true
     for (const messages of this.#open) messages.stop()
     await inTime(Promise.allSettled(this.#underWay)) // stored batches are acknowledged
-    await inTime(Promise.all([this.#snapshots.close(), this.#press.close()]))
+    await inTime(Promise.all([this.#snapshots.close(), this.#press.close(), this.#parts.close()]))
     await this.connection.close()
     await this.#reading
   }
@@ -242,6 +260,7 @@ export class JetStreamManageBus implements ManageBus {
     }
     this.#nudged()
     this.#press.run()
+    this.#parts.up()
   }
 
   async #answerPayment(message: Msg): Promise<void> {

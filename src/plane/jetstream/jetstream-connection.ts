@@ -24,8 +24,12 @@ export interface BusSettings extends BusCredentialSettings {
   readonly retryMs?: number
 }
 
-/** Each role has its own inbox subjects, so that neither can read the other's answers. */
-export type BusRole = 'proxy' | 'manage' | 'sink'
+/** Each role has its own inbox subjects, so that neither can read the other's answers. Proxies of one app have those of it. */
+export type BusRole = 'proxy' | `proxy.${string}` | 'manage' | 'sink'
+
+export function roleOf(app: string | null): BusRole {
+  return app === null ? 'proxy' : `proxy.${app}`
+}
 
 /**
  * One connection to NATS for the life of this process. It connects in the background and reconnects after a

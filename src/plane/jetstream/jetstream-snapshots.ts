@@ -3,7 +3,7 @@ import { Fault } from '../../shared/fault.ts'
 import type { Log } from '../../shared/log.ts'
 import { type Announcement, readAnnouncement, writeAnnouncement } from '../announcement.ts'
 import type { JetStreamConnection } from './jetstream-connection.ts'
-import { ANSWER_MS, managerOf, packagesOf, type StreamNames } from './jetstream-streams.ts'
+import { ANSWER_MS, managerOf, packagesIn, type StreamNames } from './jetstream-streams.ts'
 import type { SnapshotDocument } from '../snapshot.ts'
 import { makeDelta, shrink } from '../snapshot-delta.ts'
 import { CLOCKS_APART_MS, type FollowerStatus, SnapshotFollower } from '../snapshot-follower.ts'
@@ -40,7 +40,8 @@ export class SnapshotLine {
   ) {
     this.#connection = connection
     this.#names = names
-    const source = { announced: () => this.announced(), whole: (digest: string) => this.#whole(digest) }
+    const whole = (digest: string) => packageIn(connection, names.packages, digest)
+    const source = { announced: () => this.announced(), whole }
     const use = (document: SnapshotDocument) => {
       this.#inUse = document
       this.#listener(document)
@@ -75,11 +76,8 @@ export class SnapshotLine {
   }
 
   /** The last announcement. */
-  async announced(): Promise<Buffer | null> {
-    const { direct } = await managerOf(this.#connection.client)
-    const asking = direct.getMessage(this.#names.snapshots, { last_by_subj: this.#names.snapshot })
-    const message = await this.#connection.whileUp(asking.catch(unanswered))
-    return message === null ? null : Buffer.from(message.data)
+  announced(): Promise<Buffer | null> {
+    return lastMessage(this.#connection, this.#names.snapshots, this.#names.snapshot)
   }
 
   async close(): Promise<void> {
@@ -104,12 +102,6 @@ export class SnapshotLine {
     this.#isAsking = true
     await this.#follower.ask()
     this.#isAsking = false
-  }
-
-  async #whole(digest: string): Promise<Buffer | null> {
-    const packages = await packagesOf(this.#connection.client, this.#names)
-    const bytes = await this.#connection.whileUp(packages.getBlob(digest))
-    return bytes === null ? null : Buffer.from(bytes)
   }
 }
 
@@ -196,7 +188,7 @@ export class SnapshotPress {
     const bytes = await packSnapshot({ ...document, number })
     const said = { number, hash: document.hash, madeAtMs: document.madeAtMs, digest: digestOf(bytes) }
     const whole = await shrink(bytes)
-    const packages = await packagesOf(client, this.#names)
+    const packages = await packagesIn(client, this.#names.packages)
     await packages.putBlob({ name: said.digest }, whole)
     const delta = await this.#deltaFrom(before, bytes, whole.length)
     const message = writeAnnouncement({ ...said, bytes: bytes.length, delta })
@@ -227,7 +219,7 @@ export class SnapshotPress {
   }
 
   async #forgetAllBut(digests: readonly string[]): Promise<void> {
-    const packages = await packagesOf(this.#connection.client, this.#names)
+    const packages = await packagesIn(this.#connection.client, this.#names.packages)
     const others = (await packages.list()).filter(({ name, deleted }) => !deleted && !digests.includes(name))
     for (const { name } of others) await packages.delete(name)
   }
@@ -240,6 +232,29 @@ export class SnapshotPress {
     this.#failure = error.message
     this.#retry = setTimeout(() => this.run(), isOvertaken ? 0 : RETRY_MS)
   }
+}
+
+/** The last message on a subject of that stream; `null`: none. */
+export async function lastMessage(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+): Promise<Buffer | null> {
+  const { direct } = await managerOf(connection.client)
+  const asking = direct.getMessage(stream, { last_by_subj: subject })
+  const message = await connection.whileUp(asking.catch(unanswered))
+  return message === null ? null : Buffer.from(message.data)
+}
+
+/** A package in that Object Store; `null`: deleted. */
+export async function packageIn(
+  connection: JetStreamConnection,
+  store: string,
+  digest: string,
+): Promise<Buffer | null> {
+  const packages = await packagesIn(connection.client, store)
+  const bytes = await connection.whileUp(packages.getBlob(digest))
+  return bytes === null ? null : Buffer.from(bytes)
 }
 
 /** A missing stream does not answer. */
@@ -266,6 +281,6 @@ function usable(message: Buffer, nowMs: number): Announcement | null {
 /** Limits how long a lost announcement goes unnoticed. */
 const ASK_MS = 60_000
 const RETRY_MS = 2_000
-const WRONG_LAST_SEQUENCE = 10_071
+export const WRONG_LAST_SEQUENCE = 10_071
 /** A NATS message holds 1 MiB. */
-const DELTA_BYTES_MAX = 512 * 1024
+export const DELTA_BYTES_MAX = 512 * 1024

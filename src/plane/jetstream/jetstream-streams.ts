@@ -22,6 +22,13 @@ export interface StreamNames {
   readonly snapshots: string
   /** Object Store for packages, by digest. */
   readonly packages: string
+  /** Prefix of the subjects of the parts that proxies of one app get. */
+  readonly parts: string
+  /** The same after they are stored. */
+  readonly parted: string
+  readonly partsStream: string
+  /** Object Store for packages of what all apps share, by digest. */
+  readonly shared: string
   readonly sightings: string
   readonly sightingsStream: string
   readonly heartbeat: string
@@ -37,6 +44,10 @@ export function streamNames(name: string): StreamNames {
     announced: `${name}.announced`,
     snapshots: `${name}_snapshots`,
     packages: `${name}_packages`,
+    parts: `${name}.parts`,
+    parted: `${name}.parted`,
+    partsStream: `${name}_parts`,
+    shared: `${name}_shared`,
     sightings: `${name}.sightings`,
     sightingsStream: `${name}_sightings`,
     heartbeat: `${name}.heartbeat`,
@@ -114,8 +125,32 @@ export async function makeStreams(
   await makeConsumer(streams, names)
 }
 
-export function packagesOf(client: NatsConnection, names: StreamNames): Promise<ObjectStore> {
-  return new Objm(client).open(names.packages, false)
+/** What proxies of one app read. Each app has a subject, so that NATS can keep a proxy from those of other apps. */
+export async function makePartsStream(
+  client: NatsConnection,
+  { parts, parted, partsStream, shared }: StreamNames,
+  { replicas }: Pick<StreamLimits, 'replicas'>,
+): Promise<void> {
+  await make(await managerOf(client), {
+    name: partsStream,
+    subjects: [`${parts}.>`],
+    max_msgs_per_subject: 1,
+    allow_direct: true,
+    republish: { src: `${parts}.>`, dest: `${parted}.>` },
+    storage: StorageType.File,
+    num_replicas: replicas,
+  })
+  await new Objm(client).create(shared, { storage: StorageType.File, replicas })
+}
+
+/** `store`: an Object Store of these names. */
+export function packagesIn(client: NatsConnection, store: string): Promise<ObjectStore> {
+  return new Objm(client).open(store, false)
+}
+
+/** The subject of one part, after `parts` or `parted`. */
+export function partSubject(prefix: string, app: string): string {
+  return `${prefix}.app.${app}`
 }
 
 async function make(
