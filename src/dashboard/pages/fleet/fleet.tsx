@@ -4,7 +4,7 @@ import { useAsked } from '../../api/use-asked.ts'
 import { Badge } from '../../parts/badge.tsx'
 import { Facts } from '../../parts/facts.tsx'
 import { ChoiceFilter, Filters, useFilters } from '../../parts/filters.tsx'
-import { counted, duration } from '../../parts/format.ts'
+import { counted, duration, whole } from '../../parts/format.ts'
 import { type LongColumn, LongTable, PART_LENGTH } from '../../parts/long-table.tsx'
 import { Page } from '../../parts/page.tsx'
 import { Answered, Empty } from '../../parts/states.tsx'
@@ -63,8 +63,10 @@ function Own({ fleet: { version, leads, snapshot, proxies } }: { readonly fleet:
 }
 
 function summaryOf({ total, serving, current, by_version }: NonNullable<FleetAnswer['proxies']>): string {
-  const versions = Object.entries(by_version).map(([version, count]) => `${count} on version ${version}`)
-  return `${counted(total, 'proxy', 'proxies')}, ${serving} serving, ${current} with the newest Snapshot; ${versions.join(', ') || 'no proxy has reported'}`
+  const versions = Object.entries(by_version).map(
+    ([version, count]) => `${whole(count)} on version ${version}`,
+  )
+  return `${counted(total, 'proxy', 'proxies')}, ${whole(serving)} serving, ${whole(current)} with the newest Snapshot; ${versions.join(', ') || 'no proxy has reported'}`
 }
 
 function Workers({ instances }: { readonly instances: readonly Instance[] }) {
