@@ -147,7 +147,7 @@ test('a search that finds nothing soon says where it has stopped, and goes on fr
   for (let part = 0; part < 3; part++) {
     await manage.take(
       Array.from({ length: 2_000 }, (_, at) =>
-        seen(part * 2_000 + at, { path: part + at === 0 ? '/rare' : '/' }),
+        seen(part * 2_000 + at, { path: part + at === 0 ? '/rare' : '/', seenAtMs: Date.now() }),
       ),
     )
     const change = { last_sighting: (part + 1) * 65_536 - 1 }
@@ -289,7 +289,8 @@ for (const kind of KINDS)
     const manage = await TestManagement.start(t, { knows: true, storeUrl: await freshUrl(kind, t) })
     for (const id of ['shop', 'blog']) await manage.ask('POST', '/v1/apps', { id })
     const evidence = ['names-agent', 'signature-proven', 'browser-headers']
-    const [one, none] = [seen(1, { ...AGENT, app: 'shop', evidence }), seen(2, { app: 'shop', evidence: [] })]
+    const shop = { app: 'shop', seenAtMs: Date.now() }
+    const [one, none] = [seen(1, { ...AGENT, ...shop, evidence }), seen(2, { ...shop, evidence: [] })]
     await manage.take([one, none])
     const path = `/v1/requests/${one.id}/evidence`
     const { status, body } = await manage.ask('GET', path)
@@ -311,7 +312,8 @@ for (const kind of KINDS)
 for (const kind of KINDS)
   test(`${kind}: requests are listed oldest first, and a cursor is for one order`, async (t) => {
     const manage = await TestManagement.start(t, { storeUrl: await freshUrl(kind, t) })
-    await manage.take(Array.from({ length: 7 }, (_, at) => seen(at, { path: `/${at}` })))
+    const seenAtMs = Date.now()
+    await manage.take(Array.from({ length: 7 }, (_, at) => seen(at, { path: `/${at}`, seenAtMs })))
     const page = async (query: string) => {
       const { status, body } = await manage.ask('GET', `/v1/requests?limit=3&${query}`)
       assert.equal(status, 200, JSON.stringify(body))
