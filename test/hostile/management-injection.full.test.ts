@@ -36,6 +36,7 @@ for (const kind of KINDS)
             const heard = await caller.ask('GET', path)
             isSane(heard, about)
             if (heard.status === 400 || heard.status === 414) continue
+            if (heard.status === 404 && NAMES_ONE.has(`${operation.id} ${parameter}`)) continue
             assert.equal(heard.status, 200, about)
             if (TAKES_NUMBERS.has(parameter) || LOOKS_UP_ONE.has(operation.id)) continue
             const strange = rowsIn(heard).filter(
@@ -194,6 +195,8 @@ function withValue(body: unknown, [key, ...rest]: Place, value: unknown): unknow
 const TAKES_NUMBERS = new Set(['page', 'limit', 'min_confidence'])
 /** It answers with the text that it was asked for. */
 const LOOKS_UP_ONE = new Set(['lookupFingerprint'])
+/** Parameters with the id of something, which is missing. */
+const NAMES_ONE = new Set(['getAgentRules app'])
 const HEADERS = [
   ...[
     'authorization',
