@@ -82,6 +82,14 @@ test('a fleet shows its proxies, however many, and says what to do', { skip }, a
   // By the keyboard, to the very end.
   await table.focus()
   await page.keyboard.press('End')
+  // By itself, so that a failure says whether the table did not scroll or did not load.
+  await page.waitForFunction(
+    (view) => {
+      const { scrollTop, clientHeight, scrollHeight } = view as unknown as Record<string, number>
+      return scrollTop! + clientHeight! > scrollHeight! - 2
+    },
+    await table.elementHandle(),
+  )
   await table.getByRole('row', { name: /^proxy-9999 / }).waitFor()
   // What is scrolled past is not waited for; of a hundred parts few are asked for.
   assert.ok(asked.length < 30, asked.join('\n'))
