@@ -186,13 +186,13 @@ for (const kind of KINDS)
       seen(2, { ...AGENT, done: 'block', seenAtMs: atMs }),
     ])
     const told = (reader: EventReader) => reader.events.filter(({ event }) => event === 'request')
-    for (let tries = 0; told(all).length < 2 && tries < 100; tries++) await wait(50)
+    await until(() => told(all).length >= 2 && told(blocked).length >= 1)
     const actions = (reader: EventReader) => told(reader).map(({ data }) => JSON.parse(data!).action)
     assert.deepEqual([actions(all), actions(blocked)], [['tag', 'block'], ['block']])
     // Faster than anybody reads.
     await other.take(Array.from({ length: 1_000 }, (_, at) => seen(10 + at, { seenAtMs: atMs })))
     const skipped = () => all.events.find(({ event }) => event === 'skipped')
-    for (let tries = 0; skipped() === undefined && tries < 100; tries++) await wait(50)
+    await until(() => skipped() !== undefined)
     const count = told(all).length - 2 + JSON.parse(skipped()!.data!).requests
     assert.equal(count, 1_000)
     assert.ok(told(all).length <= 2 + 25)
@@ -275,7 +275,7 @@ test('requests have the names of the catalogue, in lists, alone and in streams',
   assert.deepEqual(requests.map(named), expected)
   assert.deepEqual(named((await manage.ask('GET', `/v1/requests/${requests[1].id}`)).body), expected[1])
   const told = () => reader.events.filter(({ event }) => event === 'request')
-  for (let tries = 0; told().length < 2 && tries < 100; tries++) await wait(50)
+  await until(() => told().length >= 2)
   assert.deepEqual(
     told()
       .map(({ data }) => named(JSON.parse(data!)))
