@@ -107,6 +107,23 @@ test('a drop that a reader keeps waiting is tried again, and stops nothing else'
   assert.ok((await partitions.list())[0]!.first > before[0]!.first)
 })
 
+test('a partition that another process drops meanwhile is not listed', async (t) => {
+  const { store, partitions, url } = await opened(t)
+  await store.sightings.prepare(START_MS, DAY_MS)
+  const [first, ...others] = await partitions.list()
+  const reader = await openDatabase(url, null, migrate)
+  t.teardown(() => reader.close())
+  await reader.db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .execute(async (queries) => {
+      await sql`select count(*) from pg_class`.execute(queries)
+      assert.ok(await partitions.drop(first!))
+      // The catalogue of this transaction has it still, and its bounds are gone.
+      assert.deepEqual(await new SightingPartitions(queries).list(), others)
+    })
+})
+
 test('Sightings that come late are deleted when they expire', async (t) => {
   const { store, add, forget } = await opened(t)
   await store.sightings.prepare(START_MS, DAY_MS)

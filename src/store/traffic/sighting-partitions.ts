@@ -22,12 +22,14 @@ export class SightingPartitions {
 
   /** Oldest first. */
   async list(queries: Queries = this.#db): Promise<readonly SightingPartition[]> {
-    const { rows } = await sql<{ name: string; bounds: string }>`
+    const { rows } = await sql<{ name: string; bounds: string | null }>`
       select relname as name, pg_get_expr(relpartbound, oid) as bounds from pg_class
       where oid in (select inhrelid from pg_inherits where inhparent = 'sightings'::regclass)`.execute(
       queries,
     )
-    const found = rows.map(({ name, bounds }) => {
+    const found = rows.flatMap(({ name, bounds }) => {
+      // Dropped by another process since the catalogue was read.
+      if (bounds === null) return []
       const [first = '', beyond = ''] = bounds.match(/-?\d+/g) ?? []
       return name === FIRST
         ? { first: 0, beyond: Number(first) / NUMBERS }
