@@ -84,7 +84,7 @@ export class Manager {
   readonly #signingKey: SigningKeyPart | null
   readonly #encryptionKeys: EncryptionKeyPart | null
   readonly #sightingFile: SightingFile | null
-  /** `null`: there is no list of networks. */
+  /** The list of networks; `null` without `identity.asn_file`. */
   readonly #asnFile: AsnPart | null
   #signingKeys: SigningKeys | null = null
   /** The hash of the last Snapshot that this process announced since it leads; `null`: none. */

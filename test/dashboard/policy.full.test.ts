@@ -89,7 +89,10 @@ test('a test shows a first answer, and reads on meanwhile', { skip }, async (t) 
     await note.innerText(),
     'Only the newest 2 of about 9,000 requests of this time were tested. Older requests are being tested…',
   )
-  assert.ok(await page.getByRole('button', { name: 'Apply…' }).isEnabled(), 'nobody has to wait')
+  assert.ok(
+    await page.getByRole('button', { name: 'Apply…' }).isEnabled(),
+    'the policy can be applied while older requests are tested',
+  )
   await looksFine(page, 'policy-reading')
   rest.resolve()
   await page.getByText('Only the newest 3 of about 9,000 requests of this time were tested.').waitFor()

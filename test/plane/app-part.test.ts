@@ -61,6 +61,11 @@ for (const [what, made, expected] of [
   ['another format', () => message({ format: 2 }, {}), /format 2, and this version reads 1/],
   ['another app', () => message({ app: 'wiki' }, {}), /another app than "shop"/],
   ['no app', () => message({ app: '../x' }, {}), /invalid first line/],
+  [
+    'a number that is a time in the future',
+    () => message({ number: Date.now() + 10 * 86_400_000 }, { definition: null, policy: null }),
+    /time in the future/,
+  ],
   ['a negative number', () => message({ number: -1 }, {}), /invalid first line/],
   ['too much content', () => message({ bytes: 17 * 1024 ** 2 }, {}), /too large/],
   ['less content than it says', () => message({ bytes: 500 }, {}), /another length/],

@@ -230,7 +230,7 @@ class NetworkCounts {
   readonly #tallies: ReadonlyMap<NetworkFacet, Tally>
   readonly #names = new Map<string, string | null>()
 
-  /** `file`: `null` if there is no list of networks. */
+  /** `file`: the list of networks; `null` without `identity.asn_file`. */
   constructor(facets: readonly Facet[], file: AsnFile | null, sight: Sight) {
     const wanted = file === null ? [] : keysOf(NETWORK_FACETS).filter((name) => facets.includes(name))
     this.#tallies = new Map(wanted.map((name) => [name, new Tally()]))

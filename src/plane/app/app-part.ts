@@ -59,6 +59,7 @@ export async function readPart(message: Buffer, wanted: string): Promise<PartOfA
   const { format, number, app, bytes } = objectIn(message.subarray(0, end))
   if (format !== FORMAT) throw otherFormat(format)
   if (!isNumber(number) || !isSlug(app)) throw invalid('has an invalid first line')
+  checkTime(number)
   if (app !== wanted) throw invalid(`is of another app than "${wanted}"`)
   if (!isNumber(bytes) || bytes > CONTENT_BYTES_MAX) throw invalid('is too large')
   const { definition, policy } = objectIn(await grow(message.subarray(end + 1), bytes))
@@ -88,8 +89,7 @@ export function readHead(message: Buffer): PartsHead {
     !isHash(baseHash)
   )
     throw invalid('has an invalid head')
-  // No later head would ever be newer.
-  if (number > Date.now() + CLOCKS_APART_MS) throw invalid('has a number that is a time in the future')
+  checkTime(number)
   return { number, hash, madeAtMs, before, base: { number: baseNumber, hash: baseHash } }
 }
 
@@ -126,6 +126,11 @@ function objectIn(bytes: Buffer): Record<string, unknown> {
     throw invalid('is not valid JSON', error)
   }
   throw invalid('is not an object')
+}
+
+/** Nothing that is sent later would be newer. */
+function checkTime(number: number): void {
+  if (number > Date.now() + CLOCKS_APART_MS) throw invalid('has a number that is a time in the future')
 }
 
 function isNumber(value: unknown): value is number {

@@ -12,7 +12,7 @@ export interface KeptPart {
   readonly part: PartOfApp
 }
 
-/** `null`: there is no file. Rejects with a Fault if it is damaged or of another app. */
+/** `null` if the file does not exist. Rejects with a Fault if it is damaged or of another app. */
 export async function readPartFile(file: string, app: string): Promise<KeptPart | null> {
   let bytes: Buffer
   try {

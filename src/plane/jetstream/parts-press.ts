@@ -247,9 +247,15 @@ function* changedParts(
 }
 
 /** Equal for Snapshots that differ only by apps. */
-function baseHash({ policy, signatures, campaigns, takesCounts }: SnapshotDocument): string {
-  const said = [policy, signatures?.hash, signatures?.index.sha256, campaigns ?? null, takesCounts === true]
-  return createHash('sha256').update(JSON.stringify(said)).digest('hex')
+function baseHash({
+  number: _,
+  hash: _hash,
+  madeAtMs: _time,
+  signatures,
+  ...rest
+}: SnapshotDocument): string {
+  const compared = { ...rest, signatures: signatures && [signatures.hash, signatures.index.sha256] }
+  return createHash('sha256').update(JSON.stringify(compared)).digest('hex')
 }
 
 /** `null`: none, or one that is not readable here, which is replaced. */
