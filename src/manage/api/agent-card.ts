@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { type AgentCard, TRIGGERS } from '../../classify/known/claims/agent-card.ts'
 import { parseSoftware, PURPOSES } from '../../classify/known/software.ts'
-import type { ApiContext } from './context.ts'
 import { type ApiOffered, operation } from './operation.ts'
+import { softwareInPath } from './software-id.ts'
 
 const text = z.string().nullable()
 const texts = z.array(z.string())
@@ -51,8 +51,7 @@ const getAgentCard = operation({
   scopes: ['read'],
   reach: 'filtered',
   params: z.strictObject({ agent_id: z.string() }),
-  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
-    store.catalogue.softwareNamed(params.agent_id),
+  find: softwareInPath,
   answer: found,
   run: async ({ subject }, { cards }) => {
     const { signatureAgent } = parseSoftware(JSON.parse(subject.document)).verification

@@ -3,9 +3,9 @@ import type { ScannedRow } from '../../store/traffic/request-search.ts'
 import type { ProfileFacts } from '../../store/traffic/sighting-profiles.ts'
 import { textInQuery, time, timeOf } from '../http/schemas.ts'
 import { filteredApps, TEAM_FILTER } from './app-filters.ts'
-import type { ApiContext } from './context.ts'
 import { type ApiOperation, operation } from './operation.ts'
-import { count, WINDOWS, window } from './stats-answer.ts'
+import { count, stoppedAt, WINDOWS, window } from './stats-answer.ts'
+import { softwareInPath } from './software-id.ts'
 
 const TYPES = ['ja4', 'ja4h', 'http2'] as const
 type FingerprintType = (typeof TYPES)[number]
@@ -37,10 +37,7 @@ const agentFingerprints = z
       .max(SHOWN_MAX)
       .meta({ description: 'New ones first, then those with the most requests.' }),
     others: count.meta({ description: 'Fingerprints that are not listed.' }),
-    stopped_at: time.nullable().meta({
-      description:
-        'The requests before this time were not read: there are more than there was time for. `null`: no request was left out.',
-    }),
+    stopped_at: stoppedAt,
   })
   .meta({ id: 'AgentFingerprints' })
 
@@ -55,8 +52,7 @@ const getAgentFingerprints = operation({
   scopes: ['read'],
   reach: 'filtered',
   params: z.strictObject({ agent_id: z.string() }),
-  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
-    store.catalogue.softwareNamed(params.agent_id),
+  find: softwareInPath,
   query: z.strictObject({
     window: window.default('24h').meta({ description: 'What counts as new.', override: { default: '24h' } }),
     app: textInQuery('Only requests to this app, by its id.', 63).optional(),

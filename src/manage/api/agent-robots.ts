@@ -6,14 +6,15 @@ import type { ScannedRow } from '../../store/traffic/request-search.ts'
 import { hostGroup } from '../../terms/host-group.ts'
 import { RobotsTxt } from '../../terms/robots-txt.ts'
 import { publishedRobots } from '../../terms/site-robots.ts'
-import { textInQuery, time, timeOf } from '../http/schemas.ts'
+import { textInQuery, timeOf } from '../http/schemas.ts'
 import { type Sight, sightOf } from '../intake/personal-data.ts'
 import { knowledgeOf } from '../judging/detection.ts'
 import { filteredApps, TEAM_FILTER } from './app-filters.ts'
 import type { ApiContext } from './context.ts'
 import { type ApiOperation, operation } from './operation.ts'
 import { compiledInForce, policyFor } from './policy-layer.ts'
-import { count, WINDOWS, window } from './stats-answer.ts'
+import { count, stoppedAt, WINDOWS, window } from './stats-answer.ts'
+import { softwareInPath } from './software-id.ts'
 
 const PATHS_SHOWN = 10
 const conformity = z
@@ -50,10 +51,7 @@ const conformity = z
       )
       .max(PATHS_SHOWN)
       .meta({ description: 'The disallowed paths with the most requests.' }),
-    stopped_at: time.nullable().meta({
-      description:
-        'The requests before this time were not read: there are more than there was time for. `null`: no request was left out.',
-    }),
+    stopped_at: stoppedAt,
   })
   .meta({ id: 'AgentRobots' })
 
@@ -68,8 +66,7 @@ const getAgentRobots = operation({
   scopes: ['read'],
   reach: 'filtered',
   params: z.strictObject({ agent_id: z.string() }),
-  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
-    store.catalogue.softwareNamed(params.agent_id),
+  find: softwareInPath,
   query: z.strictObject({
     window: window
       .default('24h')

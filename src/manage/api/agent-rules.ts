@@ -9,9 +9,9 @@ import { type TouchingRule, touchingRules } from '../../terms/touching-rules.ts'
 import type { Principal } from '../http/access/principal.ts'
 import { textInQuery, time, timeOf } from '../http/schemas.ts'
 import { checkApp } from './app-access.ts'
-import type { ApiContext } from './context.ts'
 import { type ApiOperation, operation } from './operation.ts'
 import { compiledInForce, policyFor } from './policy-layer.ts'
+import { softwareInPath } from './software-id.ts'
 
 const action = z.enum(['pass', 'tag', 'block', 'rate_limit', 'tarpit', 'redirect', 'route', 'charge'])
 const agentRules = z
@@ -75,8 +75,7 @@ const getAgentRules = operation({
   scopes: ['admin'],
   reach: 'filtered',
   params: z.strictObject({ agent_id: z.string() }),
-  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
-    store.catalogue.softwareNamed(params.agent_id),
+  find: softwareInPath,
   query: z.strictObject({
     app: textInQuery(
       'The app, by its id. Default: `default`, or the first app of callers that are limited to some apps.',

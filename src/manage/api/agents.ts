@@ -27,6 +27,7 @@ import {
   signature,
   signatureWithEvidence,
 } from '../judging/signature-schemas.ts'
+import { softwareInPath } from './software-id.ts'
 
 const category = z.enum(CATEGORIES).meta({ id: 'AgentCategory' })
 const purpose = z.array(z.enum(PURPOSES)).meta({
@@ -171,8 +172,7 @@ const describing = {
   scopes: ['read'] as const,
   reach: 'filtered' as const,
   params: z.strictObject({ agent_id: z.string() }),
-  find: ({ params }: { readonly params: { readonly agent_id: string } }, { store }: ApiContext) =>
-    store.catalogue.softwareNamed(params.agent_id),
+  find: softwareInPath,
 }
 
 const getAgent: ApiVersioned = {

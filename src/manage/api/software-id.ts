@@ -20,3 +20,11 @@ export async function softwareIdsOf(
   for (const name of names) ids.push(await softwareIdOf(name, management))
   return [...new Set(ids)]
 }
+
+/** The agent or tool that a path names. */
+export function softwareInPath(
+  { params }: { readonly params: { readonly agent_id: string } },
+  { store }: Pick<ApiContext, 'store'>,
+) {
+  return store.catalogue.softwareNamed(params.agent_id)
+}

@@ -24,6 +24,11 @@ export type StatsBucket = keyof typeof BUCKETS
 export const window = z.enum(Object.keys(WINDOWS) as [StatsWindow, ...StatsWindow[]])
 export const bucket = z.enum(Object.keys(BUCKETS) as [StatsBucket, ...StatsBucket[]])
 export const count = z.int().min(0)
+/** Of what reads recorded requests for a limited time, newest first. */
+export const stoppedAt = time.nullable().meta({
+  description:
+    'The requests before this time were not read: there are more than there was time for. `null`: no request was left out.',
+})
 const counts = { requests: count, agents: count, blocked: count }
 const totals = {
   requests: count,
